@@ -1,0 +1,65 @@
+# A bare machine with make and python3 (3.11 or newer, with venv) is enough; everything else goes into .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+SAMPLE := examples/sample-cluster/
+SEED ?= 1
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint fmt changelog clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.installed-cli ## simulate the sample cluster (SEED=1)
+	$(BIN)/kschedfw simulate $(SAMPLE) --seed $(SEED)
+
+test: lint ## all checks: those of lint, then the tests
+	@echo '== pytest'
+	@$(BIN)/python -m pytest --cov --cov-report=term
+
+lint: $(VENV)/.installed-dev ## ruff, mypy and import-linter
+	@echo '== ruff check'
+	@$(BIN)/ruff check
+	@echo '== ruff format --check'
+	@$(BIN)/ruff format --check
+	@echo '== mypy'
+	@$(BIN)/mypy kschedfw tests conftest.py
+	@# Every example and every plugin is a project of its own; their modules may have the same names.
+	@for project in $$(find examples plugins -name '*.py' 2>/dev/null | cut -d/ -f1,2 | sort -u); do \
+		echo "== mypy $$project"; MYPYPATH="$$project/src:$$project" $(BIN)/mypy "$$project" || exit 1; \
+	done
+	@echo '== lint-imports'
+	@$(BIN)/lint-imports
+
+fmt: $(VENV)/.installed-dev ## format the code, and fix what ruff can fix
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+changelog: $(VENV)/.installed-dev ## show the next release's changelog
+	@$(BIN)/towncrier build --draft
+
+clean: ## remove .venv, caches and build products
+	rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find kschedfw tests examples -name __pycache__ -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "kschedfw needs Python 3.11 or newer; $(PYTHON) is: $$($(PYTHON) --version 2>&1 | tail -n 1)." \
+		"Name another one: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+		echo "$(PYTHON) has no venv; on Debian: apt install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# The package is installed editable: only a change of pyproject.toml asks for another install.
+$(VENV)/.installed-cli: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[cli]'
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/.installed-cli # dev includes cli

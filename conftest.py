@@ -1,0 +1,71 @@
+"""Runs the examples in README.md and docs/.
+
+* `python` and `pycon` blocks are run in order, in one namespace per file; those with `>>>` are doctests.
+* In `console` blocks the lines `$ kschedfw …` are run at the root of the repository. Where the block shows
+  what they print, that must be so (`...` stands for anything, white space may differ); where it doesn't, they
+  must succeed. Other commands are not run.
+* `<!-- skip: next -->` before a block leaves it out.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
+from pathlib import Path
+
+from sybil import Example, Sybil
+from sybil.evaluators.python import PythonEvaluator
+from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipParser
+
+REPOSITORY = Path(__file__).parent
+FLAGS = ELLIPSIS | NORMALIZE_WHITESPACE
+
+
+class PyconParser(PythonCodeBlockParser):
+    def __init__(self) -> None:
+        super().__init__(doctest_optionflags=FLAGS)
+        self.codeblock_parser = CodeBlockParser("pycon", PythonEvaluator())
+
+
+def run_console(example: Example) -> str | None:
+    """What is wrong with the `kschedfw` commands of a block, if anything."""
+    for step in f"\n{example.parsed}".split("\n$ ")[1:]:
+        command, _, expected = step.replace("\\\n", " ").partition("\n")
+        if command.split(maxsplit=1)[0] != "kschedfw":
+            continue
+        result = subprocess.run(
+            command,
+            shell=True,
+            check=False,
+            cwd=REPOSITORY,
+            env=os.environ
+            | {
+                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+                "COLUMNS": "100",
+                "NO_COLOR": "1",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            timeout=300,
+        )
+        if expected.strip():
+            if not OutputChecker().check_output(expected, result.stdout, FLAGS):
+                return f"$ {command}\nexpected:\n{expected}\ngot:\n{result.stdout}"
+        elif result.returncode:
+            return f"$ {command}\nexit code {result.returncode}\n{result.stdout}"
+    return None
+
+
+pytest_collect_file = Sybil(
+    parsers=[
+        SkipParser(),
+        PythonCodeBlockParser(doctest_optionflags=FLAGS),
+        PyconParser(),
+        CodeBlockParser("console", run_console),
+    ],
+    patterns=["*.md"],
+).pytest()

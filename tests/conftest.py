@@ -1,0 +1,36 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+REPOSITORY = Path(__file__).parents[1]
+
+# In CI a test either fails for everyone or for no one, and a slow machine is no failure.
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Callable[[str], Path]:
+    """Finds real input, which is not part of the repository; skips the test where it is missing.
+
+    It is looked for in `../shared/data` beside the repository, or where KSCHEDFW_SHARED_DATA says.
+    """
+    override = os.environ.get("KSCHEDFW_SHARED_DATA")
+    directory = Path(override) if override else REPOSITORY.parent / "shared" / "data"
+
+    def find(name: str) -> Path:
+        path = directory / name
+        if not path.exists():
+            pytest.skip(
+                f"NOT TESTED: no {name} in {directory}; set KSCHEDFW_SHARED_DATA to where the real input is"
+            )
+        return path
+
+    return find
