@@ -1,0 +1,212 @@
+"""Between manifests (plain dicts, lists and scalars) and the attrs classes of this package.
+
+There are two converters that differ in one point. The quick one stops at the first thing that is wrong, and then
+the thorough one goes over the same manifest again and collects everything, with its paths. Nearly all manifests
+are right, and so loading costs what the quick one costs.
+
+As in Kubernetes' decoding: keys are camelCase, unknown keys are ignored, null means absent, and a scalar of the
+wrong type is an error, never converted: a label `yes` without quotes is a boolean, and refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import operator
+import types
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, TypeVar, get_args, get_origin
+
+import attrs
+import cattrs
+from cattrs import AttributeValidationNote, ClassValidationError
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
+
+from kschedfw.api.field_errors import FieldError, FieldErrors, at
+from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.quantity import Quantity
+from kschedfw.api.scalars import (
+    ZERO,
+    read_boolean,
+    read_enumeration,
+    read_int_or_string,
+    read_integer,
+    read_quantity,
+    read_string,
+    read_time,
+    write_time,
+    wrong,
+)
+
+T = TypeVar("T")
+
+
+def structure(manifest: object, cls: type[T]) -> T:
+    """Read a manifest as `cls`, without defaults.
+
+    Raises:
+        FieldErrors: with everything that has the wrong type, or is missing without being optional.
+    """
+    try:
+        return _QUICK.structure(manifest, cls)
+    except Exception:  # whatever it was, the thorough converter finds it again and says where
+        return _THOROUGH.structure(manifest, cls)
+
+
+def unstructure(value: Any) -> Any:
+    """The manifest of an attrs object, without what has its default."""
+    return _QUICK.unstructure(value)
+
+
+def json_name(attribute: attrs.Attribute[Any]) -> str:
+    """The key in a manifest: `hostPort` for `host_port`, unless the field says otherwise."""
+    if "json" in attribute.metadata:
+        return str(attribute.metadata["json"])
+    head, *rest = attribute.name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+def _map_hook(
+    item: Callable[[object, object], T], empty: T
+) -> Callable[[object, object], FrozenDict[str, T]]:
+    def hook(value: object, _type: object) -> FrozenDict[str, T]:
+        if not isinstance(value, Mapping):
+            raise wrong(value, "a map")
+        found: dict[str, T] = {}
+        errors: list[FieldError] = []
+        for key, content in value.items():
+            if not isinstance(key, str):
+                key = json.dumps(key, default=str)  # keys are made strings on the way from YAML to JSON
+            try:
+                found[key] = empty if content is None else item(content, None)
+            except FieldErrors as error:
+                errors += [problem.inside(at("", key)) for problem in error.errors]
+        if errors:
+            raise FieldErrors(errors)
+        return FrozenDict(found) if found else EMPTY
+
+    return hook
+
+
+def _tuple_hook(type_: Any, converter: cattrs.Converter) -> Callable[[object, object], tuple[Any, ...]]:
+    item_type = get_args(type_)[0]
+    item = converter.get_structure_hook(item_type)
+
+    def hook(value: object, _type: object) -> tuple[Any, ...]:
+        if not isinstance(value, (list, tuple)):
+            raise wrong(value, "a list")
+        if not converter.detailed_validation:
+            return tuple([item(content, item_type) for content in value])
+        found, errors = [], []
+        for index, content in enumerate(value):
+            try:
+                found.append(item(content, item_type))
+            except FieldErrors as error:
+                errors += [problem.inside(f"[{index}]") for problem in error.errors]
+        if errors:
+            raise FieldErrors(errors)
+        return tuple(found)
+
+    return hook
+
+
+def _class_hook(cls: type[Any], converter: cattrs.Converter) -> Callable[[object, object], Any]:
+    # Properties have types too, and Pod has one that is imported by type checkers alone.
+    attrs.resolve_types(cls, localns={"PodRequests": Any})
+    names = {attribute.name: json_name(attribute) for attribute in attrs.fields(cls)}
+    # An enumeration that is written as "" is absent.
+    choices = tuple(json_name(attribute) for attribute in attrs.fields(cls) if _is_choice(attribute.type))
+    read = make_dict_structure_fn(
+        cls,
+        converter,
+        _cattrs_forbid_extra_keys=False,
+        _cattrs_detailed_validation=converter.detailed_validation,
+        **_renamed(cls),
+    )
+
+    def hook(value: object, _type: object) -> Any:
+        if not isinstance(value, Mapping):
+            raise wrong(value, "an object")
+        if None in value.values():
+            value = {key: content for key, content in value.items() if content is not None}
+        for key in choices:
+            if value.get(key) == "":
+                value = {other: content for other, content in value.items() if other != key}
+        try:
+            return read(value, cls)
+        except ClassValidationError as group:
+            raise FieldErrors(_flattened(group, names)) from None
+
+    return hook
+
+
+def _is_choice(hint: Any) -> bool:
+    candidates = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    return any(isinstance(candidate, type) and issubclass(candidate, StrEnum) for candidate in candidates)
+
+
+def _flattened(group: ClassValidationError, names: Mapping[str, str]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for error in group.exceptions:
+        notes = getattr(error, "__notes__", ())
+        key = next((names[note.name] for note in notes if isinstance(note, AttributeValidationNote)), "")
+        if isinstance(error, FieldErrors):
+            errors += [problem.inside(key) for problem in error.errors]
+        elif isinstance(error, KeyError):
+            errors.append(FieldError.required(key))
+        else:
+            errors.append(FieldError(key, str(error)))
+    return errors
+
+
+def _write_hook(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any], dict[str, Any]]:
+    return make_dict_unstructure_fn(
+        cls,
+        converter,
+        _cattrs_omit_if_default=True,
+        **_renamed(cls),
+    )
+
+
+def _renamed(cls: type[Any]) -> dict[str, Any]:
+    return {attribute.name: override(rename=json_name(attribute)) for attribute in attrs.fields(cls)}
+
+
+def _is_tuple(type_: Any) -> bool:
+    return get_origin(type_) is tuple
+
+
+def _converter(detailed_validation: bool) -> cattrs.Converter:
+    converter = cattrs.Converter(detailed_validation=detailed_validation)
+    converter.register_structure_hook_factory(attrs.has, lambda cls: _class_hook(cls, converter))
+    converter.register_structure_hook_factory(_is_tuple, lambda cls: _tuple_hook(cls, converter))
+    # A hook for a class is for its subclasses too, so enumerations would have str's if they had none themselves.
+    converter.register_structure_hook(StrEnum, read_enumeration)
+    converter.register_structure_hook(Quantity, read_quantity)
+    converter.register_structure_hook(str, read_string)
+    converter.register_structure_hook(int, read_integer)
+    converter.register_structure_hook(bool, read_boolean)
+    converter.register_structure_hook(datetime, read_time)
+    for type_, hook in (
+        (FrozenDict[str, str], _map_hook(read_string, "")),
+        (FrozenDict[str, Quantity], _map_hook(read_quantity, ZERO)),
+        (int | str | None, read_int_or_string),
+    ):
+        converter.register_structure_hook_func(functools.partial(operator.eq, type_), hook)
+    converter.register_unstructure_hook_factory(attrs.has, lambda cls: _write_hook(cls, converter))
+    converter.register_unstructure_hook(Quantity, str)
+    converter.register_unstructure_hook(datetime, write_time)
+    converter.register_unstructure_hook(StrEnum, str)
+    converter.register_unstructure_hook_func(
+        _is_tuple, lambda items: [converter.unstructure(i) for i in items]
+    )
+    converter.register_unstructure_hook(
+        FrozenDict, lambda items: {key: converter.unstructure(value) for key, value in items.items()}
+    )
+    return converter
+
+
+_QUICK = _converter(detailed_validation=False)
+_THOROUGH = _converter(detailed_validation=True)

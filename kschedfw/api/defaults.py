@@ -1,0 +1,229 @@
+"""What the API server fills in, as far as scheduling sees it: defaults, and values it derives from others.
+
+Everything here can be applied to its own result without changing it, so a dump from a cluster, where the API
+server has been at work already, comes out as it went in. (Pod-level requests follow from limits; the pod-level
+limits that v1.37 derives from containers are not derived.)
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import attrs
+
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.meta import DEFAULT_NAMESPACE, Named, ObjectMeta
+from kschedfw.api.node import Node
+from kschedfw.api.pod import (
+    Affinity,
+    Container,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    PreemptionPolicy,
+    ResourceRequirements,
+    TopologySpreadConstraint,
+)
+from kschedfw.api.quantity import Quantity
+from kschedfw.api.requests import aggregate
+from kschedfw.api.resource_names import is_huge_pages, is_pod_level_resource, may_overcommit
+from kschedfw.api.selectors import LabelSelector, Operator, Requirement
+from kschedfw.api.workloads import (
+    DaemonSet,
+    Deployment,
+    Namespace,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+
+NAMESPACE_NAME_LABEL: Final = "kubernetes.io/metadata.name"
+# Any fixed name space does; made-up uids have to be the same in every run.
+_UIDS: Final = uuid.UUID("7c6cb0bb-5f0e-5a53-8f0f-6b7363686564")
+BUILT_IN_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+def default_metadata(metadata: ObjectMeta, kind: str, *, namespaced: bool) -> ObjectMeta:
+    """Namespace `default` where one is needed, and a made-up uid, always the same for an object of that name."""
+    namespace = metadata.namespace or DEFAULT_NAMESPACE if namespaced else ""
+    uid = metadata.uid or str(uuid.uuid5(_UIDS, f"{kind}/{namespace}/{metadata.name}"))
+    if (namespace, uid) == (metadata.namespace, metadata.uid):
+        return metadata
+    return attrs.evolve(metadata, namespace=namespace, uid=uid)
+
+
+def default_node(node: Node) -> Node:
+    """A node that reports only its capacity has all of it for pods."""
+    if node.status.allocatable or not node.status.capacity:
+        return node
+    return attrs.evolve(node, status=attrs.evolve(node.status, allocatable=node.status.capacity))
+
+
+def default_namespace(namespace: Namespace) -> Namespace:
+    """Namespaces carry their name as a label."""
+    labels = FrozenDict({**namespace.labels, NAMESPACE_NAME_LABEL: namespace.name})
+    if not namespace.name or labels == namespace.labels:
+        return namespace
+    return attrs.evolve(namespace, metadata=attrs.evolve(namespace.metadata, labels=labels))
+
+
+def default_selector(workload: Named) -> Named:
+    """Without a selector, a ReplicationController (and a workload of an old API version) selects its template."""
+    match workload:
+        case ReplicationController(spec=spec) if spec.template is not None and not spec.selector:
+            spec = attrs.evolve(spec, selector=spec.template.metadata.labels)
+            return attrs.evolve(workload, spec=spec)
+        case Deployment() | ReplicaSet() | StatefulSet() | DaemonSet():
+            template = workload.spec.template
+            if template is not None and workload.spec.selector is None:
+                selected: Any = attrs.evolve(workload.spec, selector=LabelSelector(template.metadata.labels))
+                return attrs.evolve(workload, spec=selected)
+    return workload
+
+
+def default_pod(pod: Pod) -> Pod:
+    """Requests from limits, host ports in the host's network, selectors from `matchLabelKeys`."""
+    spec = pod.spec
+    containers = tuple([_default_container(each, spec.host_network) for each in spec.containers])
+    init_containers = tuple([_default_container(each, spec.host_network) for each in spec.init_containers])
+    changes: dict[str, Any] = {}
+    if containers != spec.containers:
+        changes["containers"] = containers
+    if init_containers != spec.init_containers:
+        changes["init_containers"] = init_containers
+    if spec.resources is not None:
+        changes["resources"] = _pod_level(
+            PodSpec(containers=containers, init_containers=init_containers), spec.resources
+        )
+    if spec.affinity.pod_affinity or spec.affinity.pod_anti_affinity:
+        changes["affinity"] = _merge_into_affinity(spec.affinity, pod.labels)
+    if any(constraint.match_label_keys for constraint in spec.topology_spread_constraints):
+        changes["topology_spread_constraints"] = tuple(
+            _merge_into_constraint(constraint, pod.labels) for constraint in spec.topology_spread_constraints
+        )
+    return attrs.evolve(pod, spec=attrs.evolve(spec, **changes)) if changes else pod
+
+
+# --- Resources ---------------------------------------------------------------------------------------------------
+
+
+def _default_container(container: Container, host_network: bool) -> Container:
+    resources = container.resources
+    if not resources.limits.keys() <= resources.requests.keys():
+        # As a new dict in the order of requests, then limits: the order shows in reports.
+        requests = FrozenDict({**resources.requests, **_missing(resources.requests, resources.limits)})
+        container = attrs.evolve(container, resources=attrs.evolve(resources, requests=requests))
+    if host_network and any(port.host_port == 0 for port in container.ports):
+        ports = tuple(
+            attrs.evolve(port, host_port=port.host_port or port.container_port) for port in container.ports
+        )
+        container = attrs.evolve(container, ports=ports)
+    return container
+
+
+def _missing(present: Mapping[str, Quantity], more: Mapping[str, Quantity]) -> dict[str, Quantity]:
+    return {name: amount for name, amount in more.items() if name not in present}
+
+
+def _pod_level(spec: PodSpec, resources: ResourceRequirements) -> ResourceRequirements:
+    """Pod-level limits of huge pages from the containers', then pod-level requests from containers and limits."""
+    requests, limits = dict(resources.requests), dict(resources.limits)
+    pod = Pod(spec=spec)
+    if requests or limits:
+        for name, amount in aggregate(pod, lambda container: container.resources.limits).items():
+            if is_huge_pages(name) and name not in requests:
+                limits.setdefault(name, amount)
+    if limits:
+        for name, amount in aggregate(pod, lambda container: container.resources.requests).items():
+            if is_pod_level_resource(name) and may_overcommit(name):
+                requests.setdefault(name, amount)
+        for name, amount in limits.items():
+            if is_pod_level_resource(name):
+                requests.setdefault(name, amount)
+    return ResourceRequirements(requests=FrozenDict(requests), limits=FrozenDict(limits))
+
+
+# --- Selectors ---------------------------------------------------------------------------------------------------
+
+
+def _merge_into_affinity(affinity: Affinity, labels: Mapping[str, str]) -> Affinity:
+    return attrs.evolve(
+        affinity,
+        pod_affinity=_merge_into_terms(affinity.pod_affinity, labels),
+        pod_anti_affinity=_merge_into_terms(affinity.pod_anti_affinity, labels),
+    )
+
+
+def _merge_into_terms(affinity: PodAffinity | None, labels: Mapping[str, str]) -> PodAffinity | None:
+    if affinity is None:
+        return None
+    return PodAffinity(
+        required=tuple(_merge_into_term(term, labels) for term in affinity.required),
+        preferred=tuple(
+            attrs.evolve(each, pod_affinity_term=_merge_into_term(each.pod_affinity_term, labels))
+            for each in affinity.preferred
+        ),
+    )
+
+
+def _merge_into_term(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAffinityTerm:
+    selector = _merged(term.label_selector, term.match_label_keys, Operator.IN, labels)
+    selector = _merged(selector, term.mismatch_label_keys, Operator.NOT_IN, labels)
+    return term if selector is term.label_selector else attrs.evolve(term, label_selector=selector)
+
+
+def _merge_into_constraint(
+    constraint: TopologySpreadConstraint, labels: Mapping[str, str]
+) -> TopologySpreadConstraint:
+    selector = _merged(constraint.label_selector, constraint.match_label_keys, Operator.IN, labels)
+    return attrs.evolve(constraint, label_selector=selector)
+
+
+def _merged(
+    selector: LabelSelector | None, keys: Iterable[str], operator: Operator, labels: Mapping[str, str]
+) -> LabelSelector | None:
+    """`selector` with the pod's own values for `keys`, unless it has them already."""
+    if selector is None:
+        return None  # matches nothing, and shall go on doing so
+    wanted = [Requirement(key, operator, (labels[key],)) for key in keys if key in labels]
+    added = [requirement for requirement in wanted if requirement not in selector.match_expressions]
+    if not added:
+        return selector
+    return attrs.evolve(selector, match_expressions=(*selector.match_expressions, *added))
+
+
+# --- Priorities --------------------------------------------------------------------------------------------------
+
+
+def default_priorities(pods: Iterable[Pod], classes: Iterable[PriorityClass]) -> tuple[Pod, ...]:
+    """Give pods the priority and preemption policy of their class, as the Priority admission plugin does.
+
+    Pods that carry a priority keep it. A class that is not among `classes` (and not built in) says nothing: such a
+    pod stays without priority, which counts as 0.
+    """
+    known = {
+        name: (value, PreemptionPolicy.PREEMPT_LOWER_PRIORITY) for name, value in BUILT_IN_PRIORITIES.items()
+    }
+    known |= {each.name: (each.value, each.preemption_policy) for each in classes}
+    # Of several defaults the lowest counts.
+    default = min(
+        (each for each in classes if each.global_default), key=lambda each: each.value, default=None
+    )
+
+    def with_priority(pod: Pod) -> Pod:
+        if pod.spec.priority is not None:
+            return pod
+        name = pod.spec.priority_class_name or (default.name if default else "")
+        if name not in known:
+            return pod
+        value, policy = known[name]
+        if pod.spec.preemption_policy is not PreemptionPolicy.PREEMPT_LOWER_PRIORITY:
+            policy = pod.spec.preemption_policy
+        spec = attrs.evolve(pod.spec, priority=value, priority_class_name=name, preemption_policy=policy)
+        return attrs.evolve(pod, spec=spec)
+
+    return tuple(with_priority(pod) for pod in pods)

@@ -1,0 +1,214 @@
+"""From workloads to the pods that their controllers would make.
+
+`expand` takes everything that was loaded, since a dump may hold a workload beside some of its pods: only those
+that are missing are made. Names are made up, but readable and always the same.
+
+Not done: claims from a StatefulSet's `volumeClaimTemplates`, and anything over time (rolling updates, the pods that
+a Job starts when others have finished, the Jobs of a CronJob).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from kschedfw.api.convert import unstructure
+from kschedfw.api.daemons import pods_of_daemon_set
+from kschedfw.api.defaults import default_metadata
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.meta import Named, ObjectMeta
+from kschedfw.api.node import Node
+from kschedfw.api.owners import Owners, make_pod, owner_reference
+from kschedfw.api.pod import Pod, PodTemplateSpec
+from kschedfw.api.selectors import LabelSelector
+from kschedfw.api.workloads import (
+    CompletionMode,
+    DaemonSet,
+    Deployment,
+    Job,
+    LabelSelected,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+
+_TEMPLATE_HASH: Final = "pod-template-hash"
+_REVISION_HASH: Final = "controller-revision-hash"
+_COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+# Kubernetes' alphabet for hashes in names: nothing in it can become a word.
+_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+
+
+def expand(objects: Iterable[Named]) -> Iterator[Named]:
+    """All objects in their order, with Deployments, DaemonSets and Jobs replaced by what they make.
+
+    The pods of a workload come in its place; ReplicaSets, ReplicationControllers and StatefulSets stay, since
+    scheduling reads them too.
+    """
+    everything = list(objects)
+    nodes = [obj for obj in everything if isinstance(obj, Node)]
+    owners = Owners(everything)
+    for obj in everything:
+        if isinstance(obj, StatefulSet):
+            # Only these have names that are fixed beforehand; nothing else shall take them.
+            owners.names.update((obj.namespace, f"{obj.name}-{ordinal}") for ordinal in _ordinals(obj))
+    for obj in everything:
+        match obj:
+            case Deployment():
+                yield from _of_deployment(obj, owners)
+            case ReplicaSet() | ReplicationController():
+                yield obj
+                yield from _of_replicas(obj, owners)
+            case StatefulSet():
+                yield obj
+                yield from _of_stateful_set(obj, owners)
+            case Job():
+                yield from _of_job(obj, owners)
+            case DaemonSet():
+                yield from pods_of_daemon_set(obj, nodes, owners, _hash_of(obj.spec.template))
+            case _:
+                yield obj
+
+
+def _of_deployment(deployment: Deployment, owners: Owners) -> Iterator[Named]:
+    if deployment.spec.template is None or owners.replica_sets_of(deployment):
+        return  # its ReplicaSets say how many pods there are
+    template = deployment.spec.template
+    hashes = Counter(
+        pod.labels[_TEMPLATE_HASH]
+        for pod in owners.pods_in(deployment.namespace)
+        if pod.metadata.controller is not None
+        and pod.metadata.controller.kind == "ReplicaSet"
+        and pod.metadata.controller.name == f"{deployment.name}-{pod.labels.get(_TEMPLATE_HASH, '')}"
+    )
+    # Pods whose ReplicaSet wasn't dumped tell what its name was.
+    template_hash = hashes.most_common(1)[0][0] if hashes else _hash_of(template)
+    labels = FrozenDict({**template.metadata.labels, _TEMPLATE_HASH: template_hash})
+    selector = deployment.spec.selector or LabelSelector()
+    metadata = ObjectMeta(
+        name=f"{deployment.name}-{template_hash}",
+        namespace=deployment.namespace,
+        labels=labels,
+        annotations=deployment.annotations,
+        owner_references=(owner_reference(deployment),),
+    )
+    replica_set = ReplicaSet(
+        default_metadata(metadata, "ReplicaSet", namespaced=True),
+        LabelSelected(
+            selector=attrs.evolve(
+                selector, match_labels=FrozenDict({**selector.match_labels, _TEMPLATE_HASH: template_hash})
+            ),
+            # Pods of older ReplicaSets count towards the Deployment's number.
+            replicas=deployment.spec.replicas - (hashes.total() - hashes[template_hash]),
+            template=attrs.evolve(template, metadata=attrs.evolve(template.metadata, labels=labels)),
+        ),
+    )
+    yield replica_set
+    yield from _of_replicas(replica_set, owners)
+
+
+def _of_replicas(owner: ReplicaSet | ReplicationController, owners: Owners) -> Iterator[Pod]:
+    template = owner.spec.template
+    if template is None:
+        return
+    for name in _free_names(owner, owner.spec.replicas - len(owners.active_pods_of(owner)), owners):
+        yield make_pod(owner, template, name)
+
+
+def _free_names(owner: Named, number: int, owners: Owners) -> Iterator[str]:
+    ordinal = 0
+    while number > 0:
+        name = f"{owner.name}-{ordinal}"
+        if owners.take(owner.namespace, name):
+            number -= 1
+            yield name
+        ordinal += 1
+
+
+def _ordinals(owner: StatefulSet) -> range:
+    start = owner.spec.ordinals.start
+    return range(start, start + max(owner.spec.replicas, 0))
+
+
+def _of_stateful_set(owner: StatefulSet, owners: Owners) -> Iterator[Pod]:
+    template = owner.spec.template
+    if template is None:
+        return
+    present = {pod.name for pod in owners.pods_in(owner.namespace)}
+    revision = f"{owner.name}-{_hash_of(template)}"
+    for ordinal in _ordinals(owner):
+        name = f"{owner.name}-{ordinal}"
+        if name not in present:
+            labels = {
+                "apps.kubernetes.io/pod-index": str(ordinal),
+                _REVISION_HASH: revision,
+                "statefulset.kubernetes.io/pod-name": name,
+            }
+            yield make_pod(owner, template, name, labels)
+
+
+def _of_job(job: Job, owners: Owners) -> Iterator[Pod]:
+    template, spec = job.spec.template, job.spec
+    if template is None or spec.suspend or job.is_finished:
+        return
+    present = owners.active_pods_of(job)
+    number = spec.parallelism
+    if spec.completions is not None:
+        number = min(number, spec.completions - job.status.succeeded)
+    number -= len(present)
+    labels = {
+        "batch.kubernetes.io/controller-uid": job.uid,
+        "batch.kubernetes.io/job-name": job.name,
+        "controller-uid": job.uid,
+        "job-name": job.name,
+    }
+    if spec.completion_mode is not CompletionMode.INDEXED:
+        for name in _free_names(job, number, owners):
+            yield make_pod(job, template, name, labels)
+        return
+    for index in _missing_indexes(job, present)[: max(number, 0)]:
+        text = str(index)
+        owners.take(job.namespace, f"{job.name}-{index}")
+        yield make_pod(
+            job,
+            template,
+            f"{job.name}-{index}",
+            {**labels, _COMPLETION_INDEX: text},
+            {_COMPLETION_INDEX: text},
+        )
+
+
+def _missing_indexes(job: Job, present: Sequence[Pod]) -> list[int]:
+    done = {pod.annotations.get(_COMPLETION_INDEX, pod.labels.get(_COMPLETION_INDEX)) for pod in present}
+    done |= {str(index) for index in _indexes(job.status.completed_indexes)}
+    return [index for index in range(job.spec.completions or 0) if str(index) not in done]
+
+
+def _indexes(text: str) -> Iterator[int]:
+    """The numbers in `1,3-5`."""
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.isdecimal():
+            yield from range(int(first), int(last if last.isdecimal() else first) + 1)
+
+
+def _hash_of(template: PodTemplateSpec | None) -> str:
+    """Ten characters that tell templates apart; not those that Kubernetes would compute, which depend on Go."""
+    text = repr(_sorted(unstructure(template))) if template is not None else ""
+    number = int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
+    letters = []
+    for _ in range(10):
+        number, remainder = divmod(number, len(_ALPHABET))
+        letters.append(_ALPHABET[remainder])
+    return "".join(letters)
+
+
+def _sorted(value: object) -> object:
+    """A value in which the order of keys doesn't matter any more."""
+    if isinstance(value, Mapping):
+        return sorted((str(key), _sorted(content)) for key, content in value.items())
+    return [_sorted(content) for content in value] if isinstance(value, list) else value

@@ -1,0 +1,86 @@
+"""What is wrong with an object, field by field, in the words that Kubernetes uses for it.
+
+`FieldError` says one thing about one field; `FieldErrors` is the exception that carries everything that is wrong
+with an object, because whoever repairs a manifest wants the whole list.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from kschedfw.api.errors import KschedfwError
+
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_SHOWN = 200  # a value is quoted so that it can be found, not to repeat the manifest
+
+
+@attrs.frozen
+class FieldError:
+    """One problem: where (`spec.containers[0].name`, empty for the object itself) and what."""
+
+    path: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.detail}" if self.path else self.detail
+
+    @classmethod
+    def invalid(cls, path: str, value: object, why: str) -> FieldError:
+        return cls(path, f"Invalid value: {shown(value)}: {why}")
+
+    @classmethod
+    def required(cls, path: str, why: str = "") -> FieldError:
+        return cls(path, f"Required value: {why}" if why else "Required value")
+
+    @classmethod
+    def unsupported(cls, path: str, value: object, supported: Iterable[str]) -> FieldError:
+        choices = ", ".join(f'"{choice}"' for choice in supported)
+        return cls(path, f"Unsupported value: {shown(value)}: supported values: {choices}")
+
+    @classmethod
+    def duplicate(cls, path: str, value: object) -> FieldError:
+        return cls(path, f"Duplicate value: {shown(value)}")
+
+    @classmethod
+    def forbidden(cls, path: str, why: str) -> FieldError:
+        return cls(path, f"Forbidden: {why}")
+
+    def inside(self, prefix: str) -> FieldError:
+        """The same problem as seen from the object that has this one at `prefix`."""
+        return FieldError(join(prefix, self.path), self.detail)
+
+
+class FieldErrors(KschedfwError, ValueError):
+    """All that is wrong with one object; each line of its text names a field."""
+
+    def __init__(self, errors: Iterable[FieldError]) -> None:
+        self.errors = tuple(errors)
+        super().__init__("\n".join(map(str, self.errors)))
+
+
+def join(prefix: str, path: str) -> str:
+    """`path` below `prefix`: a name after a dot, an index or key in brackets as it is."""
+    if not prefix or not path:
+        return prefix or path
+    return f"{prefix}{path}" if path.startswith("[") else f"{prefix}.{path}"
+
+
+def at(prefix: str, key: str | int) -> str:
+    """The path of an item of the list or map at `prefix`: `[0]`, `.cpu`, `[nvidia.com/gpu]`."""
+    if isinstance(key, int):
+        return f"{prefix}[{key}]"
+    return join(prefix, key if _PLAIN_KEY.fullmatch(key) else f"[{key}]")
+
+
+def shown(value: object) -> str:
+    """A value as JSON, cut where it is long."""
+    plain = dict(value) if isinstance(value, Mapping) else value
+    try:
+        text = json.dumps(plain, ensure_ascii=False, default=str, skipkeys=True)
+    except (ValueError, RecursionError):  # endless or bottomless
+        text = f"({type(value).__name__})"
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

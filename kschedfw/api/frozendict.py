@@ -1,0 +1,50 @@
+"""An immutable, hashable dict for the maps inside API objects (labels, requests, match labels)."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class FrozenDict(dict[K, V]):
+    """A dict that can't change after construction and therefore may be hashed.
+
+    It stays a real `dict` because label look-ups are the innermost operation of scheduling, and no pure
+    Python mapping comes near the speed of `dict.get`.
+    """
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+    def __hash__(self) -> int:  # type: ignore[override]  # dict is unhashable by declaration; this one never changes
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash = hash(frozenset(self.items()))
+            return self._hash
+
+    def _refuse(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise TypeError(
+            f"{type(self).__name__} is immutable; build a new one: FrozenDict({{**old, key: value}})"
+        )
+
+    __setitem__ = _refuse
+    __delitem__ = _refuse
+    __ior__ = _refuse  # in-place | would change it
+    clear = _refuse
+    pop = _refuse
+    popitem = _refuse
+    setdefault = _refuse
+    update = _refuse
+
+    def __reduce__(self) -> tuple[type[FrozenDict[K, V]], tuple[dict[K, V]]]:
+        # pickle and copy would otherwise rebuild it item by item through __setitem__
+        return (type(self), (dict(self),))
+
+    def __repr__(self) -> str:
+        return f"FrozenDict({dict.__repr__(self)})"
+
+
+EMPTY: FrozenDict[Any, Any] = FrozenDict()

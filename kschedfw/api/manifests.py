@@ -1,0 +1,241 @@
+"""Loads manifests: files, directories or texts, of a whole cluster or of one pod.
+
+Everything that is wrong is collected as a problem, and everything that is right is loaded all the same. Whether
+problems, or finding nothing at all, are errors is the caller's business.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import attrs
+
+from kschedfw.api.defaults import default_priorities
+from kschedfw.api.documents import Document, Source, documents, sources
+from kschedfw.api.expand import expand
+from kschedfw.api.field_errors import FieldError
+from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.kinds import BUILT_IN_GROUPS, KIND_OF, group_of
+from kschedfw.api.meta import DEFAULT_NAMESPACE, Named
+from kschedfw.api.node import Node
+from kschedfw.api.objects import (
+    ManifestError,
+    node_from_manifest,
+    object_from_manifest,
+    pod_from_manifest,
+    read_object,
+    subject_of,
+    supported_kind,
+    to_manifest,
+)
+from kschedfw.api.pod import Pod
+from kschedfw.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from kschedfw.api.workloads import (
+    Namespace,
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+
+__all__ = [
+    "ManifestError",
+    "Manifests",
+    "node_from_manifest",
+    "object_from_manifest",
+    "parse_manifests",
+    "pod_from_manifest",
+    "read_manifests",
+    "to_manifest",
+]
+
+N = TypeVar("N", bound=Named)
+
+_LIST: Final = "List"
+
+
+@attrs.frozen
+class Manifests:
+    """What was loaded, each kind in the order of the input; the pods of a workload come in its place.
+
+    Attributes:
+        pods: bound and pending ones.
+        ignored: how many objects of which kind scheduling has no use for; a kind of someone else's API group is
+            named with it (`Job.batch.volcano.sh`).
+        problems: one error for each thing that is wrong.
+    """
+
+    nodes: tuple[Node, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
+    services: tuple[Service, ...] = ()
+    replication_controllers: tuple[ReplicationController, ...] = ()
+    replica_sets: tuple[ReplicaSet, ...] = ()
+    stateful_sets: tuple[StatefulSet, ...] = ()
+    pod_disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+    priority_classes: tuple[PriorityClass, ...] = ()
+    persistent_volumes: tuple[PersistentVolume, ...] = ()
+    persistent_volume_claims: tuple[PersistentVolumeClaim, ...] = ()
+    storage_classes: tuple[StorageClass, ...] = ()
+    csi_nodes: tuple[CSINode, ...] = ()
+    ignored: FrozenDict[str, int] = EMPTY
+    problems: tuple[ManifestError, ...] = ()
+
+    def objects(self) -> Iterator[Named]:
+        """All objects: what others refer to comes first, pods come last."""
+        yield from self.namespaces
+        yield from self.priority_classes
+        yield from self.storage_classes
+        yield from self.nodes
+        yield from self.csi_nodes
+        yield from self.persistent_volumes
+        yield from self.persistent_volume_claims
+        yield from self.services
+        yield from self.replication_controllers
+        yield from self.replica_sets
+        yield from self.stateful_sets
+        yield from self.pod_disruption_budgets
+        yield from self.pods
+
+
+def read_manifests(*paths: Path | str) -> Manifests:
+    """Load files, directories (with all in them, in the order of their names) and `-`, the standard input.
+
+    Files end in `.yaml`, `.yml` or `.json`, perhaps with `.gz` behind; those that are named themselves may be called
+    anything.
+    """
+    return _load(sources(paths))
+
+
+def parse_manifests(text: str, source: str = "") -> Manifests:
+    """Load a YAML or JSON text with any number of documents; `source` is what problems call it."""
+    return _load([Source(source, text)])
+
+
+def _load(texts: Iterable[Source]) -> Manifests:
+    loader = _Loader()
+    for source in texts:
+        loader.load(source)
+    return loader.result()
+
+
+class _Loader:
+    """Collects objects, problems and what is ignored, one source after the other."""
+
+    def __init__(self) -> None:
+        self._objects: dict[tuple[str, str, str], Named] = {}
+        self._places: dict[tuple[str, str, str], str] = {}
+        self._ignored: Counter[str] = Counter()
+        self._problems: list[ManifestError] = []
+        self._generated: Counter[tuple[str, str, str]] = Counter()
+        self._source = Source("")
+        self._document = 0
+
+    def load(self, source: Source) -> None:
+        self._source, self._document = source, 0
+        if source.problem:
+            self._report([FieldError("", source.problem)])
+            return
+        for document in documents(source.text):
+            self._load_document(document)
+
+    def result(self) -> Manifests:
+        everything = list(expand(self._objects.values()))
+
+        def of(cls: type[N]) -> tuple[N, ...]:
+            return tuple(obj for obj in everything if isinstance(obj, cls))
+
+        priority_classes = of(PriorityClass)
+        return Manifests(
+            nodes=of(Node),
+            pods=default_priorities(of(Pod), priority_classes),
+            namespaces=of(Namespace),
+            services=of(Service),
+            replication_controllers=of(ReplicationController),
+            replica_sets=of(ReplicaSet),
+            stateful_sets=of(StatefulSet),
+            pod_disruption_budgets=of(PodDisruptionBudget),
+            priority_classes=priority_classes,
+            persistent_volumes=of(PersistentVolume),
+            persistent_volume_claims=of(PersistentVolumeClaim),
+            storage_classes=of(StorageClass),
+            csi_nodes=of(CSINode),
+            ignored=FrozenDict(sorted(self._ignored.items())),
+            problems=tuple(self._problems),
+        )
+
+    def _load_document(self, document: Document) -> None:
+        self._document = document.number
+        if document.problem:
+            self._report([FieldError("", document.problem)])
+        else:
+            self._load_manifest(document.content, "")
+
+    def _load_manifest(self, manifest: Any, item: str) -> None:
+        """Load an object or a list; `item` says which item of a list it is."""
+        try:
+            if _is_list(manifest):
+                self._load_items(manifest, item)
+                return
+            kind = supported_kind(manifest)
+            if kind is None:
+                self._ignored[_name_of_kind(manifest)] += 1
+                return
+            obj = read_object(manifest, kind, self._ordinal(manifest, kind.name))
+        except ManifestError as error:
+            self._report(error.errors, error.subject or subject_of(manifest) or item)
+        else:
+            self._add(obj)
+
+    def _load_items(self, manifest: Mapping[str, Any], item: str) -> None:
+        items = manifest["items"]
+        if not isinstance(items, list):
+            self._report([FieldError("items", "must be a list")], str(manifest["kind"]))
+            return
+        # Items of typed lists needn't repeat what they are.
+        kind, version = str(manifest["kind"]).removesuffix(_LIST), manifest.get("apiVersion")
+        for index, content in enumerate(items):
+            if kind and isinstance(content, Mapping) and "kind" not in content:
+                content = {"apiVersion": version, **content, "kind": kind}
+            self._load_manifest(content, f"{item}items[{index}]")
+
+    def _ordinal(self, manifest: Mapping[str, Any], kind: str) -> int:
+        """How many objects with the same `generateName` came before."""
+        metadata = manifest.get("metadata")
+        if not isinstance(metadata, Mapping) or metadata.get("name") or not metadata.get("generateName"):
+            return 0
+        key = (kind, str(metadata.get("namespace") or DEFAULT_NAMESPACE), str(metadata["generateName"]))
+        self._generated[key] += 1
+        return self._generated[key] - 1
+
+    def _add(self, obj: Named) -> None:
+        kind = KIND_OF[type(obj)].name
+        key = (kind, obj.namespace, obj.name)
+        if key in self._objects:
+            why = f'Duplicate value: "{obj.name}": there is one in {self._places[key]}, which is kept'
+            self._report([FieldError("metadata.name", why)], f"{kind} {obj.key}")
+            return
+        self._objects[key] = obj
+        document = f"document {self._document}"
+        self._places[key] = f"{document} of {self._source.name}" if self._source.name else document
+
+    def _report(self, errors: Iterable[FieldError], subject: str = "") -> None:
+        for error in errors:
+            self._problems.append(ManifestError((error,), subject, self._source.name, self._document))
+
+
+def _is_list(manifest: Any) -> bool:
+    if not isinstance(manifest, Mapping) or "items" not in manifest:
+        return False
+    kind = manifest.get("kind")
+    return isinstance(kind, str) and kind.endswith(_LIST)
+
+
+def _name_of_kind(manifest: Mapping[str, Any]) -> str:
+    kind, group = str(manifest["kind"]), group_of(str(manifest["apiVersion"]))
+    return kind if group in BUILT_IN_GROUPS else f"{kind}.{group}"

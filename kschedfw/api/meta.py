@@ -1,0 +1,80 @@
+"""What every API object carries: name, namespace, uid, labels, annotations, owners, times."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import attrs
+
+from kschedfw.api.frozendict import EMPTY, FrozenDict
+
+DEFAULT_NAMESPACE = "default"
+
+
+@attrs.frozen
+class OwnerReference:
+    """The object that made this one (meta/v1 OwnerReference)."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    api_version: str = ""
+    controller: bool = False
+
+
+@attrs.frozen
+class ObjectMeta:
+    """meta/v1 ObjectMeta, as far as scheduling reads it.
+
+    `namespace` is empty for cluster-scoped objects; the loader puts namespaced objects that name none into
+    `default`, as the API server does.
+    """
+
+    name: str = ""
+    generate_name: str = attrs.field(default="", kw_only=True)
+    namespace: str = ""
+    uid: str = ""
+    labels: FrozenDict[str, str] = EMPTY
+    annotations: FrozenDict[str, str] = EMPTY
+    owner_references: tuple[OwnerReference, ...] = ()
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    resource_version: str = ""
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner marked as managing controller, if there is one."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class Named:
+    """Shortcuts into `metadata` that all API objects share."""
+
+    __slots__ = ()
+    metadata: ObjectMeta
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        return self.metadata.namespace
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid
+
+    @property
+    def labels(self) -> FrozenDict[str, str]:
+        return self.metadata.labels
+
+    @property
+    def annotations(self) -> FrozenDict[str, str]:
+        return self.metadata.annotations
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or only the name for a cluster-scoped object."""
+        meta = self.metadata
+        return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name

@@ -1,0 +1,74 @@
+"""core/v1 Node, as far as scheduling reads it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import attrs
+
+from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.meta import Named, ObjectMeta
+from kschedfw.api.quantity import Quantity
+
+
+class TaintEffect(StrEnum):
+    """What a taint does to pods that don't tolerate it."""
+
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
+@attrs.frozen
+class Taint:
+    """A mark on a node that repels pods without a matching toleration."""
+
+    key: str
+    effect: TaintEffect
+    value: str = ""
+
+
+@attrs.frozen
+class ContainerImage:
+    """An image that is present on a node: all its names, and its size in bytes."""
+
+    names: tuple[str, ...] = ()
+    size_bytes: int = 0
+
+
+@attrs.frozen
+class NodeCondition:
+    """A condition that the kubelet reports, e.g. Ready."""
+
+    type: str
+    status: str = "Unknown"
+    reason: str = ""
+    message: str = ""
+
+
+@attrs.frozen
+class NodeSpec:
+    """What is wanted of a node: its taints, and whether it takes new pods."""
+
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    provider_id: str = attrs.field(default="", metadata={"json": "providerID"})
+
+
+@attrs.frozen
+class NodeStatus:
+    """`allocatable` falls back to `capacity` where a manifest gives only that, as the kubelet's default does."""
+
+    capacity: FrozenDict[str, Quantity] = EMPTY
+    allocatable: FrozenDict[str, Quantity] = EMPTY
+    images: tuple[ContainerImage, ...] = ()
+    conditions: tuple[NodeCondition, ...] = ()
+
+
+@attrs.frozen
+class Node(Named):
+    """A machine that pods can run on (core/v1 Node)."""
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: NodeSpec = attrs.field(factory=NodeSpec)
+    status: NodeStatus = attrs.field(factory=NodeStatus)

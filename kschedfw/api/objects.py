@@ -1,0 +1,190 @@
+"""One manifest to one object, and back: read, default, validate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import attrs
+
+from kschedfw.api.convert import structure, unstructure
+from kschedfw.api.defaults import (
+    default_metadata,
+    default_namespace,
+    default_node,
+    default_pod,
+    default_selector,
+)
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.field_errors import FieldError, FieldErrors, shown
+from kschedfw.api.kinds import BUILT_IN_GROUPS, KIND_OF, KINDS, Kind, group_of
+from kschedfw.api.meta import Named
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.api.validation import validate
+from kschedfw.api.workloads import Namespace, ReplicationController
+
+T = TypeVar("T", bound=Named)
+
+
+class ManifestError(KschedfwError, ValueError):
+    """What is wrong with a manifest, and where.
+
+    Attributes:
+        errors: the problems with the fields; the loader makes an error of its own of each.
+        subject: the object, such as `Node worker-1`; empty where it isn't known.
+        source: the file, or what else the manifest is from; empty for a mapping.
+        document: which document of the source, from 1; 0 for a mapping.
+    """
+
+    def __init__(
+        self, errors: tuple[FieldError, ...], subject: str = "", source: str = "", document: int = 0
+    ) -> None:
+        self.errors, self.subject, self.source, self.document = errors, subject, source, document
+        super().__init__(errors, subject, source, document)
+
+    @property
+    def path(self) -> str:
+        """The field of the first problem, such as `spec.containers[0].name`."""
+        return self.errors[0].path
+
+    def __str__(self) -> str:
+        where = f"document {self.document}" if self.document else ""
+        place = f"{where} ({self.subject})" if where and self.subject else where or self.subject
+        prefix = "".join(f"{part}: " for part in (self.source, place) if part)
+        return "\n".join(f"{prefix}{error}" for error in self.errors)
+
+
+def pod_from_manifest(manifest: Mapping[str, Any]) -> Pod:
+    """Read a Pod; `kind` and `apiVersion` may be missing.
+
+    Raises:
+        ManifestError: with everything that the API server would refuse.
+    """
+    return _expect(manifest, Pod)
+
+
+def node_from_manifest(manifest: Mapping[str, Any]) -> Node:
+    """Read a Node; `kind` and `apiVersion` may be missing.
+
+    Raises:
+        ManifestError: with everything that the API server would refuse.
+    """
+    return _expect(manifest, Node)
+
+
+def object_from_manifest(manifest: Mapping[str, Any], kind: str | None = None) -> Named:
+    """Read an object of any supported kind; `kind` says which where the manifest doesn't.
+
+    Raises:
+        ManifestError: with everything that the API server would refuse, or because the kind isn't supported.
+    """
+    found = supported_kind(manifest, kind)
+    if found is None:
+        raise ManifestError(
+            (FieldError("kind", f"{shown(manifest['kind'])} is not a kind that scheduling reads"),)
+        )
+    return read_object(manifest, found)
+
+
+def _expect(manifest: Mapping[str, Any], cls: type[T]) -> T:
+    result = object_from_manifest(manifest, KIND_OF[cls].name)
+    if not isinstance(result, cls):
+        raise ManifestError((FieldError("kind", f"must be {cls.__name__}, not {type(result).__name__}"),))
+    return result
+
+
+def to_manifest(obj: Named) -> dict[str, Any]:
+    """The manifest of an object, without what has its default; `object_from_manifest` gives the same object back."""
+    kind = KIND_OF[type(obj)]
+    return {"apiVersion": kind.api_version, "kind": kind.name, **unstructure(obj)}
+
+
+def supported_kind(manifest: object, kind: str | None = None) -> Kind | None:
+    """Which kind a manifest is of; None if scheduling has no use for it.
+
+    Raises:
+        ManifestError: if that can't be said, or its API group has no such kind.
+    """
+    if not isinstance(manifest, Mapping):
+        raise ManifestError(
+            (FieldError("", f"must be an object with kind and apiVersion, not {shown(manifest)}"),)
+        )
+    name = manifest.get("kind")
+    if name is None and kind is not None:
+        return KINDS.get(kind)
+    version = manifest.get("apiVersion")
+    if version is None and name == kind and kind is not None:
+        return KINDS.get(kind)
+    for field, value in (("kind", name), ("apiVersion", version)):
+        if value is None or value == "":
+            raise ManifestError(
+                (FieldError.required(field, "every object has to say its kind and apiVersion"),)
+            )
+        if not isinstance(value, str):
+            raise ManifestError((FieldError(field, f"Invalid value: {shown(value)}: must be a string"),))
+    known, group = KINDS.get(str(name)), group_of(str(version))
+    if known is None or group in known.groups:
+        return known
+    if group not in BUILT_IN_GROUPS:
+        return None
+    expected = f'"{name}" is in "{known.api_version}"'
+    raise ManifestError(
+        (FieldError("apiVersion", f'no kind "{name}" is registered for version "{version}": {expected}'),)
+    )
+
+
+def read_object(manifest: Mapping[str, Any], kind: Kind, ordinal: int = 0) -> Named:
+    """Read an object of a known kind; `ordinal` makes a name of a `generateName`.
+
+    Raises:
+        ManifestError: with everything that the API server would refuse.
+    """
+    try:
+        raw = structure(manifest, kind.cls)
+        errors: list[FieldError] = []
+        if raw.namespace and not kind.namespaced:
+            errors.append(FieldError.forbidden("metadata.namespace", "not allowed on this type"))
+        if manifest.get("apiVersion") in _WITH_DEFAULT_SELECTOR:
+            raw = default_selector(raw)
+        result = with_defaults(raw, kind, ordinal)
+        errors += validate(result)
+    except FieldErrors as error:
+        raise ManifestError(error.errors, subject_of(manifest, kind.name)) from None
+    if errors:
+        raise ManifestError(tuple(errors), subject_of(manifest, kind.name))
+    return result
+
+
+def with_defaults(raw: Named, kind: Kind, ordinal: int = 0) -> Named:
+    """What the API server makes of an object before it looks whether it is valid."""
+    metadata = raw.metadata
+    if metadata.generate_name and not metadata.name:
+        metadata = attrs.evolve(metadata, name=f"{metadata.generate_name}{ordinal}")
+    metadata = default_metadata(metadata, kind.name, namespaced=kind.namespaced)
+    if metadata is not raw.metadata:
+        raw = attrs.evolve(raw, metadata=metadata)  # type: ignore[misc]  # every Named is an attrs class
+    default = _DEFAULTS.get(type(raw))
+    return raw if default is None else default(raw)
+
+
+_DEFAULTS: Final[Mapping[type, Callable[[Any], Named]]] = {
+    Pod: default_pod,
+    Node: default_node,
+    Namespace: default_namespace,
+    ReplicationController: default_selector,
+}
+# In these versions a workload without selector has that of its template's labels.
+_WITH_DEFAULT_SELECTOR: Final = ("extensions/v1beta1", "apps/v1beta1")
+
+
+def subject_of(manifest: object, kind: str = "") -> str:
+    """What to call an object in an error: `Pod web/frontend-1`, as far as its manifest gives that."""
+    if not isinstance(manifest, Mapping):
+        return ""
+    metadata = manifest.get("metadata")
+    metadata = metadata if isinstance(metadata, Mapping) else {}
+    name = metadata.get("name") or metadata.get("generateName")
+    namespace = metadata.get("namespace")
+    full = f"{namespace}/{name}" if namespace and name else name
+    return " ".join(str(part) for part in (manifest.get("kind") or kind, full) if part)

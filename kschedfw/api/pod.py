@@ -1,0 +1,317 @@
+"""core/v1 Pod, as far as scheduling reads it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import attrs
+
+from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.meta import Named, ObjectMeta
+from kschedfw.api.node import Taint, TaintEffect
+from kschedfw.api.quantity import Quantity
+from kschedfw.api.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm, parse_int64
+from kschedfw.api.volumes import Volume
+
+if TYPE_CHECKING:
+    from kschedfw.api.requests import PodRequests
+
+DEFAULT_SCHEDULER_NAME = "default-scheduler"
+
+
+class Protocol(StrEnum):
+    """The transport protocol of a port."""
+
+    TCP = "TCP"
+    UDP = "UDP"
+    SCTP = "SCTP"
+
+
+class RestartPolicy(StrEnum):
+    ALWAYS = "Always"
+    ON_FAILURE = "OnFailure"
+    NEVER = "Never"
+
+
+class PodPhase(StrEnum):
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+
+
+class PreemptionPolicy(StrEnum):
+    PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
+    NEVER = "Never"
+
+
+@attrs.frozen
+class ContainerPort:
+    """A port of a container; only `host_port` (0 = none) takes something from the node."""
+
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = attrs.field(default="", metadata={"json": "hostIP"})
+    protocol: Protocol = Protocol.TCP
+    name: str = ""
+
+
+@attrs.frozen
+class ResourceRequirements:
+    """Requests and limits. The loader fills requests that are missing from the limits, as the API server does."""
+
+    requests: FrozenDict[str, Quantity] = EMPTY
+    limits: FrozenDict[str, Quantity] = EMPTY
+
+
+@attrs.frozen
+class Container:
+    """A container or init container; an init container with restart policy Always is a sidecar."""
+
+    name: str = ""
+    image: str = ""
+    ports: tuple[ContainerPort, ...] = ()
+    resources: ResourceRequirements = attrs.field(factory=ResourceRequirements)
+    restart_policy: RestartPolicy | None = None
+
+    @property
+    def is_sidecar(self) -> bool:
+        """Whether this, as an init container, keeps running beside the main containers."""
+        return self.restart_policy is RestartPolicy.ALWAYS
+
+
+class TolerationOperator(StrEnum):
+    EQUAL = "Equal"
+    EXISTS = "Exists"
+    GT = "Gt"
+    LT = "Lt"
+
+
+@attrs.frozen
+class Toleration:
+    """Lets a pod onto nodes with matching taints (core/v1 Toleration).
+
+    An empty key with `Exists` tolerates everything; an empty `effect` matches every effect. `Gt` and `Lt`
+    compare the taint's value with the toleration's as integers (KEP-5471).
+    """
+
+    key: str = ""
+    operator: TolerationOperator = TolerationOperator.EQUAL
+    value: str = ""
+    effect: TaintEffect | None = None
+    toleration_seconds: int | None = None
+
+    def tolerates(self, taint: Taint) -> bool:
+        if self.effect is not None and self.effect is not taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        match self.operator:
+            case TolerationOperator.EXISTS:
+                return True
+            case TolerationOperator.EQUAL:
+                return self.value == taint.value
+        taint_value, own_value = parse_int64(taint.value), parse_int64(self.value)
+        if taint_value is None or own_value is None:
+            return False
+        return taint_value > own_value if self.operator is TolerationOperator.GT else taint_value < own_value
+
+
+@attrs.frozen
+class NodeAffinity:
+    """Which nodes a pod must, or would rather, go to."""
+
+    required: NodeSelector | None = attrs.field(
+        default=None, metadata={"json": "requiredDuringSchedulingIgnoredDuringExecution"}
+    )
+    preferred: tuple[PreferredSchedulingTerm, ...] = attrs.field(
+        default=(), metadata={"json": "preferredDuringSchedulingIgnoredDuringExecution"}
+    )
+
+
+@attrs.frozen
+class PodAffinityTerm:
+    """Which pods to be near (or far from), and what "near" means (`topology_key`).
+
+    `namespaces` and `namespace_selector` are added up; where both are absent the term's own pod's namespace
+    counts. The loader merges `match_label_keys` and `mismatch_label_keys` into `label_selector`.
+    """
+
+    topology_key: str
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class WeightedPodAffinityTerm:
+    """A preferred term with its weight (1–100)."""
+
+    weight: int
+    pod_affinity_term: PodAffinityTerm
+
+
+@attrs.frozen
+class PodAffinity:
+    """Both core/v1 PodAffinity and PodAntiAffinity."""
+
+    required: tuple[PodAffinityTerm, ...] = attrs.field(
+        default=(), metadata={"json": "requiredDuringSchedulingIgnoredDuringExecution"}
+    )
+    preferred: tuple[WeightedPodAffinityTerm, ...] = attrs.field(
+        default=(), metadata={"json": "preferredDuringSchedulingIgnoredDuringExecution"}
+    )
+
+
+@attrs.frozen
+class Affinity:
+    """All of a pod's node and pod (anti-)affinity."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class UnsatisfiableAction(StrEnum):
+    DO_NOT_SCHEDULE = "DoNotSchedule"
+    SCHEDULE_ANYWAY = "ScheduleAnyway"
+
+
+class NodeInclusionPolicy(StrEnum):
+    HONOR = "Honor"
+    IGNORE = "Ignore"
+
+
+@attrs.frozen
+class TopologySpreadConstraint:
+    """How evenly matching pods must lie over the values of a node label (core/v1 TopologySpreadConstraint)."""
+
+    max_skew: int
+    topology_key: str
+    when_unsatisfiable: UnsatisfiableAction
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: NodeInclusionPolicy = NodeInclusionPolicy.HONOR
+    node_taints_policy: NodeInclusionPolicy = NodeInclusionPolicy.IGNORE
+    match_label_keys: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class PodSchedulingGate:
+    """Something that has to happen before the pod may be scheduled."""
+
+    name: str
+
+
+@attrs.frozen
+class PodSpec:
+    """What a pod asks for (core/v1 PodSpec)."""
+
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    resources: ResourceRequirements | None = None
+    overhead: FrozenDict[str, Quantity] = EMPTY
+    node_name: str = ""
+    node_selector: FrozenDict[str, str] = EMPTY
+    affinity: Affinity = attrs.field(factory=Affinity)
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: PreemptionPolicy = PreemptionPolicy.PREEMPT_LOWER_PRIORITY
+    scheduler_name: str = DEFAULT_SCHEDULER_NAME
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    restart_policy: RestartPolicy = RestartPolicy.ALWAYS
+    host_network: bool = False
+    runtime_class_name: str = ""
+    volumes: tuple[Volume, ...] = ()
+
+
+@attrs.frozen
+class PodTemplateSpec:
+    """What the pods of a controller look like."""
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: PodSpec = attrs.field(factory=PodSpec)
+
+
+@attrs.frozen
+class PodCondition:
+    """A statement about the pod, e.g. PodScheduled, with its reason."""
+
+    type: str
+    status: str = "Unknown"
+    reason: str = ""
+    message: str = ""
+
+
+@attrs.frozen
+class ContainerStatus:
+    """What the kubelet has granted a container; matters while an in-place resize is under way."""
+
+    name: str = ""
+    allocated_resources: FrozenDict[str, Quantity] = EMPTY
+    resources: ResourceRequirements | None = None
+
+
+@attrs.frozen
+class PodStatus:
+    """How the pod is doing, as the cluster knows it (core/v1 PodStatus)."""
+
+    phase: PodPhase = PodPhase.PENDING
+    nominated_node_name: str = ""
+    start_time: datetime | None = None
+    conditions: tuple[PodCondition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    allocated_resources: FrozenDict[str, Quantity] = EMPTY
+    resources: ResourceRequirements | None = None
+
+
+@attrs.frozen
+class Pod(Named):
+    """A group of containers that is placed as one (core/v1 Pod).
+
+    Values: two pods with equal contents are equal, and one never changes; `attrs.evolve` makes a changed copy.
+    """
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: PodSpec = attrs.field(factory=PodSpec)
+    status: PodStatus = attrs.field(factory=PodStatus)
+
+    @property
+    def node_name(self) -> str:
+        """The node that the pod is bound to; empty while it is pending."""
+        return self.spec.node_name
+
+    @property
+    def priority(self) -> int:
+        """The pod's priority; 0 where it has none (component-helpers `PodPriority`)."""
+        return self.spec.priority or 0
+
+    @cached_property
+    def requests(self) -> PodRequests:
+        """What it takes on a node; computed once, since every cycle and every node asks."""
+        from kschedfw.api.requests import pod_requests  # it needs the classes of this module
+
+        return pod_requests(self)
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether all its containers have ended for good, so that it holds nothing on its node."""
+        return self.status.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED)
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether it is being deleted."""
+        return self.metadata.deletion_timestamp is not None
+
+    def bound_to(self, node_name: str) -> Pod:
+        """A copy of the pod that is bound to the node."""
+        return attrs.evolve(self, spec=attrs.evolve(self.spec, node_name=node_name))

@@ -1,0 +1,297 @@
+"""Kubernetes' resource quantities: `100m`, `1.5Gi`, `2e3`.
+
+The semantics are those of `resource.Quantity` in Kubernetes v1.36 (k8s.io/apimachinery, pkg/api/resource):
+what is accepted, how amounts are rounded, how they are written, and what comes out where an int64 overflows.
+
+Two things about that type shape this module. What is finer than a nano (10⁻⁹) is rounded up to a nano when it
+is read. And a quantity has one of two forms there, which differ only at the edges: *narrow*, an int64 with a
+power of ten, for texts that are short enough to fit surely; and *wide*, a big integer that counts nanos, for
+all others. An overflow comes out as 0 of a narrow one, and wrapped around modulo 2⁶⁴ of a wide one.
+"""
+
+import functools
+import math
+import re
+from decimal import Decimal
+from enum import StrEnum
+from typing import Final
+
+import attrs
+
+from kschedfw.api.errors import KschedfwError
+
+__all__ = ["Quantity", "QuantityError", "QuantityFormat", "parse_quantity"]
+
+
+class QuantityFormat(StrEnum):
+    """The family of suffixes a quantity was written with, and will be written with again."""
+
+    DECIMAL_SI = "DecimalSI"  # n u m k M G T P E: powers of 1000
+    BINARY_SI = "BinarySI"  # Ki Mi Gi Ti Pi Ei: powers of 1024
+    DECIMAL_EXPONENT = "DecimalExponent"  # e3 E-6
+
+
+class QuantityError(KschedfwError, ValueError):
+    """What was given isn't a quantity. The text shows the value, then says why in Kubernetes' own words."""
+
+
+_WRONG_FORMAT: Final = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)
+_WRONG_NUMBER: Final = "unable to parse numeric part of quantity"
+_WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
+
+# What is accepted. Unlike in the expression of the error text, digits may be missing ("." and "m" are zero)
+# and there is only one point. Possessive, so that a long wrong text takes linear time.
+_SYNTAX: Final = re.compile(
+    r"""(?P<sign> [+-]?+)
+        (?P<zeros> 0*+) (?P<whole> [0-9]*+)
+        (?: \. (?P<fraction> [0-9]*+) )?+
+        (?P<suffix> [eEinumkKMGTP]*+ [+-]?+ [0-9]*+)""",
+    re.VERBOSE,
+)
+_EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)")
+_DECIMAL: Final = {
+    3 * i: text for i, text in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"), start=-3)
+}
+_BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+# suffix → (power of two, power of ten, format)
+_SUFFIXES: Final = {text: (0, power, QuantityFormat.DECIMAL_SI) for power, text in _DECIMAL.items()} | {
+    text: (10 * i, 0, QuantityFormat.BINARY_SI) for i, text in enumerate(_BINARY) if text
+}
+
+_NANO: Final = -9
+_MILLI: Final = -3
+_INT64_MAX: Final = 2**63 - 1
+_NARROW_DIGITS: Final = 18  # a decimal number of so many digits always fits an int64
+_MAX_LENGTH: Final = 4000  # Python refuses to read or write integers of more than 4300 digits
+_TOO_LONG: Final = f"a quantity has at most {_MAX_LENGTH} characters"
+# The white space that JSON leaves as it is inside a string.
+_SPACE: Final = (
+    " \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+)
+
+
+@functools.total_ordering
+@attrs.frozen(repr=False)
+class Quantity:
+    """An exact amount, with the format it was written in. Made by `parse` or `parse_quantity`.
+
+    Equality, order and hash go by the amount alone, like Kubernetes' `Cmp`: `1000m` equals `1`, and `1Ki` equals
+    `1024`.
+    """
+
+    _unscaled: int
+    """The amount is `_unscaled` · 10 ** `_scale`. No factor of ten is left in this; zero has scale 0."""
+    _scale: int
+    format: QuantityFormat = attrs.field(eq=False)
+    _grain: int | None = attrs.field(eq=False)
+    """None: narrow. Else wide, and Kubernetes' big integer counts units of 10 ** `_grain`."""
+    _verbatim: str = attrs.field(eq=False)
+    """The text it was read from where Kubernetes takes that for canonical, else empty."""
+
+    @classmethod
+    def parse(cls, text: str | int | float) -> "Quantity":
+        """Read a quantity as `resource.ParseQuantity` does; a number stands for its shortest decimal text.
+
+        What is finer than a nano is rounded away from zero. An amount with a binary suffix is capped at
+        ±(2⁶³ − 1); others have no limit, but see `value`.
+
+        Raises:
+            QuantityError: `text` is not a quantity (there may be no space in it either), or has more than
+                4,000 characters (Kubernetes has no such limit), or is a bool, not finite, or neither text nor
+                number.
+        """
+        return _parse(text if isinstance(text, str) else _text_of(text))
+
+    @property
+    def sign(self) -> int:
+        """-1, 0 or 1."""
+        return (self._unscaled > 0) - (self._unscaled < 0)
+
+    def value(self) -> int:
+        """Give the amount in whole units (bytes, counts), rounded up: an int64, as Kubernetes' `Quantity.Value`.
+
+        "Up" is away from zero, but a negative wide one with a fraction gives one more than its integer part:
+        `-1.5` gives -2, and `-1.0005Ki`, which is -1024.512, gives -1023. What doesn't fit an int64 gives 0
+        if narrow (`10E`), and wraps around if wide (`9223372036854775808`).
+        """
+        return self._counted_in(0)
+
+    def milli_value(self) -> int:
+        """Give the amount in thousandths (millicores), with the range, rounding and overflows of `value`."""
+        return self._counted_in(_MILLI)
+
+    def _counted_in(self, power: int) -> int:
+        """Give the amount in units of 10 ** `power`, which is 0 or -3."""
+        unscaled, shift = self._unscaled, self._scale - power
+        if self._grain is None:
+            if shift < 0:
+                return self.sign * _ceil_div(abs(unscaled), 10**-shift)
+            # 10 ** 19 is more than an int64 holds already, and an exponent may be enormous.
+            scaled: int = unscaled * 10 ** min(shift, 19)
+            return scaled if -_INT64_MAX <= scaled <= _INT64_MAX else 0
+        if unscaled >= 0:
+            if shift < 0:
+                return _wrapped(_ceil_div(unscaled, 10**-shift))
+            return _wrapped(unscaled * pow(10, shift, 1 << 64))
+        # Kubernetes wraps a negative one around before it divides, then adds one for any remainder.
+        grains = _wrapped(unscaled * pow(10, self._scale - self._grain, 1 << 64))
+        if self._grain >= power:
+            return _wrapped(grains * 10 ** (self._grain - power))
+        grains_per_unit: int = 10 ** (power - self._grain)
+        quotient, remainder = divmod(abs(grains), grains_per_unit)
+        return (quotient if grains > 0 else -quotient) + (remainder != 0)
+
+    def __str__(self) -> str:
+        """Give what Kubernetes would write.
+
+        That is an integer with the largest suffix of its format that loses nothing, so it can be read back.
+        The exception is a fault of v1.36: DecimalSI has no suffix for 10²¹, and multiples of that lose their
+        zeros. Texts that look canonical at a glance stay as they were written: `+1`, `025`, `1.025`.
+        """
+        if self._verbatim:
+            return self._verbatim
+        unscaled, scale = self._unscaled, self._scale
+        if self.format is QuantityFormat.BINARY_SI and scale >= 0:
+            number = unscaled * 10**scale
+            if abs(number) >= 1024:
+                thousands = 0
+                while number % 1024 == 0:
+                    number, thousands = number // 1024, thousands + 1
+                return f"{number}{_BINARY[thousands]}"
+        digits, power = unscaled * 10 ** (scale % 3), scale - scale % 3
+        if self.format is QuantityFormat.DECIMAL_EXPONENT:
+            return f"{digits}e{power}" if power else str(digits)
+        return f"{digits}{_DECIMAL.get(power, '')}"
+
+    def __repr__(self) -> str:
+        return f"Quantity.parse({str(self)!r})"
+
+    def __add__(self, other: "Quantity") -> "Quantity":
+        """Give the exact sum, in the format of `self`, or of `other` where `self` is zero."""
+        if not isinstance(other, Quantity):
+            return NotImplemented
+        scale = min(self._scale, other._scale)
+        number = self._unscaled * 10 ** (self._scale - scale) + other._unscaled * 10 ** (other._scale - scale)
+        grains = [_NANO if q._grain is None else q._grain for q in (self, other)]
+        narrow = self._grain is other._grain is None and -_INT64_MAX <= number <= _INT64_MAX
+        format = self.format if self.sign else other.format
+        return Quantity(*_without_factors_of_ten(number, scale), format, None if narrow else min(grains), "")
+
+    def __lt__(self, other: "Quantity") -> bool:
+        if not isinstance(other, Quantity):
+            return NotImplemented
+        if self.sign != other.sign or self.sign == 0:
+            return self.sign < other.sign
+        # Scales can be 2³¹ apart: align them only when both numbers have their first digit in the same place.
+        place, other_place = (len(str(abs(q._unscaled))) + q._scale for q in (self, other))
+        if place != other_place:
+            return (place < other_place) is (self.sign > 0)
+        gap: int = self._scale - other._scale
+        if gap >= 0:
+            return bool(self._unscaled * 10**gap < other._unscaled)
+        return bool(self._unscaled < other._unscaled * 10**-gap)
+
+
+def parse_quantity(value: str | int | float) -> Quantity:
+    """Read a quantity from a manifest: as `Quantity.parse`, but spaces around it are ignored, as in the API's JSON.
+
+    Manifests repeat the same few texts; results are kept, so a text that was read before costs a look-up.
+
+    Raises:
+        QuantityError: as `Quantity.parse`.
+    """
+    return _parse(value.strip(_SPACE) if isinstance(value, str) else _text_of(value))
+
+
+def _text_of(value: object) -> str:
+    """Write a number the way JSON does, where a float has the fewest digits that tell it from others."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        if (
+            value.bit_length() > 3 * _MAX_LENGTH
+        ):  # a digit has more than three bits, so the rest can be written
+            raise QuantityError(f"an integer of {value.bit_length()} bits: {_TOO_LONG}")
+        return str(value)
+    if isinstance(value, float) and math.isfinite(value):
+        shortest = Decimal(repr(float(value))).normalize()
+        if value == 0 or 1e-6 <= abs(value) < 1e21:
+            return f"{shortest:f}"
+        return f"{shortest:e}"
+    raise _error(value, "a quantity is a text or a finite number")
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _parse(text: str) -> Quantity:
+    if len(text) > _MAX_LENGTH:
+        raise _error(text, _TOO_LONG)
+    match = _SYNTAX.fullmatch(text)
+    if not match or not text:
+        raise _error(text, _WRONG_FORMAT)
+    sign, zeros, whole, fraction, suffix = match.groups(default="")
+    exponent2, exponent10, format = _meaning_of(suffix, text)
+    digits = (whole or "0") + fraction
+    scale = _wrapped(exponent10 - len(fraction), 32)
+    number = int(digits)
+    if format is QuantityFormat.BINARY_SI:
+        # Three tenths of a digit for each power of two, and an int64 has room for at least 14 beside.
+        narrow = not fraction and len(digits) <= 14 - exponent2 * 3 // 10
+        looks_canonical = number % 8 != 0
+    else:
+        narrow = len(digits) <= _NARROW_DIGITS and scale >= _NANO
+        looks_canonical = scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
+    number <<= exponent2
+    grain = None
+    if not narrow:
+        if not (zeros or whole or fraction):
+            raise _error(text, _WRONG_NUMBER)
+        number, scale, grain = _as_wide(number, scale, capped=format is QuantityFormat.BINARY_SI)
+        if format is QuantityFormat.BINARY_SI and scale < 0 < number < 10**-scale:
+            format = QuantityFormat.DECIMAL_SI  # less than one
+    number, scale = _without_factors_of_ten(-number if sign == "-" else number, scale)
+    return Quantity(number, scale, format, grain, text if narrow and looks_canonical else "")
+
+
+def _meaning_of(suffix: str, text: str) -> tuple[int, int, QuantityFormat]:
+    """Give the power of two, the power of ten and the format that `suffix`, the end of `text`, stands for."""
+    if known := _SUFFIXES.get(suffix):
+        return known
+    exponent = _EXPONENT.fullmatch(suffix)
+    if not exponent or not -(2**63) <= int(exponent[1]) < 2**63:
+        raise _error(text, _WRONG_SUFFIX)
+    # Kubernetes keeps 32 bits of it: 1e4294967299 is 1e3.
+    return 0, _wrapped(int(exponent[1]), 32), QuantityFormat.DECIMAL_EXPONENT
+
+
+def _as_wide(number: int, scale: int, *, capped: bool) -> tuple[int, int, int]:
+    """Round `number` · 10 ** `scale`, which isn't negative, up to nanos; cap it; give both and the grain."""
+    if scale < _NANO and number:
+        # The power of ten can be 2³¹ if someone is out for trouble.
+        drop = min(_NANO - scale, len(str(number)))
+        number, scale = _ceil_div(number, 10**drop), _NANO
+    if capped and number > _INT64_MAX * 10**-scale:
+        return _INT64_MAX, 0, 0
+    return number, scale, _NANO
+
+
+def _without_factors_of_ten(number: int, scale: int) -> tuple[int, int]:
+    if not number:
+        return 0, 0
+    written = str(number)
+    zeros = len(written) - len(written.rstrip("0"))
+    return (number // 10**zeros, scale + zeros) if zeros else (number, scale)
+
+
+def _ceil_div(number: int, divisor: int) -> int:
+    return -(-number // divisor)
+
+
+def _wrapped(number: int, bits: int = 64) -> int:
+    """Give `number` as a signed integer of `bits` bits would hold it, overflow wrapping around."""
+    half = 1 << (bits - 1)
+    return (number + half) % (2 * half) - half
+
+
+def _error(value: object, why: str) -> QuantityError:
+    shown = repr(value)
+    return QuantityError(f"{shown if len(shown) <= 80 else shown[:79] + '…'}: {why}")

@@ -1,0 +1,67 @@
+"""Which names of resources mean what (apimachinery's and component-helpers' rules for resource names)."""
+
+from __future__ import annotations
+
+import functools
+from typing import Final
+
+from kschedfw.api.names import qualified_name_problems
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+STORAGE: Final = "storage"
+PODS: Final = "pods"
+
+_HUGE_PAGES: Final = "hugepages-"
+_ATTACHABLE_VOLUMES: Final = "attachable-volumes-"
+_NATIVE_DOMAIN: Final = "kubernetes.io/"
+_STANDARD_FOR_CONTAINERS: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
+
+
+def is_huge_pages(name: str) -> bool:
+    return name.startswith(_HUGE_PAGES)
+
+
+def is_native(name: str) -> bool:
+    """Whether Kubernetes itself defines the resource: no domain, or one of its own."""
+    return "/" not in name or _NATIVE_DOMAIN in name
+
+
+@functools.cache
+def is_extended(name: str) -> bool:
+    """Whether it is a resource of someone else's domain, such as `nvidia.com/gpu`."""
+    if is_native(name) or name.startswith("requests."):
+        return False
+    # It has to remain a valid name when a quota counts it.
+    return not qualified_name_problems(f"requests.{name}")
+
+
+@functools.cache
+def is_scalar_resource(name: str) -> bool:
+    """Whether the scheduler counts it beside CPU, memory, ephemeral storage and pods."""
+    return (
+        is_extended(name)
+        or is_huge_pages(name)
+        or _NATIVE_DOMAIN in name
+        or name.startswith(_ATTACHABLE_VOLUMES)
+    )
+
+
+def is_pod_level_resource(name: str) -> bool:
+    """Whether a pod may ask for it as a whole, instead of in its containers."""
+    return name in (CPU, MEMORY) or is_huge_pages(name)
+
+
+def may_overcommit(name: str) -> bool:
+    """Whether limits may exceed requests."""
+    return is_native(name) and not is_huge_pages(name)
+
+
+def is_standard_for_containers(name: str) -> bool:
+    return name in _STANDARD_FOR_CONTAINERS or is_huge_pages(name)
+
+
+def must_be_integer(name: str) -> bool:
+    """Whether fractions make no sense: pods, and extended resources."""
+    return name == PODS or is_extended(name)

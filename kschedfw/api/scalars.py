@@ -1,0 +1,125 @@
+"""The scalars in manifests: strings, numbers, booleans, times, quantities.
+
+What has the wrong type is refused, never converted. Each function takes the value and the type that is wanted, as
+cattrs calls them, and raises `FieldErrors` without a path; whoever knows the path adds it.
+"""
+
+from __future__ import annotations
+
+import functools
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final
+
+from kschedfw.api.field_errors import FieldError, FieldErrors
+from kschedfw.api.quantity import Quantity, QuantityError, parse_quantity
+
+_INT64: Final = range(-(1 << 63), 1 << 63)
+# Beyond these a quantity has no int64 number of thousandths; nothing so large has fractions of a thousandth.
+_FEWEST, _MOST = Quantity.parse("-9e15"), Quantity.parse("9e15")
+# Kubernetes reads larger ones too, but adding two of very different size would take all memory, there as here.
+_LEAST_SENSIBLE, _LARGEST_SENSIBLE = Quantity.parse("-1e100"), Quantity.parse("1e100")
+ZERO: Final = Quantity.parse(0)
+
+
+def wrong(value: object, expected: str) -> FieldErrors:
+    return FieldErrors([FieldError.invalid("", value, f"must be {expected}")])
+
+
+def read_string(value: object, _type: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (bool, int, float)):
+        raise wrong(value, "a string: put it in quotes")
+    raise wrong(value, "a string")
+
+
+def read_integer(value: object, _type: object) -> int:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # YAML's 1.0 becomes JSON's 1 on the way to the API server
+    if isinstance(value, int) and not isinstance(value, bool) and value in _INT64:
+        return value
+    raise wrong(value, "an integer")
+
+
+def read_boolean(value: object, _type: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise wrong(value, "true or false")
+
+
+def read_int_or_string(value: object, _type: object) -> int | str:
+    if isinstance(value, str):
+        return value
+    return read_integer(value, int)
+
+
+def read_enumeration(value: object, cls: type[StrEnum]) -> StrEnum:
+    try:
+        return cls(read_string(value, str))
+    except ValueError:
+        raise FieldErrors([FieldError.unsupported("", value, cls)]) from None
+
+
+def read_time(value: object, _type: object) -> datetime:
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=UTC)
+    if isinstance(value, str):
+        return _parse_time(value)
+    raise wrong(value, "a time such as 2006-01-02T15:04:05Z")
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _parse_time(text: str) -> datetime:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise wrong(text, "a time such as 2006-01-02T15:04:05Z")
+    return time.astimezone(UTC)
+
+
+def read_quantity(value: object, _type: object) -> Quantity:
+    if value is None:
+        return ZERO  # a null amount is there, and is 0
+    if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        try:
+            amount = _amount(value)
+        except QuantityError as error:
+            # The text of the error starts with the value, which is told already.
+            why = str(error).partition(": ")[2] or str(error)
+            raise FieldErrors([FieldError.invalid("", value, f"{why}{_hint(value)}")]) from None
+        if not _LEAST_SENSIBLE < amount < _LARGEST_SENSIBLE:
+            raise wrong(value, "less than 1e100")
+        return amount
+    if isinstance(value, Quantity):
+        return value
+    raise wrong(value, 'a quantity, such as "500m" or "1Gi"')
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _amount(value: str | int | float) -> Quantity:
+    """A quantity, rounded up to thousandths: resource lists are so rounded by the API server."""
+    quantity = parse_quantity(value)
+    if _FEWEST < quantity < _MOST:
+        rounded = Quantity.parse(f"{quantity.milli_value()}m")
+        return quantity if rounded == quantity else rounded
+    return quantity
+
+
+def _hint(value: object) -> str:
+    text = str(value)
+    tidy = "".join(text.split())
+    for candidate in (tidy, tidy.removesuffix("B"), tidy.removesuffix("b"), tidy[:-1] + tidy[-1:].lower()):
+        if candidate and candidate != text:
+            try:
+                parse_quantity(candidate)
+            except QuantityError:
+                continue
+            return f' (perhaps "{candidate}" was meant)'
+    return ""
+
+
+def write_time(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")

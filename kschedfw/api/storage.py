@@ -1,0 +1,137 @@
+"""Persistent volumes, their claims, storage classes and what nodes can attach, as far as scheduling reads them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import attrs
+
+from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.meta import Named, ObjectMeta
+from kschedfw.api.pod import ResourceRequirements
+from kschedfw.api.quantity import Quantity
+from kschedfw.api.selectors import LabelSelector, NodeSelector
+from kschedfw.api.volumes import (
+    AWSElasticBlockStoreSource,
+    CSISource,
+    GCEPersistentDiskSource,
+    ISCSISource,
+    RBDSource,
+)
+
+
+class VolumeBindingMode(StrEnum):
+    IMMEDIATE = "Immediate"
+    WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
+
+
+@attrs.frozen
+class ObjectReference:
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+@attrs.frozen
+class VolumeNodeAffinity:
+    required: NodeSelector | None = None
+
+
+@attrs.frozen
+class LocalSource:
+    path: str = ""
+
+
+@attrs.frozen
+class PersistentVolumeSpec:
+    capacity: FrozenDict[str, Quantity] = EMPTY
+    access_modes: tuple[str, ...] = ()
+    storage_class_name: str = ""
+    volume_mode: str = "Filesystem"
+    claim_ref: ObjectReference | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+    csi: CSISource | None = None
+    gce_persistent_disk: GCEPersistentDiskSource | None = None
+    aws_elastic_block_store: AWSElasticBlockStoreSource | None = None
+    iscsi: ISCSISource | None = None
+    rbd: RBDSource | None = None
+    local: LocalSource | None = None
+
+
+@attrs.frozen
+class VolumePhase:
+    """The status of a volume or claim: `Pending`, `Available`, `Bound`, `Released`, `Failed`, `Lost`."""
+
+    phase: str = "Pending"
+
+
+@attrs.frozen
+class PersistentVolume(Named):
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: PersistentVolumeSpec = attrs.field(factory=PersistentVolumeSpec)
+    status: VolumePhase = attrs.field(factory=VolumePhase)
+
+
+@attrs.frozen
+class PersistentVolumeClaimSpec:
+    """A claim. No storage class (None) means the default one; an empty name means none at all."""
+
+    access_modes: tuple[str, ...] = ()
+    resources: ResourceRequirements = attrs.field(factory=ResourceRequirements)
+    storage_class_name: str | None = None
+    volume_mode: str = "Filesystem"
+    volume_name: str = ""
+    selector: LabelSelector | None = None
+
+
+@attrs.frozen
+class PersistentVolumeClaim(Named):
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: PersistentVolumeClaimSpec = attrs.field(factory=PersistentVolumeClaimSpec)
+    status: VolumePhase = attrs.field(factory=VolumePhase)
+
+
+@attrs.frozen
+class TopologyRequirement:
+    key: str
+    values: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class TopologySelectorTerm:
+    match_label_expressions: tuple[TopologyRequirement, ...] = ()
+
+
+@attrs.frozen
+class StorageClass(Named):
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    provisioner: str = ""
+    volume_binding_mode: VolumeBindingMode = VolumeBindingMode.IMMEDIATE
+    allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
+
+
+@attrs.frozen
+class VolumeNodeResources:
+    count: int | None = None
+
+
+@attrs.frozen
+class CSINodeDriver:
+    name: str
+    node_id: str = attrs.field(default="", metadata={"json": "nodeID"})
+    topology_keys: tuple[str, ...] = ()
+    allocatable: VolumeNodeResources | None = None
+
+
+@attrs.frozen
+class CSINodeSpec:
+    drivers: tuple[CSINodeDriver, ...] = ()
+
+
+@attrs.frozen
+class CSINode(Named):
+    """storage.k8s.io/v1 CSINode: the storage drivers of a node, and how many volumes each can attach."""
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: CSINodeSpec = attrs.field(factory=CSINodeSpec)

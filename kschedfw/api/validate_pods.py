@@ -1,0 +1,183 @@
+"""What the API server refuses in a pod, as far as scheduling relies on it (core/v1 `ValidatePodSpec`).
+
+Volumes, security contexts, probes and the like are nobody's business here. Two rules of the API server are left
+out on purpose, because scheduling has an answer without them and simulations make use of that: that no host port
+is named twice in a pod, and that huge pages come with CPU or memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kschedfw.api.field_errors import FieldError, at
+from kschedfw.api.names import label_problems, qualified_name_problems, subdomain_problems
+from kschedfw.api.pod import Container, Pod, PodSpec, ResourceRequirements
+from kschedfw.api.quantity import Quantity
+from kschedfw.api.requests import aggregate
+from kschedfw.api.resource_names import (
+    CPU,
+    MEMORY,
+    is_extended,
+    is_native,
+    is_pod_level_resource,
+    is_standard_for_containers,
+    may_overcommit,
+    must_be_integer,
+)
+from kschedfw.api.validate_selectors import (
+    Errors,
+    affinity,
+    label_key,
+    labels,
+    spread_constraints,
+    tolerations,
+)
+
+_ZERO: Final = Quantity.parse(0)
+_PORTS: Final = range(1, 65536)
+_PORT: Final = "must be between 1 and 65535, inclusive"
+
+
+def pod_spec(spec: PodSpec, path: str) -> Errors:
+    yield from _containers(spec, path)
+    if spec.resources is not None:
+        yield from _pod_resources(spec, spec.resources, f"{path}.resources")
+    yield from resource_list(spec.overhead, f"{path}.overhead")
+    yield from labels(spec.node_selector, f"{path}.nodeSelector")
+    if spec.node_name:
+        for why in subdomain_problems(spec.node_name):
+            yield FieldError.invalid(f"{path}.nodeName", spec.node_name, why)
+    yield from affinity(spec.affinity, f"{path}.affinity")
+    yield from tolerations(spec.tolerations, f"{path}.tolerations")
+    yield from spread_constraints(spec.topology_spread_constraints, f"{path}.topologySpreadConstraints")
+    yield from _gates(spec, path)
+    if spec.priority_class_name:
+        for why in subdomain_problems(spec.priority_class_name):
+            yield FieldError.invalid(f"{path}.priorityClassName", spec.priority_class_name, why)
+    if spec.priority is not None and not -(1 << 31) <= spec.priority < 1 << 31:
+        yield FieldError.invalid(f"{path}.priority", spec.priority, "must fit 32 bits")
+
+
+def _gates(spec: PodSpec, path: str) -> Errors:
+    seen = set()
+    for index, gate in enumerate(spec.scheduling_gates):
+        for why in qualified_name_problems(gate.name):
+            yield FieldError.invalid(f"{path}.schedulingGates[{index}]", gate.name, why)
+        if gate.name in seen:
+            yield FieldError.duplicate(f"{path}.schedulingGates[{index}]", gate.name)
+        seen.add(gate.name)
+
+
+def gated_pod(pod: Pod) -> Errors:
+    """A pod that was admitted can be bound only when no gate is left."""
+    if pod.node_name and pod.spec.scheduling_gates:
+        yield FieldError.forbidden(
+            "spec.nodeName", "cannot be set until all schedulingGates have been cleared"
+        )
+
+
+# --- Containers --------------------------------------------------------------------------------------------------
+
+
+def _containers(spec: PodSpec, path: str) -> Errors:
+    if not spec.containers:
+        yield FieldError.required(f"{path}.containers")
+    names: set[str] = set()
+    for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
+        for index, container in enumerate(containers):
+            place = f"{path}.{field}[{index}]"
+            if not container.name:
+                yield FieldError.required(f"{place}.name")
+            else:
+                for why in label_problems(container.name):
+                    yield FieldError.invalid(f"{place}.name", container.name, why)
+                if container.name in names:
+                    yield FieldError.duplicate(f"{place}.name", container.name)
+            names.add(container.name)
+            yield from _ports(container, spec.host_network, f"{place}.ports")
+            yield from requirements(container.resources, f"{place}.resources")
+
+
+def _ports(container: Container, host_network: bool, path: str) -> Errors:
+    for index, port in enumerate(container.ports):
+        place = f"{path}[{index}]"
+        if port.container_port == 0:
+            yield FieldError.required(f"{place}.containerPort")
+        elif port.container_port not in _PORTS:
+            yield FieldError.invalid(f"{place}.containerPort", port.container_port, _PORT)
+        if port.host_port != 0 and port.host_port not in _PORTS:
+            yield FieldError.invalid(f"{place}.hostPort", port.host_port, _PORT)
+        if host_network and port.host_port != port.container_port:
+            why = "must match `hostPort` when `hostNetwork` is true"
+            yield FieldError.invalid(f"{place}.containerPort", port.container_port, why)
+
+
+# --- Resources ---------------------------------------------------------------------------------------------------
+
+
+def resource_list(resources: Mapping[str, Quantity], path: str) -> Errors:
+    """No amount is negative, and what is counted has no fractions."""
+    for name, amount in resources.items():
+        if amount < _ZERO:
+            yield FieldError.invalid(at(path, name), str(amount), "must be greater than or equal to 0")
+        elif must_be_integer(name) and amount.milli_value() % 1000:
+            yield FieldError.invalid(at(path, name), str(amount), "must be an integer")
+
+
+def requirements(resources: ResourceRequirements, path: str) -> Errors:
+    """Requests and limits of a container."""
+    requests, limits = resources.requests, resources.limits
+    for field, amounts in (("limits", limits), ("requests", requests)):
+        for name in amounts:
+            yield from _container_resource_name(name, at(f"{path}.{field}", name))
+        yield from resource_list(amounts, f"{path}.{field}")
+    yield from _within_limits(requests, limits, path)
+
+
+def _container_resource_name(name: str, path: str) -> Errors:
+    if "/" not in name:
+        if not is_standard_for_containers(name):
+            yield FieldError.invalid(path, name, "must be a standard resource for containers")
+        return
+    problems = qualified_name_problems(name)
+    for why in problems:
+        yield FieldError.invalid(path, name, why)
+    if not problems and not is_native(name) and not is_extended(name):
+        yield FieldError.invalid(path, name, "doesn't follow extended resource name standard")
+
+
+def _within_limits(requests: Mapping[str, Quantity], limits: Mapping[str, Quantity], path: str) -> Errors:
+    for name, amount in requests.items():
+        limit = limits.get(name)
+        if limit is None:
+            if not may_overcommit(name):
+                yield FieldError.required(
+                    f"{path}.limits", "Limit must be set for non overcommitable resources"
+                )
+        elif amount != limit and not may_overcommit(name):
+            yield FieldError.invalid(
+                at(f"{path}.requests", name), str(amount), f"must be equal to {name} limit of {limit}"
+            )
+        elif amount > limit:
+            why = f"must be less than or equal to {name} limit of {limit}"
+            yield FieldError.invalid(at(f"{path}.requests", name), str(amount), why)
+
+
+def _pod_resources(spec: PodSpec, resources: ResourceRequirements, path: str) -> Errors:
+    for field, amounts in (("limits", resources.limits), ("requests", resources.requests)):
+        for name in amounts:
+            if not is_pod_level_resource(name):
+                yield FieldError.unsupported(at(f"{path}.{field}", name), name, (CPU, MEMORY, "hugepages-*"))
+        yield from resource_list(amounts, f"{path}.{field}")
+    yield from _within_limits(resources.requests, resources.limits, path)
+    total = aggregate(Pod(spec=spec), lambda container: container.resources.requests)
+    for name, amount in resources.requests.items():
+        if name in total and total[name] > amount:
+            why = f"must be greater than or equal to aggregate container requests of {total[name]}"
+            yield FieldError.invalid(at(f"{path}.requests", name), str(amount), why)
+
+
+def metadata_key(key: str, path: str) -> Errors:
+    """The key of an annotation: like that of a label, but capitals are no matter."""
+    yield from label_key(key.lower(), path)

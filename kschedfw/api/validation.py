@@ -1,0 +1,188 @@
+"""What the API server refuses, as far as scheduling relies on it, in the words of Kubernetes v1.36.
+
+Only fields that scheduling reads are looked at: a manifest that is accepted here may still be refused by a real
+API server, for its volumes, say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kschedfw.api.field_errors import FieldError
+from kschedfw.api.meta import Named, ObjectMeta
+from kschedfw.api.names import label_problems, label_value_problems, subdomain_problems
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod, PodTemplateSpec, RestartPolicy
+from kschedfw.api.selectors import LabelSelector, Selector
+from kschedfw.api.storage import PersistentVolume
+from kschedfw.api.validate_pods import gated_pod, metadata_key, pod_spec, resource_list
+from kschedfw.api.validate_selectors import Errors, label_key, label_selector, labels, node_selector
+from kschedfw.api.workloads import (
+    DaemonSet,
+    Deployment,
+    Job,
+    LabelSelected,
+    Namespace,
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+
+_NOT_NEGATIVE: Final = "must be greater than or equal to 0"
+_HIGHEST_USER_PRIORITY: Final = 1_000_000_000
+# Their names become part of host names.
+_LABEL_NAMES: Final = (Namespace, Service, StatefulSet)
+
+
+def validate(obj: Named) -> list[FieldError]:
+    """Everything that is wrong with an object that has its defaults; empty if it is valid."""
+    errors = list(_metadata(obj))
+    check = _CHECKS.get(type(obj))
+    if check is not None:
+        errors += check(obj)
+    return errors
+
+
+def _metadata(obj: Named) -> Errors:
+    metadata = obj.metadata
+    problems_of = label_problems if isinstance(obj, _LABEL_NAMES) else subdomain_problems
+    if metadata.name:
+        for why in problems_of(metadata.name):
+            yield FieldError.invalid("metadata.name", metadata.name, why)
+    else:
+        yield FieldError.required("metadata.name", "name or generateName is required")
+    if metadata.namespace:
+        for why in label_problems(metadata.namespace):
+            yield FieldError.invalid("metadata.namespace", metadata.namespace, why)
+    yield from _labels_and_annotations(metadata, "metadata")
+
+
+def _labels_and_annotations(metadata: ObjectMeta, path: str) -> Errors:
+    yield from labels(metadata.labels, f"{path}.labels")
+    for key in metadata.annotations:
+        yield from metadata_key(key, f"{path}.annotations")
+
+
+def _pod(pod: Pod) -> Errors:
+    yield from pod_spec(pod.spec, "spec")
+    yield from gated_pod(pod)
+
+
+def _node(node: Node) -> Errors:
+    seen = set()
+    for index, taint in enumerate(node.spec.taints):
+        path = f"spec.taints[{index}]"
+        yield from label_key(taint.key, f"{path}.key")
+        for why in label_value_problems(taint.value):
+            yield FieldError.invalid(f"{path}.value", taint.value, why)
+        if (pair := (taint.key, taint.effect)) in seen:
+            yield FieldError.duplicate(path, f"{taint.key}={taint.value}:{taint.effect}")
+        seen.add(pair)
+    yield from resource_list(node.status.capacity, "status.capacity")
+    if node.status.allocatable is not node.status.capacity:
+        yield from resource_list(node.status.allocatable, "status.allocatable")
+
+
+# --- Workloads ---------------------------------------------------------------------------------------------------
+
+
+def _workload(obj: Deployment | ReplicaSet | StatefulSet | DaemonSet) -> Errors:
+    spec: LabelSelected = obj.spec
+    yield from _replicas(spec.replicas)
+    if spec.selector is None:
+        yield FieldError.required("spec.selector")
+    elif spec.selector == LabelSelector():
+        yield FieldError.invalid(
+            "spec.selector", {}, f"empty selector is invalid for {type(obj).__name__.lower()}"
+        )
+    else:
+        yield from label_selector(spec.selector, "spec.selector")
+    yield from _template(spec.template, spec.selector.compile() if spec.selector is not None else None)
+
+
+def _replication_controller(obj: ReplicationController) -> Errors:
+    yield from _replicas(obj.spec.replicas)
+    if not obj.spec.selector:
+        yield FieldError.required("spec.selector")
+    yield from _template(obj.spec.template, Selector.from_labels(obj.spec.selector))
+
+
+def _replicas(replicas: int) -> Errors:
+    if replicas < 0:
+        yield FieldError.invalid("spec.replicas", replicas, _NOT_NEGATIVE)
+
+
+def _template(template: PodTemplateSpec | None, selector: Selector | None) -> Errors:
+    """The template of pods that are to run for ever."""
+    if template is None:
+        yield FieldError.required("spec.template")
+        return
+    own: Mapping[str, str] = template.metadata.labels
+    if selector is None or not selector.matches(own):
+        yield FieldError.invalid(
+            "spec.template.metadata.labels", own, "`selector` does not match template `labels`"
+        )
+    yield from _labels_and_annotations(template.metadata, "spec.template.metadata")
+    yield from pod_spec(template.spec, "spec.template.spec")
+    policy = template.spec.restart_policy
+    if policy is not RestartPolicy.ALWAYS:
+        yield FieldError.unsupported("spec.template.spec.restartPolicy", policy, [RestartPolicy.ALWAYS])
+
+
+def _job(job: Job) -> Errors:
+    if job.spec.parallelism < 0:
+        yield FieldError.invalid("spec.parallelism", job.spec.parallelism, _NOT_NEGATIVE)
+    if job.spec.completions is not None and job.spec.completions < 0:
+        yield FieldError.invalid("spec.completions", job.spec.completions, _NOT_NEGATIVE)
+    if job.spec.template is None:
+        yield FieldError.required("spec.template")
+    else:
+        yield from _labels_and_annotations(job.spec.template.metadata, "spec.template.metadata")
+        yield from pod_spec(job.spec.template.spec, "spec.template.spec")
+
+
+# --- The rest ----------------------------------------------------------------------------------------------------
+
+
+def _service(service: Service) -> Errors:
+    yield from labels(service.spec.selector, "spec.selector")
+
+
+def _disruption_budget(budget: PodDisruptionBudget) -> Errors:
+    spec = budget.spec
+    if spec.min_available is not None and spec.max_unavailable is not None:
+        both = {"minAvailable": spec.min_available, "maxUnavailable": spec.max_unavailable}
+        yield FieldError.invalid("spec", both, "minAvailable and maxUnavailable cannot be both set")
+    yield from label_selector(spec.selector, "spec.selector")
+
+
+def _priority_class(cls: PriorityClass) -> Errors:
+    if cls.value > _HIGHEST_USER_PRIORITY and not cls.name.startswith("system-"):
+        why = f"maximum allowed value of a user defined priority is {_HIGHEST_USER_PRIORITY}"
+        yield FieldError.forbidden("value", why)
+
+
+def _volume(volume: PersistentVolume) -> Errors:
+    wanted = volume.spec.node_affinity
+    if wanted is not None and wanted.required is not None:
+        yield from node_selector(wanted.required, "spec.nodeAffinity.required")
+
+
+_CHECKS: Final[Mapping[type, Callable[[Any], Errors]]] = {
+    Pod: _pod,
+    Node: _node,
+    Deployment: _workload,
+    ReplicaSet: _workload,
+    StatefulSet: _workload,
+    DaemonSet: _workload,
+    ReplicationController: _replication_controller,
+    Job: _job,
+    Service: _service,
+    PodDisruptionBudget: _disruption_budget,
+    PriorityClass: _priority_class,
+    PersistentVolume: _volume,
+}

@@ -1,0 +1,162 @@
+"""Objects that own or describe pods, as far as the scheduler reads them: namespaces, services, controllers, ..."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import attrs
+
+from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.meta import Named, ObjectMeta
+from kschedfw.api.pod import PodCondition, PodTemplateSpec, PreemptionPolicy
+from kschedfw.api.selectors import LabelSelector
+
+
+@attrs.frozen
+class Namespace(Named):
+    """core/v1 Namespace; its labels matter to namespace selectors."""
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+
+
+@attrs.frozen
+class ServiceSpec:
+    selector: FrozenDict[str, str] = EMPTY
+
+
+@attrs.frozen
+class Service(Named):
+    """core/v1 Service; an empty selector selects no pod."""
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: ServiceSpec = attrs.field(factory=ServiceSpec)
+
+
+@attrs.frozen
+class ReplicationControllerSpec:
+    selector: FrozenDict[str, str] = EMPTY
+    replicas: int = 1
+    template: PodTemplateSpec | None = None
+
+
+@attrs.frozen
+class ReplicationController(Named):
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: ReplicationControllerSpec = attrs.field(factory=ReplicationControllerSpec)
+
+
+@attrs.frozen
+class LabelSelected:
+    """The spec of a controller that finds its pods by a label selector, and makes them from a template."""
+
+    selector: LabelSelector | None = None
+    replicas: int = 1
+    template: PodTemplateSpec | None = None
+
+
+@attrs.frozen
+class ReplicaSet(Named):
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: LabelSelected = attrs.field(factory=LabelSelected)
+
+
+@attrs.frozen
+class Deployment(Named):
+    """apps/v1 Deployment. The scheduler never sees it: it is expanded into a ReplicaSet and pods."""
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: LabelSelected = attrs.field(factory=LabelSelected)
+
+
+@attrs.frozen
+class StatefulSetOrdinals:
+    start: int = 0
+
+
+@attrs.frozen
+class StatefulSetSpec(LabelSelected):
+    ordinals: StatefulSetOrdinals = attrs.field(factory=StatefulSetOrdinals)
+
+
+@attrs.frozen
+class StatefulSet(Named):
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: StatefulSetSpec = attrs.field(factory=StatefulSetSpec)
+
+
+@attrs.frozen
+class DaemonSet(Named):
+    """apps/v1 DaemonSet: expanded into a pod per eligible node; `replicas` means nothing here."""
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: LabelSelected = attrs.field(factory=LabelSelected)
+
+
+class CompletionMode(StrEnum):
+    NON_INDEXED = "NonIndexed"
+    INDEXED = "Indexed"
+
+
+@attrs.frozen
+class JobSpec:
+    """No `completions` means that the pods find out by themselves when the work is done."""
+
+    parallelism: int = 1
+    completions: int | None = None
+    completion_mode: CompletionMode = CompletionMode.NON_INDEXED
+    suspend: bool = False
+    template: PodTemplateSpec | None = None
+
+
+@attrs.frozen
+class JobStatus:
+    succeeded: int = 0
+    completed_indexes: str = ""
+    conditions: tuple[PodCondition, ...] = ()
+
+
+@attrs.frozen
+class Job(Named):
+    """batch/v1 Job: expanded into the pods that it runs at the same time."""
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: JobSpec = attrs.field(factory=JobSpec)
+    status: JobStatus = attrs.field(factory=JobStatus)
+
+    @property
+    def is_finished(self) -> bool:
+        return any(
+            each.type in ("Complete", "Failed") and each.status == "True" for each in self.status.conditions
+        )
+
+
+@attrs.frozen
+class PodDisruptionBudgetSpec:
+    """`min_available` and `max_unavailable` are counts or percentages, as in the manifest."""
+
+    selector: LabelSelector | None = None
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+
+
+@attrs.frozen
+class PodDisruptionBudgetStatus:
+    disruptions_allowed: int = 0
+    disrupted_pods: FrozenDict[str, str] = EMPTY
+
+
+@attrs.frozen
+class PodDisruptionBudget(Named):
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: PodDisruptionBudgetSpec = attrs.field(factory=PodDisruptionBudgetSpec)
+    status: PodDisruptionBudgetStatus = attrs.field(factory=PodDisruptionBudgetStatus)
+
+
+@attrs.frozen
+class PriorityClass(Named):
+    """scheduling/v1 PriorityClass: a name for a priority; `global_default` is for pods that name no class."""
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: PreemptionPolicy = PreemptionPolicy.PREEMPT_LOWER_PRIORITY

@@ -1,0 +1,275 @@
+"""Workloads become the pods that their controllers would make."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kschedfw.api.manifests import Manifests, parse_manifests
+from kschedfw.api.pod import Pod
+
+TEMPLATE: dict[str, Any] = {
+    "metadata": {"name": "dropped", "labels": {"app": "web"}, "annotations": {"a": "b"}},
+    "spec": {"containers": [{"name": "main", "resources": {"limits": {"cpu": "1"}}}]},
+}
+SELECTOR = {"matchLabels": {"app": "web"}}
+VERSIONS = {"Job": "batch/v1", "ReplicationController": "v1"}
+
+
+def workload(
+    kind: str, name: str = "web", *, metadata: dict[str, Any] | None = None, **spec: Any
+) -> dict[str, Any]:
+    selector = {} if kind in VERSIONS else {"selector": SELECTOR}
+    return {
+        "apiVersion": VERSIONS.get(kind, "apps/v1"),
+        "kind": kind,
+        "metadata": {"name": name, **(metadata or {})},
+        "spec": {"template": TEMPLATE, **selector, **spec},
+    }
+
+
+def owned(name: str, kind: str, owner: str, uid: str = "", **more: Any) -> dict[str, Any]:
+    """A pod of a controller."""
+    reference = {"kind": kind, "name": owner, "uid": uid, "controller": True}
+    metadata = {"name": name, "ownerReferences": [reference], **more.pop("metadata", {})}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {**TEMPLATE["spec"], **more.pop("spec", {})},
+        **more,
+    }
+
+
+def node(name: str, labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels or {}},
+        "spec": spec,
+    }
+
+
+def load(*manifests: dict[str, Any]) -> Manifests:
+    loaded = parse_manifests("\n".join(map(json.dumps, manifests)))
+    assert not loaded.problems, loaded.problems
+    return loaded
+
+
+def pod_names(*manifests: dict[str, Any]) -> list[str]:
+    return [pod.name for pod in load(*manifests).pods]
+
+
+def only_pod(*manifests: dict[str, Any]) -> Pod:
+    (pod,) = load(*manifests).pods
+    return pod
+
+
+class TestReplicas:
+    @pytest.mark.parametrize("kind", ["ReplicaSet", "ReplicationController", "StatefulSet"])
+    def test_as_many_pods_as_asked_for(self, kind: str) -> None:
+        assert pod_names(workload(kind, replicas=3)) == ["web-0", "web-1", "web-2"]
+        assert pod_names(workload(kind)) == ["web-0"]
+        assert pod_names(workload(kind, replicas=0)) == []
+
+    def test_pods_are_like_the_template(self) -> None:
+        pod = only_pod(workload("ReplicaSet", metadata={"namespace": "shop", "uid": "u"}))
+        assert (pod.key, pod.labels, pod.annotations) == ("shop/web-0", {"app": "web"}, {"a": "b"})
+        assert pod.metadata.controller is not None
+        assert (pod.metadata.controller.kind, pod.metadata.controller.name) == ("ReplicaSet", "web")
+        assert (pod.metadata.controller.uid, pod.metadata.controller.api_version) == ("u", "apps/v1")
+        assert pod.requests.amounts.milli_cpu == 1000  # defaults are those of a pod
+        assert pod.uid
+
+    def test_the_controllers_stay(self) -> None:
+        loaded = load(
+            workload("ReplicaSet"), workload("StatefulSet", "db"), workload("ReplicationController", "rc")
+        )
+        assert (len(loaded.replica_sets), len(loaded.stateful_sets), len(loaded.replication_controllers)) == (
+            1,
+            1,
+            1,
+        )
+
+    def test_only_the_missing_pods_are_made(self) -> None:
+        given = [
+            owned("web-abc", "ReplicaSet", "web"),
+            workload("ReplicaSet", replicas=3),
+            owned("web-0", "X", "y"),
+        ]
+        assert pod_names(*given) == ["web-abc", "web-1", "web-2", "web-0"]
+
+    def test_pods_are_found_by_uid_too(self) -> None:
+        given = [workload("ReplicaSet", metadata={"uid": "u"}), owned("a", "ReplicaSet", "renamed", "u")]
+        assert pod_names(*given) == ["a"]
+
+    def test_pods_of_another_namespace_or_that_are_over_do_not_count(self) -> None:
+        elsewhere = owned("a", "ReplicaSet", "web", metadata={"namespace": "b"})
+        failed = owned("c", "ReplicaSet", "web", status={"phase": "Failed"})
+        leaving = owned("d", "ReplicaSet", "web", metadata={"deletionTimestamp": "2024-01-01T00:00:00Z"})
+        assert pod_names(elsewhere, failed, leaving, workload("ReplicaSet")) == ["a", "c", "d", "web-0"]
+
+    def test_pods_come_in_the_place_of_their_workload(self) -> None:
+        assert pod_names(workload("ReplicaSet", "b"), owned("x", "", ""), workload("ReplicaSet", "a")) == [
+            "b-0",
+            "x",
+            "a-0",
+        ]
+
+
+class TestDeployments:
+    def test_make_a_replica_set_and_its_pods(self) -> None:
+        loaded = load(workload("Deployment", replicas=2))
+        (replica_set,) = loaded.replica_sets
+        template_hash = replica_set.labels["pod-template-hash"]
+        assert replica_set.name == f"web-{template_hash}"
+        assert replica_set.metadata.controller is not None
+        assert replica_set.metadata.controller.kind == "Deployment"
+        assert replica_set.spec.selector is not None
+        for index, pod in enumerate(loaded.pods):
+            assert pod.name == f"web-{template_hash}-{index}"
+            assert pod.labels == {"app": "web", "pod-template-hash": template_hash}
+            assert replica_set.spec.selector.compile().matches(pod.labels)
+            assert pod.metadata.controller is not None
+            assert pod.metadata.controller.uid == replica_set.uid
+
+    def test_names_are_always_the_same_and_tell_templates_apart(self) -> None:
+        other = {**TEMPLATE, "spec": {"containers": [{"name": "other"}]}}
+        names = {
+            tuple(pod_names(workload("Deployment", template=each))) for each in (TEMPLATE, TEMPLATE, other)
+        }
+        assert len(names) == 2
+
+    def test_a_replica_set_that_is_there_has_the_say(self) -> None:
+        replica_set = workload(
+            "ReplicaSet",
+            "web-abc",
+            metadata={"ownerReferences": [{"kind": "Deployment", "name": "web", "controller": True}]},
+            replicas=2,
+        )
+        loaded = load(
+            workload("Deployment", replicas=2), replica_set, owned("web-abc-x", "ReplicaSet", "web-abc")
+        )
+        assert len(loaded.replica_sets) == 1
+        assert [pod.name for pod in loaded.pods] == ["web-abc-0", "web-abc-x"]
+
+    def test_pods_without_their_replica_set_are_counted(self) -> None:
+        def pod(name: str, template_hash: str) -> dict[str, Any]:
+            labels = {"app": "web", "pod-template-hash": template_hash}
+            return owned(name, "ReplicaSet", f"web-{template_hash}", metadata={"labels": labels})
+
+        given = [workload("Deployment", replicas=4), pod("a", "new"), pod("b", "new"), pod("c", "old")]
+        loaded = load(*given)
+        assert [pod.name for pod in loaded.pods] == ["web-new-0", "a", "b", "c"]
+        assert loaded.replica_sets[0].name == "web-new"
+
+
+class TestStatefulSets:
+    def test_pods_know_their_ordinal(self) -> None:
+        pod = load(workload("StatefulSet", replicas=2, ordinals={"start": 5})).pods[1]
+        assert pod.name == "web-6"
+        assert pod.labels["apps.kubernetes.io/pod-index"] == "6"
+        assert pod.labels["statefulset.kubernetes.io/pod-name"] == "web-6"
+        assert pod.labels["controller-revision-hash"].startswith("web-")
+
+    def test_only_the_missing_ordinals_are_made(self) -> None:
+        assert pod_names(workload("StatefulSet", replicas=3), owned("web-1", "StatefulSet", "web")) == [
+            "web-0",
+            "web-2",
+            "web-1",
+        ]
+
+    def test_names_are_kept_free_for_them(self) -> None:
+        assert pod_names(workload("ReplicaSet"), workload("StatefulSet")) == ["web-1", "web-0"]
+
+
+class TestJobs:
+    def test_run_as_many_pods_as_may_run_together(self) -> None:
+        assert pod_names(workload("Job")) == ["web-0"]
+        assert pod_names(workload("Job", parallelism=3)) == ["web-0", "web-1", "web-2"]
+        assert pod_names(workload("Job", parallelism=3, completions=2)) == ["web-0", "web-1"]
+        assert pod_names(workload("Job", parallelism=0)) == []
+
+    def test_labels(self) -> None:
+        pod = only_pod(workload("Job", metadata={"uid": "u"}))
+        assert pod.labels["batch.kubernetes.io/job-name"] == "web"
+        assert pod.labels["controller-uid"] == "u"
+
+    def test_what_has_succeeded_is_not_run_again(self) -> None:
+        job = workload("Job", parallelism=3, completions=4)
+        assert pod_names({**job, "status": {"succeeded": 3}}) == ["web-0"]
+        done = {"conditions": [{"type": "Complete", "status": "True"}]}
+        assert pod_names({**job, "status": done}) == []
+        assert pod_names(workload("Job", suspend=True)) == []
+
+    def test_indexed(self) -> None:
+        job = workload("Job", parallelism=3, completions=8, completionMode="Indexed")
+        running = owned(
+            "web-3-x", "Job", "web", metadata={"labels": {"batch.kubernetes.io/job-completion-index": "3"}}
+        )
+        loaded = load({**job, "status": {"succeeded": 3, "completedIndexes": "0,4-5,x"}}, running)
+        assert [pod.name for pod in loaded.pods] == ["web-1", "web-2", "web-3-x"]
+        assert loaded.pods[0].labels["batch.kubernetes.io/job-completion-index"] == "1"
+        assert loaded.pods[0].annotations["batch.kubernetes.io/job-completion-index"] == "1"
+
+    def test_of_a_cron_job_are_not_made(self) -> None:
+        cron_job = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c"}, "spec": {}}
+        assert load(cron_job).ignored == {"CronJob": 1}
+
+
+class TestDaemonSets:
+    def daemons(self, *nodes: dict[str, Any], spec: dict[str, Any] | None = None) -> list[str]:
+        template = {**TEMPLATE, "spec": {**TEMPLATE["spec"], **(spec or {})}}
+        return pod_names(*nodes, workload("DaemonSet", "log", template=template))
+
+    def test_one_for_each_node(self) -> None:
+        assert self.daemons(node("a"), node("b")) == ["log-a", "log-b"]
+        assert self.daemons() == []
+
+    def test_nodes_must_match(self) -> None:
+        nodes = [node("a", {"disk": "ssd"}), node("b")]
+        assert self.daemons(*nodes, spec={"nodeSelector": {"disk": "ssd"}}) == ["log-a"]
+        term = {"matchExpressions": [{"key": "disk", "operator": "DoesNotExist"}]}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+        assert self.daemons(*nodes, spec={"affinity": {"nodeAffinity": required}}) == ["log-b"]
+        assert self.daemons(*nodes, spec={"nodeName": "b"}) == ["log-b"]
+
+    def test_taints_must_be_tolerated(self) -> None:
+        nodes = [
+            node("a", taints=[{"key": "gpu", "effect": "NoSchedule"}]),
+            node("b", taints=[{"key": "gpu", "effect": "PreferNoSchedule"}]),
+        ]
+        assert self.daemons(*nodes) == ["log-b"]
+        assert self.daemons(*nodes, spec={"tolerations": [{"operator": "Exists"}]}) == ["log-a", "log-b"]
+
+    def test_nodes_in_trouble_are_served(self) -> None:
+        taints = [
+            {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"},
+            {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
+        ]
+        assert self.daemons(node("a", taints=taints, unschedulable=True)) == ["log-a"]
+        offline = node(
+            "b", taints=[{"key": "node.kubernetes.io/network-unavailable", "effect": "NoSchedule"}]
+        )
+        assert self.daemons(offline) == []
+        assert self.daemons(offline, spec={"hostNetwork": True}) == ["log-b"]
+
+    def test_each_is_tied_to_its_node(self) -> None:
+        pod = only_pod(node("a"), workload("DaemonSet"))
+        assert pod.node_name == ""
+        affinity = pod.spec.affinity.node_affinity
+        assert affinity is not None
+        assert affinity.required is not None
+        assert affinity.required.matches({}, "a")
+        assert not affinity.required.matches({}, "b")
+        assert len(pod.spec.tolerations) == 6
+
+    def test_only_the_missing_are_made(self) -> None:
+        running = owned("log-x", "DaemonSet", "log", spec={"nodeName": "a"})
+        field = {"key": "metadata.name", "operator": "In", "values": ["b"]}
+        required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+        affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+        pending = owned("log-y", "DaemonSet", "log", spec={"affinity": affinity})
+        assert self.daemons(node("a"), node("b"), node("c"), running, pending) == ["log-x", "log-y", "log-c"]

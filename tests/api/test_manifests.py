@@ -1,0 +1,378 @@
+"""Loading files, directories and texts: what is right is loaded, what is wrong is told."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.manifests import (
+    ManifestError,
+    Manifests,
+    node_from_manifest,
+    object_from_manifest,
+    parse_manifests,
+    pod_from_manifest,
+    read_manifests,
+    to_manifest,
+)
+from kschedfw.api.storage import CSINode, PersistentVolumeClaim, StorageClass, VolumeBindingMode
+from kschedfw.api.workloads import Namespace
+from tests.strategies import Cluster, clusters
+
+POD: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "web"},
+    "spec": {"containers": [{"name": "main"}]},
+}
+
+
+def node(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+
+
+def names(manifests: Manifests) -> list[str]:
+    return [obj.name for obj in manifests.objects()]
+
+
+def problems(manifests: Manifests) -> list[str]:
+    return [str(problem) for problem in manifests.problems]
+
+
+def a_node_named(name: str) -> str:
+    return f"apiVersion: v1\nkind: Node\nmetadata:\n  name: {name}\n"
+
+
+class TestSingleObjects:
+    def test_pods_and_nodes_need_not_say_what_they_are(self) -> None:
+        assert pod_from_manifest({"metadata": {"name": "a"}, "spec": POD["spec"]}).key == "default/a"
+        assert node_from_manifest({"metadata": {"name": "a"}}).key == "a"
+        assert node_from_manifest({"kind": "Node", "metadata": {"name": "a"}}).key == "a"
+
+    def test_the_wrong_kind_is_refused(self) -> None:
+        with pytest.raises(ManifestError, match="kind: must be Node, not Pod"):
+            node_from_manifest(POD)
+
+    @pytest.mark.parametrize(
+        ("manifest", "text"),
+        [
+            ({"kind": "Pod"}, "apiVersion: Required value: every object has to say its kind and apiVersion"),
+            ({"apiVersion": "v1"}, "kind: Required value: every object has to say its kind and apiVersion"),
+            ({"apiVersion": 1, "kind": "Pod"}, "apiVersion: Invalid value: 1: must be a string"),
+            (
+                {"apiVersion": "v1", "kind": "ConfigMap"},
+                'kind: "ConfigMap" is not a kind that scheduling reads',
+            ),
+            (
+                {"apiVersion": "networking.k8s.io/v1", "kind": "ReplicaSet"},
+                (
+                    'apiVersion: no kind "ReplicaSet" is registered for version "networking.k8s.io/v1": '
+                    '"ReplicaSet" is in "apps/v1"'
+                ),
+            ),
+            ([], "must be an object with kind and apiVersion, not []"),
+        ],
+    )
+    def test_kinds_that_make_no_sense(self, manifest: Any, text: str) -> None:
+        with pytest.raises(ManifestError) as caught:
+            object_from_manifest(manifest)
+        assert str(caught.value) == text
+
+    def test_an_error_names_the_object_and_has_the_path(self) -> None:
+        with pytest.raises(ManifestError) as caught:
+            node_from_manifest({"metadata": {"name": "a"}, "status": {"allocatable": {"cpu": "x"}}})
+        assert caught.value.path == "status.allocatable.cpu"
+        assert str(caught.value).startswith('Node a: status.allocatable.cpu: Invalid value: "x": ')
+        assert isinstance(caught.value, KschedfwError)
+        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("manifest", "cls"),
+        [
+            ({"kind": "StorageClass", "apiVersion": "storage.k8s.io/v1"}, StorageClass),
+            (
+                {"kind": "CSINode", "apiVersion": "storage.k8s.io/v1", "spec": {"drivers": [{"name": "d"}]}},
+                CSINode,
+            ),
+            ({"kind": "PersistentVolumeClaim", "apiVersion": "v1"}, PersistentVolumeClaim),
+            ({"kind": "Namespace", "apiVersion": "v1"}, Namespace),
+        ],
+    )
+    def test_other_kinds(self, manifest: dict[str, Any], cls: type) -> None:
+        obj = object_from_manifest({**manifest, "metadata": {"name": "x"}})
+        assert isinstance(obj, cls)
+        assert object_from_manifest(to_manifest(obj)) == obj
+        assert hash(obj) == hash(object_from_manifest(to_manifest(obj)))
+
+    def test_storage(self) -> None:
+        manifest = {"metadata": {"name": "x"}, "volumeBindingMode": "WaitForFirstConsumer"}
+        storage = object_from_manifest(manifest, "StorageClass")
+        assert isinstance(storage, StorageClass)
+        assert storage.volume_binding_mode is VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER
+
+
+class TestYaml:
+    def test_documents(self) -> None:
+        text = f"---\n{a_node_named('a')}---\n# nothing here\n---\n\n---  # more\n{a_node_named('b')}"
+        assert names(parse_manifests(text)) == ["a", "b"]
+
+    @pytest.mark.parametrize("text", ["", "\n", "---\n", "# a comment\n", "---\n---\n", "\ufeff"])
+    def test_nothing_is_no_problem(self, text: str) -> None:
+        assert parse_manifests(text) == Manifests()
+
+    def test_a_broken_document_does_not_hide_the_others(self) -> None:
+        text = f"{a_node_named('a')}---\nkind: [Node\n---\n{a_node_named('b')}"
+        manifests = parse_manifests(text, "nodes.yaml")
+        assert names(manifests) == ["a", "b"]
+        (problem,) = problems(manifests)
+        assert problem.startswith("nodes.yaml: document 2: is not valid YAML: line 7: ")
+
+    def test_a_byte_order_mark_and_directives(self) -> None:
+        assert names(parse_manifests(f"\ufeff{a_node_named('a')}")) == ["a"]
+        assert names(parse_manifests(f"%YAML 1.1\n---\n{a_node_named('a')}")) == ["a"]
+
+    def test_json_in_yaml(self) -> None:
+        assert names(parse_manifests(f"{json.dumps(node('a'))}\n---\n{a_node_named('b')}")) == ["a", "b"]
+
+    @pytest.mark.parametrize(
+        ("text", "value"),
+        [
+            ("2023-01-01", "2023-01-01"),
+            ("2023-01-01T00:00:00Z", "2023-01-01T00:00:00Z"),
+            ("22:22", "22:22"),
+            ("=", "="),
+            ("1.2.3", "1.2.3"),
+            ("'yes'", "yes"),
+        ],
+    )
+    def test_what_kubernetes_takes_for_text(self, text: str, value: str) -> None:
+        manifests = parse_manifests(f"{a_node_named('a')}  annotations:\n    value: {text}\n")
+        assert manifests.nodes[0].annotations == {"value": value}
+
+    @pytest.mark.parametrize(
+        "text", ["yes", "on", "True", "5", "0x1F", "0b11", "010", "0o17", "1e3", "5e10", "1.5", ".inf"]
+    )
+    def test_what_kubernetes_does_not_take_for_text(self, text: str) -> None:
+        manifests = parse_manifests(f"{a_node_named('a')}  annotations:\n    value: {text}\n")
+        (problem,) = problems(manifests)
+        assert "metadata.annotations.value: Invalid value: " in problem
+        assert "must be a string: put it in quotes" in problem
+
+    @pytest.mark.parametrize(
+        ("text", "value"), [("010", 8), ("0o10", 8), ("0x10", 16), ("-0b11", -3), ("1_000", 1000), ("0", 0)]
+    )
+    def test_integers(self, text: str, value: int) -> None:
+        text = (
+            f"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {{name: a}}\nvalue: {text}\n"
+        )
+        assert parse_manifests(text).priority_classes[0].value == value
+
+    @pytest.mark.parametrize(
+        "text", ["value: !!python/object:os.system {}", "- [", "a: b: c", "'", "a: \x01"]
+    )
+    def test_rubbish_is_told_in_one_line(self, text: str) -> None:
+        (problem,) = problems(parse_manifests(text, "x"))
+        assert problem.startswith("x: document 1: is not valid YAML: ")
+        assert "\n" not in problem
+
+    @pytest.mark.parametrize(
+        "text", ["[" * 100_000, "- " * 100_000, "{a: " * 5000, "".join(" " * i + "a:\n" for i in range(600))]
+    )
+    def test_nested_without_end(self, text: str) -> None:
+        assert problems(parse_manifests(f"{text}\n---\n{a_node_named('a')}"))[0].endswith(
+            ": is nested too deeply"
+        )
+
+    def test_many_brackets_are_not_deep(self) -> None:
+        text = f"{a_node_named('a')}  annotations: {{b: '{'[]' * 1000}'}}\n"
+        assert names(parse_manifests(text)) == ["a"]
+
+    def test_a_document_that_is_no_object(self) -> None:
+        assert problems(parse_manifests("just text")) == [
+            'document 1: must be an object with kind and apiVersion, not "just text"'
+        ]
+
+
+class TestTemplates:
+    UNRENDERED = "contains template syntax ({{ … }}) that has not been rendered"
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "{{- if .Values.on }}\nkind: Pod\n{{- end }}",
+            "kind: Pod\nmetadata:\n  name: {{ .Release.Name }}\n",
+        ],
+    )
+    def test_are_told_as_such(self, text: str) -> None:
+        (problem,) = problems(parse_manifests(text, "chart.yaml"))
+        assert problem.startswith(f"chart.yaml: document 1: {self.UNRENDERED}")
+
+    def test_once_for_a_file(self) -> None:
+        manifests = parse_manifests(f"a: {{{{ b }}}}\n---\n{a_node_named('a')}---\nc: {{{{ d }}}}\n")
+        assert len(manifests.problems) == 1
+        assert names(manifests) == ["a"]
+
+    def test_braces_in_quotes_are_no_templates(self) -> None:
+        text = f"{a_node_named('a')}  annotations:\n    summary: '{{{{ $labels.node }}}}'\n"
+        assert parse_manifests(text).nodes[0].annotations == {"summary": "{{ $labels.node }}"}
+
+
+class TestJson:
+    def test_one_after_another(self) -> None:
+        text = json.dumps(node("a"), indent=2) + json.dumps(node("b")) + "\n" + json.dumps(node("c")) + "\n"
+        assert names(parse_manifests(text)) == ["a", "b", "c"]
+
+    def test_separated_like_yaml(self) -> None:
+        document = '{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "%s"}}'
+        manifests = parse_manifests(f"{document % 'a'}\n---\n{document % 'b'}\n")
+        assert [namespace.name for namespace in manifests.namespaces] == ["a", "b"]
+        assert manifests.problems == ()
+
+    def test_a_broken_line_does_not_hide_the_others(self) -> None:
+        text = f"{json.dumps(node('a'))}\n{{broken\n{json.dumps(node('c'))}\n"
+        manifests = parse_manifests(text, "nodes.json")
+        assert names(manifests) == ["a", "c"]
+        assert problems(manifests)[0].startswith("nodes.json: document 2: is not valid JSON: ")
+
+    def test_broken_from_the_start(self) -> None:
+        (problem,) = problems(parse_manifests('{"kind": "Pod"', "x.json"))
+        assert problem.startswith("x.json: document 1: is not valid JSON: ")
+
+    def test_nested_without_end(self) -> None:
+        assert problems(parse_manifests('{"a":' * 100_000)) == ["document 1: is nested too deeply"]
+
+
+class TestLists:
+    def test_of_all_kinds(self) -> None:
+        inner = {"apiVersion": "v1", "kind": "List", "items": [node("b")]}
+        outer = {"apiVersion": "v1", "kind": "List", "items": [node("a"), inner]}
+        assert names(parse_manifests(json.dumps(outer))) == ["a", "b"]
+
+    def test_items_of_typed_lists_need_not_say_what_they_are(self) -> None:
+        items = {"apiVersion": "v1", "kind": "NodeList", "items": [{"metadata": {"name": "a"}}]}
+        assert names(parse_manifests(json.dumps(items))) == ["a"]
+
+    def test_problems_name_the_item(self) -> None:
+        items = {"apiVersion": "v1", "kind": "List", "items": [node("a"), {"x": 1}, node("B")]}
+        first, second = problems(parse_manifests(json.dumps(items)))
+        assert (
+            first
+            == "document 1 (items[1]): kind: Required value: every object has to say its kind and apiVersion"
+        )
+        assert second.startswith('document 1 (Node B): metadata.name: Invalid value: "B"')
+
+    def test_items_that_are_no_list(self) -> None:
+        items = {"apiVersion": "v1", "kind": "PodList", "items": "none"}
+        assert problems(parse_manifests(json.dumps(items))) == ["document 1 (PodList): items: must be a list"]
+
+
+class TestWhatIsIgnored:
+    def test_is_counted_by_kind(self) -> None:
+        kinds = [
+            ("v1", "ConfigMap"),
+            ("v1", "ConfigMap"),
+            ("batch/v1", "CronJob"),
+            ("batch.volcano.sh/v1alpha1", "Job"),
+        ]
+        text = "".join(json.dumps({"apiVersion": version, "kind": kind}) for version, kind in kinds)
+        manifests = parse_manifests(text)
+        assert manifests.ignored == {"ConfigMap": 2, "CronJob": 1, "Job.batch.volcano.sh": 1}
+        assert not manifests.problems
+
+
+class TestObjectsTogether:
+    def test_duplicates_are_problems_and_the_first_is_kept(self) -> None:
+        text = f"{a_node_named('a')}---\n{a_node_named('a')}"
+        manifests = parse_manifests(text, "n.yaml")
+        assert names(manifests) == ["a"]
+        assert problems(manifests) == [
+            (
+                'n.yaml: document 2 (Node a): metadata.name: Duplicate value: "a": '
+                "there is one in document 1 of n.yaml, which is kept"
+            )
+        ]
+        assert "there is one in document 1, which is kept" in problems(parse_manifests(text))[0]
+
+    def test_the_same_name_elsewhere_is_no_duplicate(self) -> None:
+        other = {**POD, "metadata": {"name": "web", "namespace": "b"}}
+        manifests = parse_manifests(json.dumps(POD) + json.dumps(other) + json.dumps(node("web")))
+        assert not manifests.problems
+
+    def test_generated_names_are_counted(self) -> None:
+        pod = json.dumps({**POD, "metadata": {"generateName": "web-"}})
+        assert names(parse_manifests(pod * 3)) == ["web-0", "web-1", "web-2"]
+
+    def test_every_problem_is_one_error(self) -> None:
+        pod = {**POD, "metadata": {"name": "A", "labels": {"b": "-"}}}
+        found = parse_manifests(json.dumps(pod)).problems
+        assert [problem.path for problem in found] == ["metadata.name", "metadata.labels"]
+
+    def test_priorities_come_from_classes_that_come_later(self) -> None:
+        pod = {**POD, "spec": {**POD["spec"], "priorityClassName": "high"}}
+        cls = {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": "high"},
+            "value": 7,
+        }
+        assert parse_manifests(json.dumps(pod) + json.dumps(cls)).pods[0].priority == 7
+
+    def test_objects_come_in_an_order_that_can_be_created(self) -> None:
+        given = [
+            POD,
+            {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}},
+            {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "p"}},
+            node("n"),
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}},
+        ]
+        manifests = parse_manifests("".join(map(json.dumps, given)))
+        assert names(manifests) == ["ns", "n", "s", "p", "web"]
+
+    @given(clusters())
+    def test_clusters_survive_being_written(self, cluster: Cluster) -> None:
+        given = [to_manifest(obj) for obj in (*cluster.nodes, *cluster.bound, *cluster.pending)]
+        manifests = parse_manifests(json.dumps({"apiVersion": "v1", "kind": "List", "items": given}))
+        assert manifests.nodes == cluster.nodes
+        assert manifests.pods == (*cluster.bound, *cluster.pending)
+
+
+class TestFiles:
+    def test_directories_are_read_in_order_of_names(self, tmp_path: Path) -> None:
+        (tmp_path / "b").mkdir()
+        (tmp_path / "c.yaml").write_text(a_node_named("three"))
+        (tmp_path / "b" / "x.yml").write_text(a_node_named("two"))
+        (tmp_path / "a.json.gz").write_bytes(gzip.compress(json.dumps(node("one")).encode()))
+        (tmp_path / "README.md").write_text("not a manifest")
+        assert names(read_manifests(tmp_path)) == ["one", "two", "three"]
+
+    def test_a_file_that_is_named_may_be_called_anything(self, tmp_path: Path) -> None:
+        path = tmp_path / "dump.txt"
+        path.write_text(a_node_named("a"), encoding="utf-8-sig")
+        assert names(read_manifests(str(path))) == ["a"]
+
+    def test_standard_input(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("sys.stdin", io.StringIO(a_node_named("a") + "---\nx"))
+        manifests = read_manifests("-")
+        assert names(manifests) == ["a"]
+        assert problems(manifests)[0].startswith("standard input: document 2: ")
+
+    def test_what_can_not_be_read_is_a_problem(self, tmp_path: Path) -> None:
+        (tmp_path / "a.yaml").write_bytes(b"\xff\xfe")
+        (tmp_path / "b.yaml.gz").write_bytes(b"no gzip")
+        (tmp_path / "c.yaml.gz").write_bytes(gzip.compress(b"x" * 100)[:-12])
+        (tmp_path / "d.yaml").write_text(a_node_named("d"))
+        manifests = read_manifests(tmp_path / "missing.yaml", tmp_path)
+        assert names(manifests) == ["d"]
+        missing, encoding, packed, cut = problems(manifests)
+        assert missing == f"{tmp_path / 'missing.yaml'}: can't be read: No such file or directory"
+        assert "is not UTF-8 text: " in encoding
+        assert "can't be " in packed
+        assert "can't be unpacked: " in cut

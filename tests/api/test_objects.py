@@ -1,0 +1,118 @@
+"""The classes themselves: immutable, hashable, and what they can tell."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import attrs
+import pytest
+
+import kschedfw.api
+from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.meta import ObjectMeta, OwnerReference
+from kschedfw.api.node import Node, Taint, TaintEffect
+from kschedfw.api.pod import (
+    Container,
+    Pod,
+    PodPhase,
+    PodSpec,
+    PodStatus,
+    RestartPolicy,
+    Toleration,
+    TolerationOperator,
+)
+
+
+class TestFrozenDict:
+    def test_is_a_dict_that_can_be_hashed(self) -> None:
+        labels = FrozenDict({"a": 1, "b": 2})
+        assert labels == {"a": 1, "b": 2}
+        assert hash(labels) == hash(FrozenDict({"b": 2, "a": 1})) == hash(labels)
+        assert repr(labels) == "FrozenDict({'a': 1, 'b': 2})"
+
+    def test_can_not_change(self) -> None:
+        labels = FrozenDict({"a": 1})
+        changes: list[Callable[[], object]] = [
+            lambda: labels.__setitem__("a", 2),
+            lambda: labels.__delitem__("a"),
+            lambda: labels.update(a=2),
+            lambda: labels.pop("a"),
+            labels.clear,
+            lambda: labels.setdefault("b", 2),
+            labels.popitem,
+            lambda: labels.__ior__({"b": 1}),
+        ]
+        for change in changes:
+            with pytest.raises(TypeError, match="FrozenDict is immutable"):
+                change()
+        assert labels == {"a": 1}
+        assert {**EMPTY} == {}
+
+    def test_can_be_copied_and_pickled(self) -> None:
+        labels = FrozenDict({"a": 1})
+        assert pickle.loads(pickle.dumps(labels)) == copy.deepcopy(labels) == labels
+
+
+class TestMetadata:
+    def test_shortcuts(self) -> None:
+        owner = OwnerReference("Job", "j", controller=True)
+        metadata = ObjectMeta(
+            "a", "b", "u", FrozenDict(c="d"), FrozenDict(e="f"), (OwnerReference("X", "x"), owner)
+        )
+        pod = Pod(metadata)
+        assert (pod.name, pod.namespace, pod.uid, pod.key) == ("a", "b", "u", "b/a")
+        assert (pod.labels, pod.annotations) == ({"c": "d"}, {"e": "f"})
+        assert pod.metadata.controller == owner
+        assert Node(ObjectMeta("n")).key == "n"
+        assert Node().metadata.controller is None
+
+
+class TestPods:
+    def test_what_they_tell(self) -> None:
+        pod = Pod(spec=PodSpec(priority=7))
+        assert (pod.priority, Pod().priority) == (7, 0)
+        assert not pod.is_terminal
+        assert Pod(status=PodStatus(phase=PodPhase.FAILED)).is_terminal
+        assert not pod.is_terminating
+        assert Pod(ObjectMeta(deletion_timestamp=datetime(2024, 1, 1, tzinfo=UTC))).is_terminating
+        assert pod.bound_to("n").node_name == "n"
+        assert pod.node_name == ""
+
+    def test_requests_are_counted_once(self) -> None:
+        pod = Pod(spec=PodSpec(containers=(Container("a"),)))
+        assert pod.requests is pod.requests
+
+    def test_sidecars(self) -> None:
+        assert Container(restart_policy=RestartPolicy.ALWAYS).is_sidecar
+        assert not Container().is_sidecar
+
+    def test_can_not_change(self) -> None:
+        with pytest.raises(attrs.exceptions.FrozenInstanceError):
+            Pod().spec = PodSpec()  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("toleration", "tolerates"),
+    [
+        (Toleration(operator=TolerationOperator.EXISTS), True),
+        (Toleration("n", TolerationOperator.EXISTS), True),
+        (Toleration("m", TolerationOperator.EXISTS), False),
+        (Toleration("n", TolerationOperator.EXISTS, effect=TaintEffect.NO_EXECUTE), False),
+        (Toleration("n", value="5"), True),
+        (Toleration("n", value="6"), False),
+        (Toleration("n", TolerationOperator.GT, "4"), True),
+        (Toleration("n", TolerationOperator.GT, "5"), False),
+        (Toleration("n", TolerationOperator.LT, "6"), True),
+        (Toleration("n", TolerationOperator.LT, "x"), False),
+    ],
+)
+def test_tolerations(toleration: Toleration, tolerates: bool) -> None:
+    assert toleration.tolerates(Taint("n", TaintEffect.NO_SCHEDULE, "5")) is tolerates
+
+
+def test_public_names_are_there() -> None:
+    assert all(hasattr(kschedfw.api, name) for name in kschedfw.api.__all__)
+    assert len(set(kschedfw.api.__all__)) == len(kschedfw.api.__all__)
