@@ -1,0 +1,66 @@
+"""What a plugin sees, and what runs it."""
+
+from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
+from kschedfw.framework.diagnosis import Diagnosis, FitError, NodeToStatus, NoNodesAvailableError
+from kschedfw.framework.errors import (
+    HookError,
+    PluginError,
+    PluginLoadError,
+    PluginNotFoundError,
+    ProfileError,
+)
+from kschedfw.framework.framework import Framework
+from kschedfw.framework.handle import Handle
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_table import NodeTable
+from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.plugin import Plugin, Reads, hookimpl, hookspec
+from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
+from kschedfw.framework.registry import Registry
+from kschedfw.framework.results import PostFilterResult, PreFilterResult, Verdicts
+from kschedfw.framework.scores import NodeScores, PluginScores
+from kschedfw.framework.snapshot import NodeNotFoundError, Snapshot
+from kschedfw.framework.status import Code, Status
+from kschedfw.framework.waiting_pods import WaitingPod, WaitingPods
+
+__all__ = [
+    "Code",
+    "CycleState",
+    "Diagnosis",
+    "EnabledPlugin",
+    "ExtensionPoint",
+    "FitError",
+    "Framework",
+    "Handle",
+    "HookError",
+    "NoNodesAvailableError",
+    "NodeInfo",
+    "NodeNotFoundError",
+    "NodeScores",
+    "NodeTable",
+    "NodeToStatus",
+    "Parallelizer",
+    "Plugin",
+    "PluginError",
+    "PluginLoadError",
+    "PluginNotFoundError",
+    "PluginScores",
+    "PodInfo",
+    "PostFilterResult",
+    "PreFilterResult",
+    "Profile",
+    "ProfileError",
+    "QueuedPodInfo",
+    "Reads",
+    "Registry",
+    "Snapshot",
+    "StateKey",
+    "StateKeyError",
+    "Status",
+    "Verdicts",
+    "WaitingPod",
+    "WaitingPods",
+    "hookimpl",
+    "hookspec",
+]

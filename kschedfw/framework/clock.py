@@ -1,0 +1,47 @@
+"""The scheduler's only source of time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Time in seconds since the epoch, and waiting that a test can fast-forward."""
+
+    def now(self) -> float: ...
+
+    def wait_until(self, condition: threading.Condition, deadline: float) -> None:
+        """Wait on a held condition until it is notified or this clock reaches the deadline; may return early."""
+        ...
+
+
+class SystemClock:
+    """Real time."""
+
+    def now(self) -> float:
+        return time.time()
+
+    def wait_until(self, condition: threading.Condition, deadline: float) -> None:
+        condition.wait(max(0.0, deadline - self.now()))
+
+
+def format_duration(seconds: float) -> str:
+    """A duration as Go prints it (`1m30s`, `500ms`), which is how kube-scheduler's messages show it."""
+    nanoseconds = round(seconds * 1_000_000_000)
+    if nanoseconds == 0:
+        return "0s"
+    sign, nanoseconds = ("-" if nanoseconds < 0 else ""), abs(nanoseconds)
+    for unit, size in (("ns", 1), ("µs", 1_000), ("ms", 1_000_000)):
+        if nanoseconds < size * 1000:
+            return f"{sign}{_decimal(nanoseconds, size)}{unit}"
+    minutes, nanoseconds = divmod(nanoseconds, 60 * 1_000_000_000)
+    hours, minutes = divmod(minutes, 60)
+    text = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
+    return f"{sign}{text}{_decimal(nanoseconds, 1_000_000_000)}s"
+
+
+def _decimal(amount: int, unit: int) -> str:
+    whole, rest = divmod(amount, unit)
+    return f"{whole}.{rest:0{len(str(unit)) - 1}d}".rstrip("0").rstrip(".") if rest else str(whole)

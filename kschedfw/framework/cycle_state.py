@@ -1,0 +1,88 @@
+"""Scratch space of one scheduling cycle, shared by the hooks of all plugins (kube-scheduler `CycleState`)."""
+
+from __future__ import annotations
+
+from typing import Generic, Protocol, TypeVar, runtime_checkable
+
+from kschedfw.api.errors import KschedfwError
+
+T = TypeVar("T")
+
+
+class StateKeyError(KschedfwError, KeyError):
+    """Nothing was written under this key in this cycle."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@runtime_checkable
+class Clonable(Protocol):
+    """State that hooks change after it was written (add/remove pod) must be able to copy itself."""
+
+    def clone(self) -> object: ...
+
+
+class StateKey(Generic[T]):
+    """The name of one piece of cycle state, and its type.
+
+    Two keys with the same name are the same key, so prefix the plugin's name: `StateKey[Counts]("Rack.counts")`.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"StateKey({self.name!r})"
+
+
+class CycleState:
+    """Typed key/value store that lives from pre_filter to post_bind of one pod.
+
+    Writes happen in pre_filter, pre_score, reserve and permit, which run alone; `filter` and `score` run
+    concurrently and only read. `clone` copies values that are `Clonable` and shares all others, so what
+    is never changed after its write needs no `clone`.
+
+    `skip_filter_plugins` and `skip_score_plugins` name the plugins whose pre_filter or pre_score answered SKIP.
+    """
+
+    __slots__ = ("_data", "skip_filter_plugins", "skip_score_plugins")
+
+    def __init__(self) -> None:
+        self._data: dict[str, object] = {}
+        self.skip_filter_plugins: frozenset[str] = frozenset()
+        self.skip_score_plugins: frozenset[str] = frozenset()
+
+    def read(self, key: StateKey[T]) -> T:
+        """The value under the key.
+
+        Raises:
+            StateKeyError: nothing was written under it.
+        """
+        try:
+            return self._data[key.name]  # type: ignore[return-value]  # the key carries the type of what it names
+        except KeyError:
+            raise StateKeyError(f"{key.name}: not found in the cycle state") from None
+
+    def write(self, key: StateKey[T], value: T) -> None:
+        self._data[key.name] = value
+
+    def delete(self, key: StateKey[T]) -> None:
+        """Forget the key; no error where there is nothing."""
+        self._data.pop(key.name, None)
+
+    def __contains__(self, key: StateKey[T]) -> bool:
+        return key.name in self._data
+
+    def clone(self) -> CycleState:
+        """A state whose changes don't show in this one."""
+        copy = CycleState()
+        copy._data = {
+            name: value.clone() if isinstance(value, Clonable) else value
+            for name, value in self._data.items()
+        }
+        copy.skip_filter_plugins = self.skip_filter_plugins
+        copy.skip_score_plugins = self.skip_score_plugins
+        return copy

@@ -1,0 +1,35 @@
+"""What can go wrong between a profile and running plugins."""
+
+from __future__ import annotations
+
+from kschedfw.api.errors import KschedfwError
+
+
+class PluginError(KschedfwError):
+    """A plugin can't be used; names the plugin and, where it came from an entry point, its distribution."""
+
+    def __init__(self, plugin: str, message: str, distribution: str | None = None) -> None:
+        super().__init__(plugin, message, distribution)
+        self.plugin = plugin
+        self.message = message
+        self.distribution = distribution
+
+    def __str__(self) -> str:
+        source = f" (from distribution {self.distribution})" if self.distribution else ""
+        return f"plugin {self.plugin!r}{source}: {self.message}"
+
+
+class PluginNotFoundError(PluginError):
+    """No installed distribution and no registration offers a plugin of this name."""
+
+
+class PluginLoadError(PluginError):
+    """The plugin was found, but importing or making it failed, or what came of it is no plugin."""
+
+
+class HookError(PluginError):
+    """A hookimpl doesn't fit the hookspecs: an unknown hook, or an argument that the hook hasn't got."""
+
+
+class ProfileError(KschedfwError):
+    """A profile that can't work, whatever its plugins do."""

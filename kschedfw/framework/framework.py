@@ -1,0 +1,369 @@
+"""Runs the hooks of one profile (kube-scheduler `frameworkImpl`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.args import plugin_args
+from kschedfw.framework.clock import Clock, SystemClock
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.diagnosis import NodeToStatus
+from kschedfw.framework.errors import PluginError, PluginLoadError, ProfileError
+from kschedfw.framework.events import ClusterEvent
+from kschedfw.framework.extender import Extender
+from kschedfw.framework.handle import ClusterClient, Handle, PodNominator
+from kschedfw.framework.hooks import HookTable
+from kschedfw.framework.node_filter import FilterHooks, NodeFilter, checked
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.plugin import AnyPlugin
+from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.framework.profile import ExtensionPoint, Profile
+from kschedfw.framework.registry import Registry
+from kschedfw.framework.results import NominatingMode, PostFilterResult, PreFilterResult
+from kschedfw.framework.score_hooks import ScoreHooks
+from kschedfw.framework.scores import NodeScores
+from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.status import Code, Status
+from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT, WaitingPod, WaitingPods
+
+_SUCCESS = Status.success()
+
+
+class NoNominatedPods:
+    """The nominator of a scheduler without preemption."""
+
+    def nominated_pods_for_node(self, node_name: str) -> Sequence[PodInfo]:  # noqa: ARG002
+        return ()
+
+
+class Framework:
+    """One profile's plugins, and a `run_*` method for each extension point.
+
+    Everything a plugin may depend on is passed in here. Without a `snapshot` the framework makes an empty one;
+    a scheduler shares its own. Statuses that come back carry the plugin that gave them.
+
+    Raises:
+        PluginError: a plugin isn't found, can't be loaded or made, or its hooks don't fit the hookspecs.
+        ArgsError: a plugin's arguments are wrong.
+        ProfileError: the profile enables what can't work together.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        profile: Profile,
+        *,
+        cluster: ClusterClient,
+        snapshot: Snapshot | None = None,
+        nominator: PodNominator | None = None,
+        clock: Clock | None = None,
+        random: Random | None = None,
+        parallelizer: Parallelizer | None = None,
+        extenders: Sequence[Extender] = (),
+    ) -> None:
+        self.profile = profile
+        self.waiting_pods = WaitingPods()
+        self.handle = Handle(
+            profile_name=profile.scheduler_name,
+            snapshot=Snapshot() if snapshot is None else snapshot,
+            cluster=cluster,
+            nominator=NoNominatedPods() if nominator is None else nominator,
+            waiting_pods=self.waiting_pods,
+            clock=SystemClock() if clock is None else clock,
+            random=Random(0) if random is None else random,  # ties aren't secrets
+            parallelizer=Parallelizer() if parallelizer is None else parallelizer,
+            extenders=tuple(extenders),
+        )
+        self.plugins: Mapping[str, AnyPlugin] = {
+            name: self._make(registry, name) for name in profile.plugin_names
+        }
+        sources = {name: registry.distribution(name) for name in self.plugins}
+        self._hooks = HookTable(profile, self.plugins, sources)
+        self._filter = FilterHooks(self._hooks, self.handle)
+        self._score = ScoreHooks(self._hooks, profile, self.handle)
+        self.handle._framework = self
+
+    def _make(self, registry: Registry, name: str) -> AnyPlugin:
+        plugin = registry.load(name)
+        args = plugin_args(name, plugin.args_type, self.profile.args.get(name))
+        try:
+            return plugin(args, self.handle)
+        except PluginError:
+            raise
+        except Exception as error:
+            raise PluginLoadError(
+                name, f"making it failed: {type(error).__name__}: {error}", registry.distribution(name)
+            ) from error
+
+    # What there is
+
+    def plugins_at(self, point: ExtensionPoint) -> tuple[str, ...]:
+        """The plugins that take part in an extension point, in order."""
+        return self._hooks.at(point)
+
+    @property
+    def has_filter_plugins(self) -> bool:
+        return bool(self._hooks["filter"])
+
+    @property
+    def has_post_filter_plugins(self) -> bool:
+        return bool(self._hooks["post_filter"])
+
+    @property
+    def has_score_plugins(self) -> bool:
+        return bool(self._hooks["score"])
+
+    def events_to_register(self) -> Mapping[str, tuple[ClusterEvent, ...]]:
+        """Per plugin that names any, the events that may make its rejected pods schedulable."""
+        events: dict[str, tuple[ClusterEvent, ...]] = {}
+        for name, hook in self._hooks["events_to_register"]:
+            try:
+                events[name] = tuple(hook())
+            except Exception as error:
+                raise PluginError(
+                    name, f"events_to_register failed: {type(error).__name__}: {error}"
+                ) from error
+        return events
+
+    # Queue
+
+    def less(self, first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
+        """Whether `first` is scheduled before `second`, by the profile's queue sort plugin.
+
+        Raises:
+            ProfileError: the profile has none.
+        """
+        if not self._hooks["queue_sort"]:
+            raise ProfileError(
+                f"profile {self.profile.scheduler_name!r}: a queue sort plugin is needed, none is enabled"
+            )
+        ((_, hook),) = self._hooks["queue_sort"]
+        return bool(hook(first, second))
+
+    def run_pre_enqueue_plugins(self, pod: Pod) -> Status:
+        """Whether the pod may become active; the first plugin that objects decides."""
+        return self._first_failure("pre_enqueue", "PreEnqueue", pod)
+
+    # Scheduling cycle
+
+    def run_pre_filter_plugins(
+        self, state: CycleState, pod: Pod
+    ) -> tuple[PreFilterResult | None, Status, frozenset[str]]:
+        """Run all pre_filters; gives the nodes left over (None = all), the status, and the plugins that narrowed them.
+
+        Sets `state.skip_filter_plugins`. UNSCHEDULABLE_AND_UNRESOLVABLE ends it at once, UNSCHEDULABLE at
+        the end, so that the state is complete for preemption.
+        """
+        skipped: set[str] = set()
+        narrowing: set[str] = set()
+        result: PreFilterResult | None = None
+        rejection = _SUCCESS
+        nodes = self.handle.snapshot.node_infos
+        try:
+            for name, hook in self._hooks["pre_filter"]:
+                try:
+                    answer = hook(state, pod, nodes)
+                except Exception as error:
+                    answer = Status.from_error(error)
+                if isinstance(answer, PreFilterResult):
+                    narrowing.add(name)
+                    result = answer.intersect(result)
+                    if not result.node_names:
+                        return result, _no_nodes_left(narrowing), frozenset(narrowing)
+                    continue
+                status = checked(answer, name, "pre_filter")
+                match status.code:
+                    case Code.SUCCESS:
+                        pass
+                    case Code.SKIP:
+                        skipped.add(name)
+                    case Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                        return None, status.with_plugin(name), frozenset()
+                    case Code.UNSCHEDULABLE:
+                        rejection = status.with_plugin(name)
+                    case _:
+                        return None, status.prefixed(f'running PreFilter plugin "{name}"', name), frozenset()
+            return result, rejection, frozenset(narrowing)
+        finally:
+            state.skip_filter_plugins = frozenset(skipped)
+
+    def run_pre_filter_add_pod(
+        self, state: CycleState, pod: Pod, to_add: PodInfo, node_info: NodeInfo
+    ) -> Status:
+        """Bring the state up to date as if `to_add` were on the node; skipped plugins are left alone."""
+        return self._filter.add_pod(state, pod, to_add, node_info)
+
+    def run_pre_filter_remove_pod(
+        self, state: CycleState, pod: Pod, to_remove: PodInfo, node_info: NodeInfo
+    ) -> Status:
+        """Bring the state up to date as if `to_remove` were gone from the node."""
+        return self._filter.remove_pod(state, pod, to_remove, node_info)
+
+    def run_filter_plugins(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:
+        """Success, or the first refusal in profile order."""
+        return self._filter.run(state, pod, node_info)
+
+    def run_each_filter_plugin(
+        self, state: CycleState, pod: Pod, node_info: NodeInfo
+    ) -> Mapping[str, Status]:
+        """What each filter that isn't skipped says of the node, whatever the others say; for explanations."""
+        return self._filter.run_each(state, pod, node_info)
+
+    def run_filter_plugins_with_nominated_pods(
+        self, state: CycleState, pod: Pod, node_info: NodeInfo
+    ) -> Status:
+        """Like run_filter_plugins, with and without the nominated pods of equal or higher priority."""
+        return self._filter.run_with_nominated_pods(state, pod, node_info)
+
+    def node_filter(self, state: CycleState, pod: Pod, node_infos: Sequence[NodeInfo]) -> NodeFilter:
+        """The same question for many nodes of the snapshot; uses the plugins' batch forms where they have one."""
+        return self._filter.prepare(state, pod, node_infos)
+
+    def run_post_filter_plugins(
+        self, state: CycleState, pod: Pod, node_to_status: NodeToStatus
+    ) -> tuple[PostFilterResult | None, Status]:
+        """Ask each plugin to make room until one succeeds, or says that it's no use."""
+        result: PostFilterResult | None = None
+        reasons: list[str] = []
+        rejector = ""
+        for name, hook in self._hooks["post_filter"]:
+            try:
+                own_result, status = _pair(hook(state, pod, node_to_status), name)
+            except Exception as error:
+                own_result, status = None, Status.from_error(error)
+            if status.is_success:
+                return own_result, status
+            if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return own_result, status.with_plugin(name)
+            if not status.is_rejected:
+                return None, Status.from_error(status.as_error()).with_plugin(name)
+            if own_result is not None and own_result.mode is not NominatingMode.NOOP:
+                result = own_result
+            reasons.extend(status.reasons)
+            rejector = rejector or name
+        return result, Status.unschedulable(*reasons).with_plugin(rejector)
+
+    def run_pre_score_plugins(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status:
+        """Prepare scoring of the feasible nodes; sets `state.skip_score_plugins`."""
+        return self._score.pre_score(state, pod, nodes)
+
+    def run_score_plugins(
+        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
+    ) -> tuple[NodeScores | None, Status]:
+        """Score, normalise and weigh; the scores are None unless the status is success."""
+        return self._score.score(state, pod, nodes)
+
+    def run_reserve_plugins_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Let plugins take what the pod needs; on anything but success the caller unreserves."""
+        return self._first_failure("reserve", "Reserve", state, pod, node_name)
+
+    def run_reserve_plugins_unreserve(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
+        """Undo reserve, in reverse order; every plugin is called, and failures are returned, not raised."""
+        return self._call_all(reversed(self._hooks["unreserve"]), "Unreserve", state, pod, node_name)
+
+    def run_permit_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Success, a refusal, or WAIT, in which case the pod is in `waiting_pods` now."""
+        timeouts: dict[str, float] = {}
+        for name, hook in self._hooks["permit"]:
+            try:
+                status = checked(hook(state, pod, node_name), name, "permit")
+            except Exception as error:
+                status = Status.from_error(error)
+            if status.is_success:
+                continue
+            if status.is_rejected:
+                return status.with_plugin(name)
+            if not status.is_wait:
+                return status.prefixed(f'running Permit plugin "{name}"', name)
+            timeouts[name] = MAX_PERMIT_TIMEOUT if status.timeout is None else status.timeout
+        if not timeouts:
+            return _SUCCESS
+        self.waiting_pods.add(WaitingPod(pod, timeouts, self.handle.clock))
+        return Status(
+            Code.WAIT, (f'one or more plugins asked to wait and no plugin rejected pod "{pod.name}"',)
+        )
+
+    # Binding cycle
+
+    def wait_on_permit(self, pod: Pod) -> Status:
+        """Block until a waiting pod is allowed, rejected or timed out; success at once where it doesn't wait."""
+        waiting = self.waiting_pods.get(pod.uid)
+        if waiting is None:
+            return _SUCCESS
+        try:
+            return waiting.wait()
+        finally:
+            self.waiting_pods.remove(pod.uid)
+
+    def run_pre_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        return self._first_failure("pre_bind", "PreBind", state, pod, node_name)
+
+    def run_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """The answer of the first plugin that doesn't skip; SKIP where all do or there is none."""
+        for name, hook in self._hooks["bind"]:
+            try:
+                status = checked(hook(state, pod, node_name), name, "bind")
+            except Exception as error:
+                status = Status.from_error(error)
+            if status.is_skip:
+                continue
+            return status if status.is_success else _named(status, "Bind", name)
+        return Status.skip()
+
+    def run_post_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
+        """Tell everyone; every plugin is called, and failures are returned, not raised."""
+        return self._call_all(self._hooks["post_bind"], "PostBind", state, pod, node_name)
+
+    def close(self) -> None:
+        """End the parallelizer's threads."""
+        self.handle.parallelizer.close()
+
+    def _first_failure(self, hook_name: str, point: str, *arguments: object) -> Status:
+        for name, hook in self._hooks[hook_name]:
+            try:
+                status = checked(hook(*arguments), name, hook_name)
+            except Exception as error:
+                status = Status.from_error(error)
+            if not status.is_success:
+                return _named(status, point, name)
+        return _SUCCESS
+
+    def _call_all(
+        self, hooks: Iterable[tuple[str, object]], point: str, *arguments: object
+    ) -> Sequence[Status]:
+        failures = []
+        for name, hook in hooks:
+            try:
+                hook(*arguments)  # type: ignore[operator]
+            except Exception as error:
+                failures.append(_named(Status.from_error(error), point, name))
+        return failures
+
+
+def _pair(answer: object, plugin: str) -> tuple[PostFilterResult | None, Status]:
+    match answer:
+        case (None | PostFilterResult() as result, status):
+            return result, checked(status, plugin, "post_filter")
+    expected = "a pair of a PostFilterResult or None and a Status or None"
+    return None, Status.from_error(f"post_filter must return {expected}, not {answer!r}")
+
+
+def _named(status: Status, point: str, plugin: str) -> Status:
+    """A failure with its plugin: a refusal as it is, anything else as an ERROR of that extension point."""
+    if status.is_rejected:
+        return status.with_plugin(plugin)
+    return status.prefixed(f'running {point} plugin "{plugin}"', plugin)
+
+
+def _no_nodes_left(narrowing: set[str]) -> Status:
+    if len(narrowing) == 1:
+        return Status.unresolvable(f"node(s) didn't satisfy plugin {next(iter(narrowing))}")
+    return Status.unresolvable(f"node(s) didn't satisfy plugin(s) {listed(narrowing)} simultaneously")
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names sorted and in brackets, as Go prints a list: `[A B]`."""
+    return f"[{' '.join(sorted(names))}]"

@@ -1,0 +1,85 @@
+"""What a plugin is given to work with: state of the cluster, and every source of time, chance and concurrency."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import attrs
+
+from kschedfw.api.meta import Named
+from kschedfw.api.pod import Pod, PodCondition
+from kschedfw.framework.clock import Clock
+from kschedfw.framework.extender import Extender
+from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.waiting_pods import WaitingPods
+
+if TYPE_CHECKING:
+    from kschedfw.framework.framework import Framework
+
+ObjectT = TypeVar("ObjectT", bound=Named)
+
+
+class ClusterClient(Protocol):
+    """The part of a cluster that plugins may read and write; `kschedfw.cluster.Cluster` is one."""
+
+    def get(self, kind: type[ObjectT], key: str) -> ObjectT | None:
+        """The object by `namespace/name` (or `name` where cluster-scoped), or None."""
+        ...
+
+    def list(self, kind: type[ObjectT], namespace: str | None = None) -> Sequence[ObjectT]:
+        """All objects of a kind, of one namespace or of all."""
+        ...
+
+    def bind(self, pod: Pod, node_name: str) -> None: ...
+
+    def delete(self, obj: Named) -> None: ...
+
+    def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
+    ) -> None: ...
+
+    def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None: ...
+
+
+class PodNominator(Protocol):
+    """Knows which pending pods are nominated to run on a node after a preemption there."""
+
+    def nominated_pods_for_node(self, node_name: str) -> Sequence[PodInfo]: ...
+
+
+@attrs.define(eq=False)
+class Handle:
+    """Passed to every plugin's constructor (kube-scheduler `fwk.Handle`).
+
+    No plugin reads the wall clock or the global random generator; both come from here. `snapshot` is the
+    state of nodes and pods as of the current scheduling cycle; it must not be read outside of it.
+    `framework` runs the profile's hooks, for plugins such as preemption that ask "what if".
+    """
+
+    profile_name: str
+    snapshot: Snapshot
+    cluster: ClusterClient
+    nominator: PodNominator
+    waiting_pods: WaitingPods
+    clock: Clock
+    random: Random
+    parallelizer: Parallelizer
+    extenders: tuple[Extender, ...] = ()
+    _framework: Framework | None = None
+
+    @property
+    def framework(self) -> Framework:
+        """The framework that owns this handle.
+
+        Raises:
+            RuntimeError: in a plugin's constructor, while the framework is still being made.
+        """
+        if self._framework is None:
+            raise RuntimeError(
+                "handle.framework can't be used in a plugin's __init__: the framework isn't made yet"
+            )
+        return self._framework

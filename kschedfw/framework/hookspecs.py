@@ -1,0 +1,214 @@
+"""The extension points. Each docstring is the contract of its hook; there is no logic here.
+
+A plugin implements a hook by a method of that name marked `@hookimpl`, taking any subset of the arguments by
+name. Unless a hook says otherwise:
+
+* Success is None (or `Status.success()`). An exception is an ERROR status that names the plugin and keeps the
+  traceback; it costs this attempt of this pod and nothing else.
+* Hooks of one point run in profile order, each plugin at most once.
+* The scheduling cycle (pre_filter … permit) is serial: one pod at a time, on the scheduler's thread, against one
+  snapshot. `filter` and `score` are called from several threads of the parallelizer within it. The binding
+  cycle (pre_bind … post_bind) runs concurrently with later scheduling cycles.
+* The reference is kube-scheduler v1.36; see the scheduling framework, KEP-624.
+"""
+
+# The signatures are documentation; nothing calls these functions, so their arguments are not used.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.diagnosis import NodeToStatus
+from kschedfw.framework.events import ClusterEvent
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_table import NodeTable
+from kschedfw.framework.plugin import hookspec
+from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.framework.results import IntArray, PostFilterResult, PreFilterResult, Verdicts
+from kschedfw.framework.status import Status
+
+
+@hookspec
+def pre_enqueue(pod: Pod) -> Status | None:
+    """Decide whether a pod may enter the active queue.
+
+    Called whenever the pod would become active, on the thread that adds it; must be fast and must not call
+    out. The first answer other than success keeps the pod gated: UNSCHEDULABLE,
+    UNSCHEDULABLE_AND_UNRESOLVABLE or PENDING with reasons, or ERROR.
+    """
+
+
+@hookspec
+def queue_sort(first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
+    """Tell whether `first` is scheduled before `second`.
+
+    A profile has exactly one. It must be a strict weak order, and depend on its arguments alone: the
+    queue relies on answers that don't change.
+    """
+
+
+@hookspec
+def pre_filter(state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> PreFilterResult | Status | None:
+    """Look at the pod and all nodes once, before any is filtered.
+
+    Write to `state` what `filter` will read. Answers:
+
+    * None: go on. `PreFilterResult`: go on with only these nodes (results of several plugins are intersected; the
+      other nodes count as UNSCHEDULABLE_AND_UNRESOLVABLE).
+    * SKIP: this plugin's filter, pre_filter_add_pod and pre_filter_remove_pod are not called for this pod.
+    * UNSCHEDULABLE: the pod fits nowhere now; the remaining pre_filters still run, since preemption may follow.
+    * UNSCHEDULABLE_AND_UNRESOLVABLE: the pod fits nowhere, stop here.
+    * anything else is an ERROR.
+    """
+
+
+@hookspec
+def pre_filter_add_pod(
+    state: CycleState, pod: Pod, pod_info_to_add: PodInfo, node_info: NodeInfo
+) -> Status | None:
+    """Bring what pre_filter wrote up to date as if `pod_info_to_add` were on the node (it is in `node_info` already).
+
+    Called on a clone of the state, for nominated pods and in preemption's dry runs. Anything but success is an
+    ERROR. Must undo `pre_filter_remove_pod` of the same pod.
+    """
+
+
+@hookspec
+def pre_filter_remove_pod(
+    state: CycleState, pod: Pod, pod_info_to_remove: PodInfo, node_info: NodeInfo
+) -> Status | None:
+    """Bring what pre_filter wrote up to date as if the pod were not on the node (it is gone from `node_info`).
+
+    Called on a clone of the state, in preemption's dry runs. Anything but success is an ERROR.
+    """
+
+
+@hookspec
+def filter(state: CycleState, pod: Pod, node_info: NodeInfo) -> Status | None:
+    """Decide whether the pod can run on the node.
+
+    Called concurrently for different nodes; must not change state, pod or node. For a node, plugins are asked in
+    profile order until one refuses: UNSCHEDULABLE if removing pods from this node could help,
+    UNSCHEDULABLE_AND_UNRESOLVABLE if not, PENDING if something outside the cluster must happen first, each with
+    reasons that begin "node(s) …" since they are counted over nodes; any other code is an ERROR. Where nominated
+    pods of equal or higher priority exist, a node is asked twice, with and without them, and must pass both times.
+    """
+
+
+@hookspec
+def filter_batch(state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
+    """Answer `filter` for many nodes at once.
+
+    `rows` are ascending indices into the table's columns, shape (k,); `Verdicts.codes` has shape (k,). Must agree
+    exactly with `filter`, which the plugin must have, too: it is still called for nodes with nominated
+    pods and in dry runs. None leaves this pod to the scalar form.
+    """
+
+
+@hookspec
+def post_filter(
+    state: CycleState, pod: Pod, node_to_status: NodeToStatus
+) -> tuple[PostFilterResult | None, Status | None]:
+    """Try to make room for a pod that fits nowhere.
+
+    `node_to_status` says why, for every node. Plugins run in order until one answers success (room will be
+    there: the pod is nominated to the result's node and waits), UNSCHEDULABLE_AND_UNRESOLVABLE or ERROR;
+    UNSCHEDULABLE passes on to the next, and the reasons of all are joined.
+    """
+
+
+@hookspec
+def pre_score(state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
+    """Prepare scoring, given the feasible nodes.
+
+    SKIP switches this plugin's score off for this pod. Anything else but success is an ERROR.
+    """
+
+
+@hookspec
+def score(state: CycleState, pod: Pod, node_info: NodeInfo) -> int | Status:
+    """Rate a feasible node; higher is better.
+
+    Called concurrently for different nodes; must not change state, pod or node. Any integer that fits
+    int64 if the plugin has normalize_score, else 0–100. A status is an ERROR.
+    """
+
+
+@hookspec
+def score_batch(state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray | None:
+    """Answer `score` for many nodes at once: int64, shape (k,) for `rows` of shape (k,).
+
+    Must agree exactly with `score`, which the plugin must have, too. None leaves this pod to the scalar form.
+    """
+
+
+@hookspec
+def normalize_score(
+    state: CycleState, pod: Pod, nodes: Sequence[NodeInfo], scores: IntArray
+) -> IntArray | Status | None:
+    """Bring this plugin's scores into 0–100.
+
+    `scores` has one int64 per node of `nodes`. Return the new array, or change `scores` in place and return
+    None. The range is checked afterwards. A status other than success is an ERROR.
+    """
+
+
+@hookspec
+def reserve(state: CycleState, pod: Pod, node_name: str) -> Status | None:
+    """Take what the pod needs on the chosen node from the plugin's own books, before the next pod is scheduled.
+
+    The first answer other than success ends the attempt; then `unreserve` of *all* plugins is called.
+    UNSCHEDULABLE(_AND_UNRESOLVABLE) or PENDING reject the pod; any other code is an ERROR.
+    """
+
+
+@hookspec
+def unreserve(state: CycleState, pod: Pod, node_name: str) -> None:
+    """Give back what `reserve` took. Called in reverse profile order when reserve or anything later fails.
+
+    Must be idempotent, must cope with a `reserve` that was never called, and can't fail.
+    """
+
+
+@hookspec
+def permit(state: CycleState, pod: Pod, node_name: str) -> Status | None:
+    """Say the last word before binding, or ask to wait.
+
+    `Status.wait(timeout)` holds the pod, with its place reserved, until every plugin that asked to wait has allowed it
+    (`handle.waiting_pods`), one has rejected it, or the first timeout has passed (then it is
+    UNSCHEDULABLE). Timeouts are capped at 15 minutes. UNSCHEDULABLE(_AND_UNRESOLVABLE) or PENDING reject at once;
+    any other code is an ERROR.
+    """
+
+
+@hookspec
+def pre_bind(state: CycleState, pod: Pod, node_name: str) -> Status | None:
+    """Do what must be done before the pod can run on the node, such as binding its volumes. May block.
+
+    Binding cycle. The first answer other than success ends the attempt; the pod is unreserved and comes back.
+    """
+
+
+@hookspec
+def bind(state: CycleState, pod: Pod, node_name: str) -> Status | None:
+    """Bind the pod to the node. May block.
+
+    Binding cycle. Plugins are asked in order; SKIP passes on to the next, and the first other answer, success or
+    not, is final.
+    """
+
+
+@hookspec
+def post_bind(state: CycleState, pod: Pod, node_name: str) -> None:
+    """Take note that the pod was bound, and clean up. Binding cycle; can't fail."""
+
+
+@hookspec
+def events_to_register() -> Sequence[ClusterEvent]:
+    """Name the cluster events that may make a pod schedulable which this plugin rejected.
+
+    Called once, when the framework is made. A plugin that rejects pods and registers nothing has its pods
+    retried on every event.
+    """

@@ -1,0 +1,169 @@
+"""Runs independent pieces of work on several threads, with results that don't depend on how many.
+
+Chunk size and worker count: kube-scheduler `parallelize.Parallelizer`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from math import isqrt
+from typing import Generic, TypeVar
+
+import attrs
+
+from kschedfw.api.errors import KschedfwError
+
+T = TypeVar("T")
+
+DEFAULT_PARALLELISM = 16
+
+
+class ParallelismError(KschedfwError, ValueError):
+    """The parallelism isn't a positive number."""
+
+
+def chunk_size(pieces: int, parallelism: int) -> int:
+    """How many pieces a worker takes at a time: max(1, min(√n, n/parallelism + 1)).
+
+    Unlike kube-scheduler's, chunks of few pieces are made small enough to give every worker one: there a
+    cluster of 16 nodes keeps 8 of 16 workers busy, which matters only to hooks that block.
+    """
+    size = min(isqrt(pieces), pieces // parallelism + 1, max(1, pieces // parallelism))
+    return max(1, size)
+
+
+class Parallelizer:
+    """Works on up to `parallelism` threads: the caller's, and a pool of the others that is made on first use.
+
+    Since the caller's thread always takes its part, work may itself use the parallelizer, to any depth.
+
+    Raises:
+        ParallelismError: parallelism below 1.
+    """
+
+    def __init__(self, parallelism: int = DEFAULT_PARALLELISM) -> None:
+        if parallelism < 1:
+            raise ParallelismError(f"parallelism must be at least 1, not {parallelism}")
+        self.parallelism = parallelism
+        self._pool: ThreadPoolExecutor | None = None
+        self._pool_lock = threading.Lock()
+
+    def map_until(self, pieces: int, work: Callable[[int], T], enough: Callable[[T], bool]) -> list[T]:
+        """Results of `work(0)`, `work(1)`, … up to the first one for which `enough` says True, that one included.
+
+        `enough` sees the results one at a time and in order of the pieces, so it may count. Later pieces may
+        have been worked on already when it stops, but their results are dropped and an exception of theirs
+        is not seen; the outcome is always that of a serial loop. An exception of `work` within that loop is
+        raised here, and no further chunk is begun.
+        """
+        if self.parallelism == 1 or pieces <= 1:
+            results = []
+            for piece in range(pieces):
+                results.append(work(piece))
+                if enough(results[-1]):
+                    break
+            return results
+        run = _Run(pieces, chunk_size(pieces, self.parallelism), work, enough)
+        helpers = [
+            self._threads().submit(run.take_chunks) for _ in range(min(self.parallelism, run.chunks) - 1)
+        ]
+        run.take_chunks()
+        # Nothing is left to take for helpers that haven't begun, and all threads may be waiting like this one.
+        wait([helper for helper in helpers if not helper.cancel()])
+        return run.results()
+
+    def map(self, pieces: int, work: Callable[[int], T]) -> list[T]:
+        """`[work(0), …, work(pieces - 1)]`; raises what the first failing piece raised."""
+        return self.map_until(pieces, work, _never)
+
+    def close(self) -> None:
+        """End the threads; they are made again should the parallelizer be used again."""
+        with self._pool_lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown()
+
+    def _threads(self) -> ThreadPoolExecutor:
+        with self._pool_lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self.parallelism - 1, thread_name_prefix="kschedfw")
+            return self._pool
+
+
+def _never(_result: object) -> bool:
+    return False
+
+
+@attrs.define(eq=False)
+class _Run(Generic[T]):
+    """One call of map_until: hands out chunks in order, and looks at finished ones in order, too."""
+
+    pieces: int
+    size: int
+    work: Callable[[int], T]
+    enough: Callable[[T], bool]
+    _lock: threading.Lock = attrs.field(factory=threading.Lock)
+    _next_chunk: int = 0
+    _finished: dict[int, tuple[list[T], Exception | None]] = attrs.field(factory=dict)
+    _examined: int = 0
+    _results: list[T] = attrs.field(factory=list)
+    _error: BaseException | None = None
+    _stopped: bool = False
+
+    @property
+    def chunks(self) -> int:
+        return -(-self.pieces // self.size)
+
+    def take_chunks(self) -> None:
+        """Work until nothing is left to take; never raises."""
+        try:
+            self._take_chunks()
+        except BaseException as error:  # raised again in the caller's thread
+            with self._lock:
+                self._error = error
+                self._stopped = True
+
+    def _take_chunks(self) -> None:
+        while True:
+            with self._lock:
+                chunk = self._next_chunk
+                if self._stopped or chunk >= self.chunks:
+                    return
+                self._next_chunk += 1
+            outcome = self._do(chunk)
+            with self._lock:
+                self._finished[chunk] = outcome
+                self._examine()
+
+    def _do(self, chunk: int) -> tuple[list[T], Exception | None]:
+        results: list[T] = []
+        start = chunk * self.size
+        for piece in range(start, min(start + self.size, self.pieces)):
+            if self._stopped:
+                break
+            try:
+                results.append(self.work(piece))
+            except Exception as error:  # raised again in the caller's thread, if its turn comes
+                return results, error
+        return results, None
+
+    def _examine(self) -> None:
+        """Look at all chunks that are finished and whose predecessors have been looked at."""
+        while not self._stopped and self._examined in self._finished:
+            results, error = self._finished.pop(self._examined)
+            self._examined += 1
+            for result in results:
+                self._results.append(result)
+                if self.enough(result):
+                    self._stopped = True
+                    return
+            if error is not None:
+                self._error = error
+                self._stopped = True
+
+    def results(self) -> list[T]:
+        if self._error is not None:
+            raise self._error
+        return self._results

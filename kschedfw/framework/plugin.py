@@ -1,0 +1,71 @@
+"""The base class of plugins, and how a method becomes a hook."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias
+
+import pluggy
+from typing_extensions import TypeVar
+
+from kschedfw.api.pod import Pod
+
+if TYPE_CHECKING:
+    from kschedfw.framework.handle import Handle
+
+PROJECT = "kschedfw"
+"""pluggy's project name and the entry-point group that plugins register in."""
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+ArgsT = TypeVar("ArgsT", default=None)
+
+
+class Reads(Enum):
+    """How far a plugin's filter or score looks, and so which changes can change its answer."""
+
+    NODE = "node"
+    """The node object alone: labels, taints, spec, allocatable, images."""
+    PODS = "pods"
+    """The node object and the pods on that node."""
+    CLUSTER = "cluster"
+    """Other nodes or their pods, too."""
+
+
+class Plugin(Generic[ArgsT]):
+    """A scheduling policy: a name, and methods marked `@hookimpl` named after the extension points it takes part in.
+
+    The contract of each hook is its docstring in `kschedfw.framework.hookspecs`. A hook may take any subset of
+    the arguments listed there, by name. One instance serves one profile for the life of a `Framework`;
+    `filter` and `score` are called from several threads at once and must not change anything.
+
+    A plugin with arguments names their attrs class:
+
+        class Rack(Plugin[RackArgs]):
+            name = "Rack"
+            args_type = RackArgs
+
+    `reads` and `sign` are promises that let the framework reuse answers: for two pods with equal signatures,
+    the answer for a node differs only if something within `reads` changed in between.
+    """
+
+    name: ClassVar[str]
+    args_type: ClassVar[type[object] | None] = None
+    reads: ClassVar[Reads | None] = None
+
+    def __init__(self, args: ArgsT, handle: Handle) -> None:
+        self.args = args
+        self.handle = handle
+
+    def sign(self, pod: Pod) -> Hashable | None:  # noqa: ARG002  # for plugins to override
+        """Everything of the pod that filter and score depend on, or None where this pod's answers can't be reused."""
+        return None
+
+    def __repr__(self) -> str:
+        return f"<plugin {self.name}>"
+
+
+AnyPlugin: TypeAlias = Plugin[Any]
+"""A plugin whatever its arguments are; with `object` in place of Any, no plugin with arguments would be one."""

@@ -1,0 +1,94 @@
+"""Which plugins run for a scheduler name, where, in what order, with what weight and arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+
+import attrs
+
+from kschedfw.api.frozendict import EMPTY
+from kschedfw.api.pod import DEFAULT_SCHEDULER_NAME
+from kschedfw.framework.errors import ProfileError
+
+
+class ExtensionPoint(StrEnum):
+    """Where plugins can be enabled; names as in KubeSchedulerConfiguration."""
+
+    PRE_ENQUEUE = "preEnqueue"
+    QUEUE_SORT = "queueSort"
+    PRE_FILTER = "preFilter"
+    FILTER = "filter"
+    POST_FILTER = "postFilter"
+    PRE_SCORE = "preScore"
+    SCORE = "score"
+    RESERVE = "reserve"
+    PERMIT = "permit"
+    PRE_BIND = "preBind"
+    BIND = "bind"
+    POST_BIND = "postBind"
+
+
+@attrs.frozen
+class EnabledPlugin:
+    """A plugin by name; `weight` multiplies its normalised score (0 counts as 1, as in kube-scheduler)."""
+
+    name: str
+    weight: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+
+
+def _enabled(plugins: Iterable[EnabledPlugin | str]) -> tuple[EnabledPlugin, ...]:
+    return tuple(EnabledPlugin(plugin) if isinstance(plugin, str) else plugin for plugin in plugins)
+
+
+def _points(
+    points: Mapping[ExtensionPoint, Iterable[EnabledPlugin | str]],
+) -> Mapping[ExtensionPoint, tuple[EnabledPlugin, ...]]:
+    return {ExtensionPoint(point): _enabled(plugins) for point, plugins in points.items()}
+
+
+@attrs.frozen
+class Profile:
+    """A scheduling policy under a scheduler name.
+
+    `multi_point` plugins take part in every extension point whose hooks they have, in this order. `points` gives
+    the whole list for single extension points instead; what stands there replaces `multi_point` at that
+    point. `args` holds, per plugin, an instance of its `args_type` or a mapping as in a configuration file
+    (camelCase keys). `percentage_of_nodes_to_score` (0–100, 0 = adaptive) overrides the scheduler's.
+
+    Raises:
+        ProfileError: a plugin is listed twice at a point, or the percentage is out of range.
+    """
+
+    multi_point: tuple[EnabledPlugin, ...] = attrs.field(default=(), converter=_enabled)
+    points: Mapping[ExtensionPoint, tuple[EnabledPlugin, ...]] = attrs.field(default=EMPTY, converter=_points)
+    args: Mapping[str, object] = attrs.field(default=EMPTY)
+    scheduler_name: str = DEFAULT_SCHEDULER_NAME
+    percentage_of_nodes_to_score: int | None = None
+
+    def __attrs_post_init__(self) -> None:
+        lists = {"multiPoint": self.multi_point} | {
+            str(point): listed for point, listed in self.points.items()
+        }
+        for where, plugins in lists.items():
+            names = [plugin.name for plugin in plugins]
+            if twice := sorted({name for name in names if names.count(name) > 1}):
+                raise ProfileError(
+                    f"profile {self.scheduler_name!r}: {where} lists {', '.join(twice)} more than once"
+                )
+        percentage = self.percentage_of_nodes_to_score
+        if percentage is not None and not 0 <= percentage <= 100:
+            raise ProfileError(
+                f"profile {self.scheduler_name!r}: percentage_of_nodes_to_score must be 0–100, not {percentage}"
+            )
+
+    @property
+    def plugin_names(self) -> tuple[str, ...]:
+        """Every plugin that the profile mentions, in order of first mention."""
+        mentioned = [*self.multi_point, *(plugin for plugins in self.points.values() for plugin in plugins)]
+        return tuple(dict.fromkeys(plugin.name for plugin in mentioned))
+
+    def weight(self, name: str) -> int:
+        """The weight of a score plugin: where it is listed for score, else in multi_point; at least 1."""
+        listed = (*self.points.get(ExtensionPoint.SCORE, ()), *self.multi_point)
+        return next((plugin.weight for plugin in listed if plugin.name == name), 0) or 1

@@ -1,0 +1,72 @@
+"""What hooks return beside a `Status`, and the arrays of the batch forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from kschedfw.framework.status import Status
+
+IntArray = npt.NDArray[np.int64]
+
+MIN_NODE_SCORE = 0
+MAX_NODE_SCORE = 100
+
+
+@attrs.frozen
+class PreFilterResult:
+    """The only nodes that a pre_filter leaves over, by name. Names of unknown nodes are passed over."""
+
+    node_names: frozenset[str]
+
+    @classmethod
+    def of(cls, node_names: Iterable[str]) -> PreFilterResult:
+        return cls(frozenset(node_names))
+
+    def intersect(self, other: PreFilterResult | None) -> PreFilterResult:
+        return self if other is None else PreFilterResult(self.node_names & other.node_names)
+
+
+class NominatingMode(Enum):
+    """Whether a post_filter result changes the pod's nominated node."""
+
+    NOOP = "noop"
+    OVERRIDE = "override"
+
+
+@attrs.frozen
+class PostFilterResult:
+    """The node that a post_filter made room on; an empty name with OVERRIDE clears an earlier nomination."""
+
+    nominated_node_name: str = ""
+    mode: NominatingMode = NominatingMode.NOOP
+
+    @classmethod
+    def nominate(cls, node_name: str) -> PostFilterResult:
+        return cls(node_name, NominatingMode.OVERRIDE)
+
+
+@attrs.frozen(eq=False)
+class Verdicts:
+    """The batch form of filter answers.
+
+    `codes` has one entry per row asked for; 0 is a pass, and any other value an index into `statuses`
+    (`statuses[0]` is the success).
+    """
+
+    codes: npt.NDArray[np.integer]
+    statuses: tuple[Status, ...]
+
+    @classmethod
+    def refuse(cls, refused: npt.NDArray[np.bool_], status: Status) -> Verdicts:
+        """Verdicts with one possible refusal: True refuses the row with `status`."""
+        return cls(refused.astype(np.int8), (Status.success(), status))
+
+    def of(self, index: int) -> Status | None:
+        """The refusal at an index of `codes`, None where it passed."""
+        code = int(self.codes[index])
+        return self.statuses[code] if code else None

@@ -1,0 +1,132 @@
+"""What a plugin answers: a code, the reasons behind it, and who gave it.
+
+Semantics: kube-scheduler `fwk.Code` and `fwk.Status`.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import attrs
+
+
+class Code(IntEnum):
+    """The kinds of answer a hook may give. Which hook may give which is in that hook's docstring."""
+
+    SUCCESS = 0
+    ERROR = 1
+    """Something broke; the attempt is abandoned and retried later."""
+    UNSCHEDULABLE = 2
+    """The pod doesn't fit now; preemption may help."""
+    UNSCHEDULABLE_AND_UNRESOLVABLE = 3
+    """The pod doesn't fit, and removing other pods would not change that."""
+    WAIT = 4
+    """Permit only: hold the pod until it is allowed, rejected or timed out."""
+    SKIP = 5
+    """This plugin has nothing to do in this cycle (pre_filter, pre_score) or leaves it to the next one (bind)."""
+    PENDING = 6
+    """The pod doesn't fit until something outside the scheduler happens; it then comes back without backoff."""
+
+    def __str__(self) -> str:
+        """kube-scheduler's spelling, e.g. `UnschedulableAndUnresolvable`."""
+        return self.name.title().replace("_And_", "And").replace("_", "")
+
+
+_REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
+
+
+class PluginFailure(Exception):  # it wraps what failed; it isn't raised by users
+    """Carries an error that a plugin reported as text, where an exception is needed."""
+
+
+@attrs.frozen
+class Status:
+    """The result of a hook. A hook that returns None has succeeded.
+
+    `reasons` are texts for people, in the order in which they were found. `plugin` is filled in by the
+    framework. `error` is the exception behind an ERROR, with its traceback. `timeout` (seconds) belongs to
+    WAIT alone.
+    """
+
+    code: Code = Code.SUCCESS
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+    error: BaseException | None = attrs.field(default=None, eq=False)
+    timeout: float | None = None
+
+    @staticmethod
+    def success() -> Status:
+        return _SUCCESS
+
+    @staticmethod
+    def unschedulable(*reasons: str) -> Status:
+        return Status(Code.UNSCHEDULABLE, reasons)
+
+    @staticmethod
+    def unresolvable(*reasons: str) -> Status:
+        """UNSCHEDULABLE_AND_UNRESOLVABLE: preemption on this node would not help."""
+        return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
+
+    @staticmethod
+    def pending(*reasons: str) -> Status:
+        return Status(Code.PENDING, reasons)
+
+    @staticmethod
+    def skip() -> Status:
+        return _SKIP
+
+    @staticmethod
+    def wait(timeout: float, *reasons: str) -> Status:
+        """Hold the pod at permit for at most `timeout` seconds (the framework caps it at 15 minutes)."""
+        return Status(Code.WAIT, reasons, timeout=timeout)
+
+    @staticmethod
+    def from_error(error: BaseException | str) -> Status:
+        """An ERROR; its reason is the exception's text."""
+        if isinstance(error, str):
+            error = PluginFailure(error)
+        return Status(Code.ERROR, (str(error) or type(error).__name__,), error=error)
+
+    @property
+    def is_success(self) -> bool:
+        return self.code is Code.SUCCESS
+
+    @property
+    def is_skip(self) -> bool:
+        return self.code is Code.SKIP
+
+    @property
+    def is_wait(self) -> bool:
+        return self.code is Code.WAIT
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether the pod was refused (rather than accepted, skipped or failed)."""
+        return self.code in _REJECTED
+
+    @property
+    def message(self) -> str:
+        """All reasons in one text."""
+        return ", ".join(self.reasons)
+
+    @property
+    def _text(self) -> str:
+        """The message; a status without reasons at least says its code."""
+        return self.message or str(self.code)
+
+    def with_plugin(self, plugin: str) -> Status:
+        return attrs.evolve(self, plugin=plugin)
+
+    def as_error(self) -> BaseException:
+        """The exception behind this status, made from its message where there is none."""
+        return self.error if self.error is not None else PluginFailure(self._text)
+
+    def prefixed(self, prefix: str, plugin: str) -> Status:
+        """An ERROR of this status with words before it and the plugin named; keeps the original as its cause."""
+        failure = PluginFailure(f"{prefix}: {self._text}")
+        failure.__cause__ = self.as_error()
+        return Status(Code.ERROR, (str(failure),), plugin=plugin, error=failure)
+
+
+_SUCCESS = Status()
+_SKIP = Status(Code.SKIP)

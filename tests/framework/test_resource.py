@@ -1,0 +1,75 @@
+"""Sums of resources."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.requests import ResourceAmounts
+from kschedfw.framework.resource import Resource
+
+SMALL = st.integers(0, 1 << 40)
+AMOUNTS = st.builds(
+    ResourceAmounts,
+    milli_cpu=SMALL,
+    memory=SMALL,
+    ephemeral_storage=SMALL,
+    scalar=st.dictionaries(st.sampled_from(["nvidia.com/gpu", "hugepages-2Mi"]), SMALL).map(FrozenDict),
+    pods=st.integers(0, 200),
+)
+
+
+def test_a_resource_is_made_of_a_nodes_amounts_with_its_pods() -> None:
+    amounts = ResourceAmounts(4000, 1 << 30, 7, FrozenDict({"nvidia.com/gpu": 8}), 110)
+    assert Resource.of(amounts) == Resource(4000, 1 << 30, 7, 110, {"nvidia.com/gpu": 8})
+
+
+def test_amounts_are_found_by_their_api_names() -> None:
+    resource = Resource(1, 2, 3, 4, {"nvidia.com/gpu": 5})
+    names = ["cpu", "memory", "ephemeral-storage", "pods", "nvidia.com/gpu", "example.com/unheard-of"]
+    assert [resource.get(name) for name in names] == [1, 2, 3, 4, 5, 0]
+
+
+@given(st.lists(AMOUNTS))
+def test_adding_sums_everything_but_the_pod_count(summands: list[ResourceAmounts]) -> None:
+    resource = Resource()
+    for amounts in summands:
+        resource.add(amounts)
+    assert resource.milli_cpu == sum(each.milli_cpu for each in summands)
+    assert resource.memory == sum(each.memory for each in summands)
+    assert resource.ephemeral_storage == sum(each.ephemeral_storage for each in summands)
+    assert resource.allowed_pod_number == 0
+    for name in ("nvidia.com/gpu", "hugepages-2Mi"):
+        assert resource.get(name) == sum(each.scalar.get(name, 0) for each in summands)
+
+
+@given(AMOUNTS, AMOUNTS)
+def test_subtracting_undoes_adding_and_leaves_zero_scalars_behind(
+    first: ResourceAmounts, second: ResourceAmounts
+) -> None:
+    resource = Resource.of(first)
+    resource.add(second)
+    resource.subtract(second)
+    expected = Resource.of(first)
+    for name in second.scalar:
+        expected.scalar_resources.setdefault(name, 0)
+    assert resource == expected
+
+
+@given(AMOUNTS, AMOUNTS)
+def test_more_may_be_taken_than_there_is(first: ResourceAmounts, second: ResourceAmounts) -> None:
+    resource = Resource.of(first)
+    resource.subtract(second)
+    assert resource.milli_cpu == first.milli_cpu - second.milli_cpu
+    for name in second.scalar:
+        assert resource.get(name) == first.scalar.get(name, 0) - second.scalar[name]
+
+
+@given(AMOUNTS, AMOUNTS)
+def test_a_clone_is_equal_and_independent(first: ResourceAmounts, second: ResourceAmounts) -> None:
+    original = Resource.of(first)
+    clone = original.clone()
+    assert clone == original
+    clone.add(second)
+    assert original == Resource.of(first)
