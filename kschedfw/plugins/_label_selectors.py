@@ -1,0 +1,53 @@
+"""Label selectors that the API server would not have let through.
+
+Texts: apimachinery `metav1.LabelSelectorAsSelector` and `labels.NewRequirement` (v1.36).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+from kschedfw.api.field_errors import FieldError
+from kschedfw.api.names import label_value_problems, qualified_name_problems
+from kschedfw.api.selectors import LabelSelector, Operator, Requirement
+
+
+@functools.lru_cache(maxsize=4096)
+def selector_error(selector: LabelSelector | None) -> str | None:
+    """Why the selector can't be compiled, if it can't; of several bad requirements the first.
+
+    Kept, since the pods of one controller share their selectors.
+    """
+    if selector is None:
+        return None
+    labels = (Requirement(key, Operator.IN, (value,)) for key, value in selector.match_labels.items())
+    for requirement in (*labels, *selector.match_expressions):
+        texts = list(dict.fromkeys(_requirement_errors(requirement)))
+        if texts:
+            return joined(texts)
+    return None
+
+
+def joined(errors: list[str]) -> str:
+    """Several errors in one text (apimachinery `errors.Aggregate`)."""
+    return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
+
+
+def _requirement_errors(requirement: Requirement) -> Iterator[str]:
+    key, values = requirement.key, requirement.values
+    if requirement.operator in (Operator.GT, Operator.LT):
+        yield f'"{requirement.operator}" is not a valid label selector operator'
+        return
+    if texts := "; ".join(qualified_name_problems(key)):
+        yield str(FieldError.invalid("key", key, texts))
+    if requirement.operator in (Operator.IN, Operator.NOT_IN):
+        if not values:
+            why = "for 'in', 'notin' operators, values set can't be empty"
+            yield f"values: Invalid value: []: {why}"
+    elif values:
+        shown = ",".join(f'"{value}"' for value in values)
+        yield f"values: Invalid value: [{shown}]: values set must be empty for exists and does not exist"
+    for index, value in enumerate(values):
+        if texts := "; ".join(label_value_problems(value)):
+            yield str(FieldError.invalid(f"values[{index}][{key}]", value, texts))

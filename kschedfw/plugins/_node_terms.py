@@ -1,0 +1,134 @@
+"""Node selector terms that the API server would not have let through.
+
+kube-scheduler compiles each term and treats one that doesn't compile as matching no node, even if taken literally it
+would: `NotIn` with a value that can't be a label matches nothing. Semantics: component-helpers
+`nodeaffinity` and apimachinery `labels.NewRequirement`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from kschedfw.api.field_errors import FieldError
+from kschedfw.api.names import label_value_problems, qualified_name_problems
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.api.selectors import (
+    NodeSelector,
+    NodeSelectorTerm,
+    Operator,
+    PreferredSchedulingTerm,
+    Requirement,
+    parse_int64,
+)
+
+_FIELD_OPERATORS = (Operator.IN, Operator.NOT_IN)
+
+
+@attrs.frozen
+class RequiredNodeAffinity:
+    """Which nodes a pod's `nodeSelector` and required node affinity allow (component-helpers `RequiredNodeAffinity`).
+
+    `terms` is None where the pod has no required node affinity; no term at all allows no node.
+    """
+
+    labels: tuple[tuple[str, str], ...] = ()
+    terms: tuple[NodeSelectorTerm, ...] | None = None
+
+    @classmethod
+    def of(cls, pod: Pod) -> RequiredNodeAffinity:
+        affinity = pod.spec.affinity.node_affinity
+        required = None if affinity is None else affinity.required
+        return cls(
+            labels=tuple(pod.spec.node_selector.items()),
+            terms=None if required is None else usable_terms(required),
+        )
+
+    def allows(self, node: Node) -> bool:
+        labels = node.labels
+        for key, value in self.labels:
+            if labels.get(key) != value:
+                return False
+        return self.terms is None or any_matches(self.terms, node)
+
+
+def any_matches(terms: Sequence[NodeSelectorTerm], node: Node) -> bool:
+    labels, name = node.labels, node.name
+    return any(term.matches(labels, name) for term in terms)
+
+
+def usable_terms(selector: NodeSelector) -> tuple[NodeSelectorTerm, ...]:
+    """The terms that can match a node: neither empty nor malformed."""
+    return tuple(
+        term for term in selector.node_selector_terms if not is_empty(term) and not any(term_errors(term, ""))
+    )
+
+
+def is_empty(term: NodeSelectorTerm) -> bool:
+    return not term.match_expressions and not term.match_fields
+
+
+def selector_errors(selector: NodeSelector, path: str) -> Iterator[FieldError]:
+    """What keeps terms of a node selector from being compiled; empty terms are fine, they match nothing."""
+    for index, term in enumerate(selector.node_selector_terms):
+        yield from term_errors(term, f"{path}.nodeSelectorTerms[{index}]")
+
+
+def preferred_errors(terms: Sequence[PreferredSchedulingTerm], path: str) -> Iterator[FieldError]:
+    """The same for preferred terms; those of weight 0 count for nothing and aren't looked at."""
+    for index, term in enumerate(terms):
+        if term.weight:
+            yield from term_errors(term.preference, f"{path}[{index}]")
+
+
+def term_errors(term: NodeSelectorTerm, path: str) -> Iterator[FieldError]:
+    for index, expression in enumerate(term.match_expressions):
+        for error in _expression_errors(expression):
+            yield attrs.evolve(error, path=f"{path}.matchExpressions[{index}].{error.path}")
+    for index, field in enumerate(term.match_fields):
+        for error in _field_errors(field):
+            yield attrs.evolve(error, path=f"{path}.matchFields[{index}].{error.path}")
+
+
+@functools.lru_cache(maxsize=4096)
+def _expression_errors(requirement: Requirement) -> tuple[FieldError, ...]:
+    """Kept, since the pods of one controller repeat the same few requirements."""
+    return tuple(_find_expression_errors(requirement))
+
+
+def _find_expression_errors(requirement: Requirement) -> Iterator[FieldError]:
+    values = requirement.values
+    for text in qualified_name_problems(requirement.key):
+        yield FieldError.invalid("key", requirement.key, text)
+    match requirement.operator:
+        case Operator.IN | Operator.NOT_IN:
+            if not values:
+                yield _invalid_values(values, "for 'in', 'notin' operators, values set can't be empty")
+        case Operator.EXISTS | Operator.DOES_NOT_EXIST:
+            if values:
+                yield _invalid_values(values, "values set must be empty for exists and does not exist")
+        case Operator.GT | Operator.LT:
+            if len(values) != 1:
+                yield _invalid_values(values, "for 'Gt', 'Lt' operators, exactly one value is required")
+            for index, value in enumerate(values):
+                if parse_int64(value) is None:
+                    why = "for 'Gt', 'Lt' operators, the value must be an integer"
+                    yield FieldError.invalid(f"values[{index}]", value, why)
+    for index, value in enumerate(values):
+        for text in label_value_problems(value):
+            yield FieldError.invalid(f"values[{index}]", value, text)
+
+
+def _field_errors(requirement: Requirement) -> Iterator[FieldError]:
+    if requirement.operator not in _FIELD_OPERATORS:
+        supported = tuple(operator.value for operator in _FIELD_OPERATORS)
+        yield FieldError.unsupported("operator", requirement.operator, supported)
+    elif len(requirement.values) != 1:
+        yield _invalid_values(requirement.values, "must have one element")
+
+
+def _invalid_values(values: tuple[str, ...], why: str) -> FieldError:
+    return FieldError.invalid("values", f"[{', '.join(values)}]", why)

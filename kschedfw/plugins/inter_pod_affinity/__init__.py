@@ -1,0 +1,6 @@
+"""InterPodAffinity: place pods near other pods, or far from them."""
+
+from kschedfw.plugins.inter_pod_affinity.args import InterPodAffinityArgs
+from kschedfw.plugins.inter_pod_affinity.plugin import InterPodAffinity
+
+__all__ = ["InterPodAffinity", "InterPodAffinityArgs"]

@@ -1,0 +1,33 @@
+"""NodeName: pods that name their node."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.plugin import Plugin, Reads, hookimpl
+from kschedfw.framework.status import Status
+
+_WRONG_NODE = Status.unresolvable("node(s) didn't match the requested node name")
+
+
+class NodeName(Plugin):
+    """Refuses every node but the one in the pod's `nodeName`, where it has one."""
+
+    name: ClassVar[str] = "NodeName"
+    reads: ClassVar[Reads | None] = Reads.NODE
+
+    def sign(self, pod: Pod) -> Hashable | None:
+        return pod.node_name
+
+    @hookimpl
+    def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:
+        wanted = pod.node_name
+        return _WRONG_NODE if wanted and wanted != node_info.name else None
+
+    @hookimpl
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        return [ClusterEvent(EventResource.NODE, ActionType.ADD)]

@@ -1,0 +1,51 @@
+"""Which events may make room for a pod that didn't fit."""
+
+from __future__ import annotations
+
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.framework.events import QueueingHint
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.resource import CPU, EPHEMERAL_STORAGE, MEMORY, Resource
+from kschedfw.plugins._hints import queue_if
+from kschedfw.plugins._resources import amount_of
+from kschedfw.plugins.node_resources_fit.shortage import Demand, fits
+
+
+def after_pod_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+    """A pod was deleted, or requests less than before."""
+    if not isinstance(old, Pod):
+        return QueueingHint.SKIP
+    if not isinstance(new, Pod):
+        return queue_if(bool(old.node_name or old.status.nominated_node_name))
+    if new.uid == pod.uid:
+        return QueueingHint.QUEUE
+    return queue_if(bool(new.node_name) and _frees_something(pod, old, new))
+
+
+def after_node_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+    """A node came, or its allocatable resources changed: it must be able to hold the pod, and have grown for it."""
+    if not isinstance(new, Node):
+        return QueueingHint.SKIP
+    demand, info = Demand.of(pod.requests.amounts), NodeInfo.of(new)
+    if not fits(demand, info):
+        return QueueingHint.SKIP
+    return queue_if(
+        not isinstance(old, Node) or _has_grown(demand, NodeInfo.of(old).allocatable, info.allocatable)
+    )
+
+
+def _frees_something(pod: Pod, old: Pod, new: Pod) -> bool:
+    wanted, before, after = (p.requests.amounts for p in (pod, old, new))
+    return any(
+        amount_of(wanted, name) and amount_of(before, name) > amount_of(after, name)
+        for name in (CPU, MEMORY, EPHEMERAL_STORAGE, *wanted.scalar)
+    )
+
+
+def _has_grown(demand: Demand, before: Resource, after: Resource) -> bool:
+    if after.allowed_pod_number > before.allowed_pod_number:
+        return True
+    wanted = {CPU: demand.milli_cpu, MEMORY: demand.memory, EPHEMERAL_STORAGE: demand.ephemeral_storage}
+    wanted.update(demand.scalar)
+    return any(amount and after.get(name) > before.get(name) for name, amount in wanted.items())

@@ -1,0 +1,94 @@
+"""The scoring strategies: from how much of each resource would be in use to a score of 0–100.
+
+All arithmetic is on integers and rounds as kube-scheduler's does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Protocol
+
+from kschedfw.framework.results import MAX_NODE_SCORE
+from kschedfw.plugins.node_resources_fit.args import (
+    MAX_SHAPE_SCORE,
+    MAX_UTILIZATION,
+    RequestedToCapacityRatio,
+    ScoringStrategy,
+    ScoringStrategyType,
+    UtilizationShapePoint,
+)
+
+Usage = tuple[int, int, int]
+"""Of one resource: how much would be requested with the pod, the node's allocatable amount (not 0), the weight."""
+
+
+class Scorer(Protocol):
+    def __call__(self, usages: Iterable[Usage], /) -> int: ...
+
+
+def scorer_of(strategy: ScoringStrategy) -> Scorer:
+    match strategy.type:
+        case ScoringStrategyType.LEAST_ALLOCATED:
+            return least_allocated
+        case ScoringStrategyType.MOST_ALLOCATED:
+            return most_allocated
+        case ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO:
+            return requested_to_capacity_ratio(
+                strategy.requested_to_capacity_ratio or RequestedToCapacityRatio()
+            )
+
+
+def least_allocated(usages: Iterable[Usage]) -> int:
+    """The average of the free shares; what is requested beyond the node's capacity leaves nothing free."""
+    score = weights = 0
+    for requested, allocatable, weight in usages:
+        if requested <= allocatable:
+            score += (allocatable - requested) * MAX_NODE_SCORE // allocatable * weight
+        weights += weight
+    return score // weights if weights else 0
+
+
+def most_allocated(usages: Iterable[Usage]) -> int:
+    """The average of the used shares.
+
+    The capacity may be exceeded, since containers without requests count as if they had some.
+    """
+    score = weights = 0
+    for requested, allocatable, weight in usages:
+        score += min(requested, allocatable) * MAX_NODE_SCORE // allocatable * weight
+        weights += weight
+    return score // weights if weights else 0
+
+
+def requested_to_capacity_ratio(ratio: RequestedToCapacityRatio) -> Scorer:
+    """The average of what the shape gives for the utilization of each resource, rounded to the nearest integer.
+
+    A resource to which it gives 0 doesn't count at all, not even its weight.
+    """
+    table = [value_at(ratio.shape, utilization) for utilization in range(MAX_UTILIZATION + 1)]
+
+    def score_by_shape(usages: Iterable[Usage]) -> int:
+        score = weights = 0
+        for requested, allocatable, weight in usages:
+            full = requested > allocatable
+            value = table[MAX_UTILIZATION if full else requested * MAX_UTILIZATION // allocatable]
+            if value > 0:
+                score += value * weight
+                weights += weight
+        return (2 * score + weights) // (2 * weights) if weights else 0
+
+    return score_by_shape
+
+
+def value_at(shape: Sequence[UtilizationShapePoint], utilization: int) -> int:
+    """The value (0–100) of the broken line through the points; falling segments round up, rising ones down."""
+    scale = MAX_NODE_SCORE // MAX_SHAPE_SCORE
+    if utilization <= shape[0].utilization:
+        return shape[0].score * scale
+    for left, right in pairwise(shape):
+        if utilization <= right.utilization:
+            rise = (right.score - left.score) * scale * (utilization - left.utilization)
+            run = right.utilization - left.utilization
+            return left.score * scale + (rise // run if rise >= 0 else -(-rise // run))
+    return shape[-1].score * scale

@@ -1,0 +1,54 @@
+"""NodeUnschedulable: cordoned nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar
+
+from kschedfw.api.node import Node, Taint, TaintEffect
+from kschedfw.api.pod import Pod
+from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.plugin import Plugin, Reads, hookimpl
+from kschedfw.framework.status import Status
+from kschedfw.plugins._hints import queue_if
+from kschedfw.plugins._tolerations import tolerates
+
+_CORDONED = Status.unresolvable("node(s) were unschedulable")
+
+# Cordoning a node also taints it; whoever tolerates the taint is meant to pass both.
+_TAINT = Taint("node.kubernetes.io/unschedulable", TaintEffect.NO_SCHEDULE)
+
+
+class NodeUnschedulable(Plugin):
+    """Refuses nodes with `unschedulable: true`, unless the pod tolerates the taint that goes with it."""
+
+    name: ClassVar[str] = "NodeUnschedulable"
+    reads: ClassVar[Reads | None] = Reads.NODE
+
+    def sign(self, pod: Pod) -> Hashable | None:
+        return tolerates(pod.spec.tolerations, _TAINT)
+
+    @hookimpl
+    def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:
+        if node_info.node.spec.unschedulable and not tolerates(pod.spec.tolerations, _TAINT):
+            return _CORDONED
+        return None
+
+    @hookimpl
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        return [
+            ClusterEvent(
+                EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT, _after_node_change
+            ),
+            ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_TOLERATION, _after_toleration_change),
+        ]
+
+
+def _after_node_change(_pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+    was_schedulable = isinstance(old, Node) and not old.spec.unschedulable
+    return queue_if(not was_schedulable and isinstance(new, Node) and not new.spec.unschedulable)
+
+
+def _after_toleration_change(pod: Pod, _old: object | None, new: object | None) -> QueueingHint:
+    return queue_if(isinstance(new, Pod) and new.uid == pod.uid and tolerates(new.spec.tolerations, _TAINT))

@@ -1,0 +1,76 @@
+"""Which events are worth another attempt for a pod that its hard constraints kept off every node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw.plugins._hints import queue_if
+from kschedfw.plugins.pod_topology_spread.constraints import Constraint
+from kschedfw.plugins.pod_topology_spread.counting import has_topologies
+
+
+@attrs.frozen
+class SpreadHints:
+    """The events that the plugin subscribes to, and its judgement of each."""
+
+    hard_constraints: Callable[[Pod], tuple[Constraint, ...]]
+
+    def events(self) -> tuple[ClusterEvent, ...]:
+        pod_actions = (
+            ActionType.ADD
+            | ActionType.DELETE
+            | ActionType.UPDATE_POD_LABEL
+            # the rejected pod itself may come to tolerate nodes that then count
+            | ActionType.UPDATE_POD_TOLERATION
+        )
+        node_actions = (
+            ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
+        )
+        return (
+            ClusterEvent(EventResource.POD, pod_actions, self.after_pod_change),
+            ClusterEvent(EventResource.NODE, node_actions, self.after_node_change),
+        )
+
+    def after_pod_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+        """Queue when the change can alter a count, or which nodes count."""
+        changed = [state for state in (old, new) if isinstance(state, Pod)]
+        if not all(_is_involved(state, pod) for state in changed):
+            return QueueingHint.SKIP
+        constraints = self.hard_constraints(pod)
+        if isinstance(old, Pod) and isinstance(new, Pod):
+            return queue_if(
+                _tolerates_otherwise(pod, old, new, constraints)
+                or any(c.selector.matches(old.labels) != c.selector.matches(new.labels) for c in constraints)
+            )
+        return queue_if(any(c.selector.matches(state.labels) for state in changed for c in constraints))
+
+    def after_node_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+        """Queue when a domain may have come, gone or changed its extent."""
+        constraints = self.hard_constraints(pod)
+        was_in, is_in = (
+            isinstance(node, Node) and has_topologies(node.labels, constraints) for node in (old, new)
+        )
+        if not (isinstance(old, Node) and isinstance(new, Node)):
+            return queue_if(was_in or is_in)
+        if was_in != is_in:
+            return QueueingHint.QUEUE
+        moved = any(old.labels.get(c.topology_key) != new.labels.get(c.topology_key) for c in constraints)
+        return queue_if(is_in and (moved or old.spec.taints != new.spec.taints))
+
+
+def _is_involved(other: Pod, pod: Pod) -> bool:
+    """Whether it is the rejected pod itself, or one on a node that might be counted."""
+    return other.uid == pod.uid or (bool(other.node_name) and other.namespace == pod.namespace)
+
+
+def _tolerates_otherwise(pod: Pod, old: Pod, new: Pod, constraints: tuple[Constraint, ...]) -> bool:
+    return (
+        new.uid == pod.uid
+        and old.spec.tolerations != new.spec.tolerations
+        and any(constraint.honors_taints for constraint in constraints)
+    )

@@ -1,0 +1,21 @@
+"""PrioritySort: who comes first in the queue."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.pod_info import QueuedPodInfo
+
+
+class PrioritySort(Plugin):
+    """The higher priority first; among equals the pod that entered the queue earlier."""
+
+    name: ClassVar[str] = "PrioritySort"
+
+    @hookimpl
+    def queue_sort(self, first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
+        first_priority, second_priority = first.pod.priority, second.pod.priority
+        if first_priority != second_priority:
+            return first_priority > second_priority
+        return first.timestamp < second.timestamp

@@ -1,0 +1,30 @@
+"""NodeName: pods that name their node."""
+
+from __future__ import annotations
+
+from kschedfw.framework.status import Code
+from kschedfw.plugins.node_name import NodeName
+from kschedfw.testing import FrameworkHarness, make_node, make_pod
+
+HARNESS = FrameworkHarness(NodeName, nodes=[make_node("a").build(), make_node("b").build()])
+
+
+def test_a_pod_that_names_no_node_fits_everywhere() -> None:
+    assert all(status.is_success for status in HARNESS.filter(make_pod().build()).values())
+
+
+def test_a_pod_that_names_a_node_fits_there_only() -> None:
+    verdicts = HARNESS.filter(make_pod().node("b").build())
+    assert verdicts["b"].is_success
+    assert verdicts["a"].code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert verdicts["a"].reasons == ("node(s) didn't match the requested node name",)
+
+
+def test_pods_that_name_the_same_node_share_their_answers() -> None:
+    plugin = HARNESS.framework.plugins["NodeName"]
+    assert plugin.sign(make_pod("x").node("b").build()) == plugin.sign(make_pod("y").node("b").build())
+    assert plugin.sign(make_pod("x").node("b").build()) != plugin.sign(make_pod("x").build())
+
+
+def test_a_new_node_may_help() -> None:
+    assert len(HARNESS.framework.events_to_register()["NodeName"]) == 1
