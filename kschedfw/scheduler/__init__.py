@@ -1,0 +1,26 @@
+"""The scheduler around the plugins: the algorithm, the cache, nominations, extenders."""
+
+from kschedfw.framework.diagnosis import Diagnosis, FitError, NoNodesAvailableError
+from kschedfw.framework.extender import Extender, ExtenderFilterResult
+from kschedfw.scheduler.cache import Cache, CacheError
+from kschedfw.scheduler.errors import SchedulingError
+from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult, num_feasible_nodes_to_find
+from kschedfw.scheduler.nominator import Nominator
+from kschedfw.scheduler.select import Selection, select_host
+
+__all__ = [
+    "Cache",
+    "CacheError",
+    "Diagnosis",
+    "Extender",
+    "ExtenderFilterResult",
+    "FitError",
+    "GenericScheduler",
+    "NoNodesAvailableError",
+    "Nominator",
+    "ScheduleResult",
+    "SchedulingError",
+    "Selection",
+    "num_feasible_nodes_to_find",
+    "select_host",
+]

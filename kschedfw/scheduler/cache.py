@@ -1,0 +1,284 @@
+"""The scheduler's own view of nodes and pods, ahead of the cluster by the pods it has assumed (`cacheImpl`)."""
+
+from __future__ import annotations
+
+import threading
+from weakref import WeakKeyDictionary
+
+import attrs
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.framework.clock import Clock
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.snapshot import Snapshot, set_image_states
+from kschedfw.scheduler.node_tree import NodeTree
+
+
+class CacheError(KschedfwError):
+    """A pod or node isn't in the state that the call needs; names it."""
+
+
+@attrs.define
+class _PodState:
+    """A pod in the cache. An assumed one has no event from the cluster yet; it expires at `deadline`, if it has one."""
+
+    info: PodInfo
+    assumed: bool = False
+    binding_finished: bool = False
+    deadline: float | None = None
+
+    @property
+    def pod(self) -> Pod:
+        return self.info.pod
+
+
+@attrs.frozen
+class CacheDump:
+    """What the cache holds at one moment."""
+
+    nodes: tuple[Node, ...]
+    pods: tuple[Pod, ...]
+    assumed: frozenset[str]
+    """The uids of assumed pods."""
+
+
+@attrs.define
+class _Seen:
+    """Up to where a snapshot has followed the cache."""
+
+    generation: int = 0
+    order_version: int = -1
+    images_version: int = 0
+
+
+class Cache:
+    """Nodes and the pods on them. Thread-safe; a snapshot shares nothing that later changes touch.
+
+    A pod's life here: assumed → (binding finished) → added when the cluster confirms it → updated → removed; or
+    forgotten, if its binding failed; or expired, if `assumed_pod_ttl` seconds have passed since its binding
+    finished without a confirmation (never with 0, which is kube-scheduler's setting). Pods whose node isn't known
+    are kept for when it comes; pods of a node that goes stay until they are removed themselves.
+    """
+
+    def __init__(self, *, clock: Clock | None = None, assumed_pod_ttl: float = 0.0) -> None:
+        if assumed_pod_ttl and clock is None:
+            raise CacheError("assumed_pod_ttl needs a clock")
+        self._clock = clock
+        self._ttl = assumed_pod_ttl
+        self._lock = threading.RLock()
+        self._pods: dict[str, _PodState] = {}
+        self._infos: dict[str, NodeInfo] = {}
+        """By node; what was changed last stands last, so that a snapshot finds what it hasn't seen at the end."""
+        self._homeless: dict[str, dict[str, PodInfo]] = {}
+        """Pods by node and uid whose node isn't there."""
+        self._tree = NodeTree()
+        self._order_version = 0
+        self._images_version = 0
+        self._seen: WeakKeyDictionary[Snapshot, _Seen] = WeakKeyDictionary()
+
+    # Nodes
+
+    def add_node(self, node: Node) -> None:
+        """Add the node, or take its new state; pods that came before their node are put on it."""
+        with self._lock:
+            info = self._infos.get(node.name)
+            if info is None:
+                info = NodeInfo.of(node)
+                self._images_version += bool(node.status.images)
+            else:
+                self._images_version += info.node.status.images != node.status.images
+                info.set_node(node)
+            for pod_info in self._homeless.pop(node.name, {}).values():
+                info.add_pod(pod_info)
+            self._order_version += self._tree.add(node)
+            self._touch(info)
+
+    def remove_node(self, node: Node) -> None:
+        """Forget the node; its pods are kept until they are removed, or it comes back.
+
+        Raises:
+            CacheError: it isn't there.
+        """
+        with self._lock:
+            info = self._infos.pop(node.name, None)
+            if info is None:
+                raise CacheError(f"node {node.name!r} is not in the cache")
+            self._images_version += bool(info.node.status.images)
+            self._order_version += 1
+            self._tree.remove(node.name)
+            if info.pods:
+                self._homeless[node.name] = {pod_info.pod.uid: pod_info for pod_info in info.pods}
+
+    # Pods
+
+    def assume_pod(self, pod: Pod) -> None:
+        """Count a pod on the node it is about to be bound to.
+
+        Raises:
+            CacheError: the pod is in the cache already.
+        """
+        with self._lock:
+            if pod.uid in self._pods:
+                raise CacheError(f"pod {pod.key} ({pod.uid}) is in the cache, so can't be assumed")
+            self._put(_PodState(PodInfo.of(pod), assumed=True))
+
+    def finish_binding(self, pod: Pod) -> None:
+        """From now on an assumed pod may expire; nothing happens to one that isn't assumed any more."""
+        with self._lock:
+            state = self._pods.get(pod.uid)
+            if state is not None and state.assumed:
+                state.binding_finished = True
+                if self._ttl and self._clock is not None:
+                    state.deadline = self._clock.now() + self._ttl
+
+    def forget_pod(self, pod: Pod) -> None:
+        """Take back assume_pod.
+
+        Raises:
+            CacheError: the pod isn't assumed, or on another node.
+        """
+        with self._lock:
+            state = self._pods.get(pod.uid)
+            if state is None or not state.assumed:
+                raise CacheError(f"pod {pod.key} ({pod.uid}) wasn't assumed so cannot be forgotten")
+            if state.pod.node_name != pod.node_name:
+                raise CacheError(
+                    f"pod {pod.key} ({pod.uid}) was assumed on {pod.node_name} but assigned to {state.pod.node_name}"
+                )
+            self._take(state)
+
+    def add_pod(self, pod: Pod) -> None:
+        """The cluster says that the pod is on its node: confirms an assumed one, wherever it was assumed.
+
+        Raises:
+            CacheError: the cluster has said so already.
+        """
+        with self._lock:
+            state = self._pods.get(pod.uid)
+            if state is not None:
+                if not state.assumed:
+                    raise CacheError(f"pod {pod.key} ({pod.uid}) was already in added state")
+                self._take(state)
+            self._put(_PodState(PodInfo.of(pod)))
+
+    def update_pod(self, pod: Pod) -> None:
+        """Take a bound pod's new state.
+
+        Raises:
+            CacheError: the pod was never added, or has moved to another node, which pods don't do.
+        """
+        with self._lock:
+            state = self._added(pod, "updated")
+            if state.pod.node_name != pod.node_name:
+                raise CacheError(
+                    f"pod {pod.key} ({pod.uid}) updated on a different node than previously added to: "
+                    f"{pod.node_name}, was {state.pod.node_name}"
+                )
+            self._take(state)
+            self._put(_PodState(PodInfo.of(pod)))
+
+    def remove_pod(self, pod: Pod) -> None:
+        """Take the pod off its node; an assumed one, too, as its cluster knows best.
+
+        Raises:
+            CacheError: it isn't in the cache.
+        """
+        with self._lock:
+            state = self._pods.get(pod.uid)
+            if state is None:
+                raise CacheError(f"pod {pod.key} ({pod.uid}) is not found in the cache, so cannot be removed")
+            self._take(state)
+
+    def get_pod(self, pod: Pod) -> Pod | None:
+        """The cache's state of the pod."""
+        with self._lock:
+            state = self._pods.get(pod.uid)
+            return None if state is None else state.pod
+
+    def is_assumed(self, pod: Pod) -> bool:
+        with self._lock:
+            state = self._pods.get(pod.uid)
+            return state is not None and state.assumed
+
+    def expire_assumed_pods(self) -> list[Pod]:
+        """Drop the assumed pods whose confirmation is overdue, and say which they were."""
+        if not self._ttl or self._clock is None:
+            return []
+        now = self._clock.now()
+        with self._lock:
+            expired = [s for s in self._pods.values() if s.deadline is not None and s.deadline <= now]
+            for state in expired:
+                self._take(state)
+            return [state.pod for state in expired]
+
+    # Looking in
+
+    def update_snapshot(self, snapshot: Snapshot) -> None:
+        """Bring the snapshot up to date at the cost of what has changed since it last was."""
+        with self._lock:
+            seen = self._seen.setdefault(snapshot, _Seen())
+            changed: dict[str, NodeInfo] = {}
+            for name in reversed(self._infos):
+                info = self._infos[name]
+                if info.generation <= seen.generation:
+                    break
+                changed[name] = info.clone()
+                if name in snapshot:
+                    changed[name].image_states = snapshot.get(name).image_states
+            if changed:
+                seen.generation = next(iter(changed.values())).generation
+            if seen.order_version != self._order_version:
+                seen.order_version = self._order_version
+                names = self._tree.names()
+                snapshot.replace(changed[name] if name in changed else snapshot.get(name) for name in names)
+            elif changed:
+                snapshot.update(changed.values())
+            if seen.images_version != self._images_version:
+                # an image that comes or goes anywhere changes what every node with it knows
+                seen.images_version = self._images_version
+                set_image_states(snapshot.node_infos)
+
+    def dump(self) -> CacheDump:
+        with self._lock:
+            return CacheDump(
+                nodes=tuple(self._infos[name].node for name in self._tree.names()),
+                pods=tuple(state.pod for state in self._pods.values()),
+                assumed=frozenset(uid for uid, state in self._pods.items() if state.assumed),
+            )
+
+    def _added(self, pod: Pod, doing: str) -> _PodState:
+        state = self._pods.get(pod.uid)
+        if state is None or state.assumed:
+            raise CacheError(f"pod {pod.key} ({pod.uid}) is not added to the cache, so cannot be {doing}")
+        return state
+
+    def _put(self, state: _PodState) -> None:
+        pod = state.pod
+        self._pods[pod.uid] = state
+        info = self._infos.get(pod.node_name)
+        if info is None:
+            self._homeless.setdefault(pod.node_name, {})[pod.uid] = state.info
+        else:
+            info.add_pod(state.info)
+            self._touch(info)
+
+    def _take(self, state: _PodState) -> None:
+        pod = state.pod
+        del self._pods[pod.uid]
+        info = self._infos.get(pod.node_name)
+        if info is not None:
+            info.remove_pod(pod)
+            self._touch(info)
+            return
+        left = self._homeless[pod.node_name]
+        del left[pod.uid]
+        if not left:
+            del self._homeless[pod.node_name]
+
+    def _touch(self, info: NodeInfo) -> None:
+        """Note that the node has changed, and so belongs to the end."""
+        self._infos.pop(info.name, None)
+        self._infos[info.name] = info

@@ -1,0 +1,18 @@
+"""What ends an attempt to schedule a pod other than that it doesn't fit."""
+
+from __future__ import annotations
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.framework.status import Status
+
+
+class SchedulingError(KschedfwError):
+    """A plugin or extender failed; carries the status, which names the plugin, and has its exception as cause."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status)
+        self.status = status
+        self.__cause__ = status.error
+
+    def __str__(self) -> str:
+        return self.status.message

@@ -1,0 +1,62 @@
+"""Node names by zone, and the order that takes them from all zones in turn (kube-scheduler `nodeTree`)."""
+
+from __future__ import annotations
+
+from itertools import chain, zip_longest
+
+from kschedfw.api.node import Node
+
+_REGION_LABELS = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
+_ZONE_LABELS = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+
+Zone = tuple[str, str]
+
+
+def zone_of(node: Node) -> Zone:
+    """The node's region and zone; the beta labels count where the others are missing."""
+    return _first(node, _REGION_LABELS), _first(node, _ZONE_LABELS)
+
+
+def _first(node: Node, labels: tuple[str, ...]) -> str:
+    return next((node.labels[label] for label in labels if label in node.labels), "")
+
+
+class NodeTree:
+    """Keeps the order in which nodes are visited: first the oldest node of each zone, then the second oldest …
+
+    A search that stops early, as with sampling, thus has looked at all zones alike.
+    """
+
+    def __init__(self) -> None:
+        self._zones: dict[Zone, dict[str, None]] = {}
+        self._zone_of: dict[str, Zone] = {}
+
+    def __len__(self) -> int:
+        return len(self._zone_of)
+
+    def add(self, node: Node) -> bool:
+        """Add the node at the end of its zone; one that is there already moves only if its zone has changed.
+
+        Tells whether the order has changed.
+        """
+        zone = zone_of(node)
+        if self._zone_of.get(node.name) == zone:
+            return False
+        self.remove(node.name)
+        self._zones.setdefault(zone, {})[node.name] = None
+        self._zone_of[node.name] = zone
+        return True
+
+    def remove(self, name: str) -> None:
+        """Forget the node, if it is there."""
+        zone = self._zone_of.pop(name, None)
+        if zone is not None:
+            names = self._zones[zone]
+            del names[name]
+            if not names:
+                del self._zones[zone]
+
+    def names(self) -> list[str]:
+        """All nodes in visiting order."""
+        rounds = zip_longest(*self._zones.values())
+        return [name for name in chain.from_iterable(rounds) if name is not None]
