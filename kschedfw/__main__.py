@@ -1,0 +1,5 @@
+"""`python -m kschedfw` is the `kschedfw` command."""
+
+from kschedfw.cli import main
+
+main()

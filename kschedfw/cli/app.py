@@ -1,0 +1,162 @@
+"""The command line: arguments in, exit code out."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from enum import IntEnum
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.cli.inputs import InputFormat, InvalidInputError, read_input
+from kschedfw.cli.output import print_report, progress_bar
+from kschedfw.simulator import Simulation
+
+HELP = """Simulate kube-scheduler: the decisions of v1.36, without a cluster."""
+
+SIMULATE_HELP = """Schedule the pending pods of a cluster, one after another, and show how it went.
+
+CLUSTER are manifests: files (YAML or JSON, plain or gzipped), directories of them, or - for the
+standard input. Pods in them that are
+bound stay where they are, pending ones are scheduled, by priority and then in the order in which they were read. No
+pod is tried twice, and nothing is preempted.
+
+\b
+Exit codes:
+  0    done, whether or not all pods fit
+  1    nothing to simulate: no nodes, or no pods to schedule
+  2    bad usage or bad input; nothing was simulated
+  70   a bug in kschedfw
+  130  interrupted; the report says what was done so far
+"""
+
+
+class ExitCode(IntEnum):
+    """What the command tells the shell."""
+
+    DONE = 0
+    NOTHING_TO_DO = 1
+    BAD_INPUT = 2
+    BUG = 70
+    INTERRUPTED = 130
+
+
+app = typer.Typer(
+    help=HELP,
+    add_completion=False,
+    no_args_is_help=True,
+    # Plain text: boxes don't survive narrow terminals, and tracebacks are for developers.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def run(args: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code; no error of the input or of kschedfw escapes."""
+    try:
+        app(args=None if args is None else list(args), prog_name="kschedfw")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else ExitCode.DONE
+    except InvalidInputError as error:
+        for problem in error.problems:
+            print(problem, file=sys.stderr)
+        return _complain(str(error), ExitCode.BAD_INPUT)
+    except KschedfwError as error:
+        return _complain(str(error), ExitCode.BAD_INPUT)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return _complain(f"{where}{error.strerror or error}", ExitCode.BAD_INPUT)
+    except Exception as error:
+        return _complain(f"this is a bug in kschedfw: {type(error).__name__}: {error}", ExitCode.BUG)
+    return ExitCode.DONE
+
+
+def _complain(message: str, code: ExitCode) -> int:
+    print(f"kschedfw: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"kschedfw {version('kschedfw')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _command(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    # With a callback, `simulate` stays a subcommand although it is the only one.
+    pass
+
+
+@app.command(help=SIMULATE_HELP, short_help="Schedule the pending pods of a cluster.")
+def simulate(
+    cluster: Annotated[
+        list[Path],
+        typer.Argument(metavar="CLUSTER", help="Files or directories of manifests; or a node CSV."),
+    ],
+    pods: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="More manifests to read, or the pod CSV. Repeatable."),
+    ] = None,
+    format: Annotated[
+        InputFormat, typer.Option(help="openb: CLUSTER and --pods are CSVs of the OpenB trace.")
+    ] = InputFormat.MANIFESTS,
+    seed: Annotated[int, typer.Option(metavar="N", help="Decides between nodes of equal score.")] = 0,
+    percentage: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=100,
+            metavar="X",
+            help="Of the nodes, how many to find feasible before scoring; 0: as kube-scheduler does.",
+        ),
+    ] = 0,
+    parallelism: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Threads for plugins. Pays off where they block; changes no decision."
+        ),
+    ] = 1,
+    skip_invalid: Annotated[
+        bool, typer.Option("--skip-invalid", help="Leave invalid objects out instead of giving up.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the report as JSON, with every decision.")
+    ] = False,
+    no_progress: Annotated[bool, typer.Option("--no-progress", help="No progress bar.")] = False,
+) -> None:
+    loaded = read_input(format, cluster, pods or [], skip_invalid=skip_invalid)
+    for problem in loaded.problems:
+        print(problem, file=sys.stderr)
+    simulation = Simulation(
+        loaded.cluster,
+        seed=seed,
+        percentage_of_nodes_to_score=percentage,
+        parallelism=parallelism,
+        clock=time.perf_counter,
+        notes=loaded.notes,
+    )
+    with progress_bar(enabled=not no_progress) as progress:
+        report = simulation.run(progress)
+    if as_json:
+        print(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+    else:
+        print_report(report)
+    if report.interrupted:
+        raise typer.Exit(ExitCode.INTERRUPTED)
+    if not report.nodes or not report.pods:
+        missing = "pods to schedule" if report.nodes else "nodes"
+        raise typer.Exit(
+            _complain(f"nothing to simulate: the input has no {missing}", ExitCode.NOTHING_TO_DO)
+        )

@@ -1,0 +1,296 @@
+"""A cluster in this process's memory, for embedders, tests and the simulator."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from typing import cast
+
+import attrs
+
+from kschedfw.api.defaults import default_namespace
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.kinds import KIND_OF
+from kschedfw.api.meta import DEFAULT_NAMESPACE, Named, ObjectMeta
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod, PodCondition
+from kschedfw.api.workloads import Namespace
+from kschedfw.cluster.errors import AlreadyExistsError, ConflictError, NotFoundError
+from kschedfw.cluster.protocol import EventType, Handler, T, WatchEvent
+from kschedfw.cluster.watch import Subscription
+
+# What the API server's PodTopologyLabels admission copies from the node to the pod that is bound to it.
+TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+
+@attrs.frozen
+class RecordedEvent:
+    """A message about an object, and how many times it was recorded.
+
+    As in kube's event series, an event that differs from an earlier one in nothing is counted there. `regarding` is
+    the object's key and `kind` its kind; `type` is Normal or Warning.
+    """
+
+    regarding: str
+    kind: str
+    type: str
+    reason: str
+    message: str
+    count: int = 1
+
+
+class InMemoryCluster:
+    """Keeps objects as the API server does, and behaves like it where a scheduler could notice.
+
+    It assigns uids (deterministic ones) and resource versions, puts namespaced objects without a namespace into
+    `default`, and creates namespaces that are missing. It validates nothing, and no controller or kubelet is at work:
+    a bound pod doesn't start, and a deleted object is gone at once.
+
+    By the time a write returns, its event has been delivered, unless the write was made by the handler itself
+    or another thread was just delivering to the same handler.
+
+    `events_limit` bounds the recorded events; the oldest go first.
+    """
+
+    def __init__(self, objects: Iterable[Named] = (), *, events_limit: int = 100_000) -> None:
+        self._lock = threading.RLock()
+        self._objects: dict[type[Named], dict[str, Named]] = {}
+        self._subscriptions: list[Subscription] = []
+        self._implied_namespaces: set[str] = set()
+        self._version = 0
+        self._uids = 0
+        self._events: dict[tuple[str, str, str, str, str], RecordedEvent] = {}
+        self._events_limit = events_limit
+        for obj in objects:
+            self.add(obj)
+
+    # --- reading ---
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """The object of that kind and key, or None."""
+        with self._lock:
+            return cast("T | None", self._objects.get(kind, {}).get(key))
+
+    def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
+        """The objects of the kind (in the namespace, if given) in the order in which they were added."""
+        with self._lock:
+            objects = cast("Sequence[T]", tuple(self._objects.get(kind, {}).values()))
+        if namespace is None:
+            return objects
+        return tuple(obj for obj in objects if obj.namespace == namespace)
+
+    @property
+    def events(self) -> Sequence[RecordedEvent]:
+        """What was recorded, in the order of its first occurrence."""
+        with self._lock:
+            return tuple(self._events.values())
+
+    @property
+    def resource_version(self) -> int:
+        """The number of writes so far."""
+        return self._version
+
+    def watch(self, handler: Handler) -> Callable[[], None]:
+        """As `Cluster.watch`; the existing objects have been handed over by the time it returns.
+
+        They come kind by kind, in the order in which the kinds and their objects were added. A handler that raises is
+        logged (`kschedfw.cluster.watch`) and gets the next event all the same.
+        """
+        with self._lock:
+            subscription = Subscription(
+                handler,
+                [
+                    WatchEvent(EventType.ADDED, obj)
+                    for kind in self._objects.values()
+                    for obj in kind.values()
+                ],
+            )
+            self._subscriptions.append(subscription)
+        subscription.deliver()
+
+        def unsubscribe() -> None:
+            subscription.close()
+            with self._lock:
+                if subscription in self._subscriptions:
+                    self._subscriptions.remove(subscription)
+
+        return unsubscribe
+
+    # --- writing ---
+
+    def add(self, obj: T) -> T:
+        """Create the object and return it as stored. Raises AlreadyExistsError.
+
+        A Namespace that exists only because something was put into it is not in the way.
+        """
+        with self._lock:
+            if _lacks_namespace(obj):
+                obj = _with_meta(obj, attrs.evolve(obj.metadata, namespace=DEFAULT_NAMESPACE))
+            old = self._objects.get(type(obj), {}).get(obj.key)
+            if old is not None:
+                if type(obj) is not Namespace or obj.key not in self._implied_namespaces:
+                    raise AlreadyExistsError(f"{_title(obj)} already exists")
+                self._implied_namespaces.discard(obj.key)
+                stored = self._store(obj, old)
+            else:
+                if obj.namespace and obj.namespace not in self._objects.get(Namespace, {}):
+                    self._implied_namespaces.add(obj.namespace)
+                    self._store(Namespace(metadata=ObjectMeta(name=obj.namespace)), None)
+                stored = self._store(obj, None)
+        self._deliver()
+        return stored
+
+    def update(self, obj: T) -> T:
+        """Replace the object and return it as stored; an update that changes nothing is no write.
+
+        Raises NotFoundError, and ConflictError where the object carries a uid or a resource version and that is not the
+        present one. Without them the update is unconditional.
+        """
+        with self._lock:
+            old = self._present(obj)
+            version = obj.metadata.resource_version
+            if version and version != old.metadata.resource_version:
+                raise ConflictError(
+                    f"{_title(obj)} has been modified: the update is for resource version {version}, "
+                    f"the present one is {old.metadata.resource_version}"
+                )
+            stored = self._store(obj, old)
+        self._deliver()
+        return stored
+
+    def delete(self, obj: Named) -> None:
+        """As `Cluster.delete`; the object is gone at once, whatever it owns or contains stays."""
+        with self._lock:
+            old = self._present(obj)
+            self._version += 1
+            del self._objects[type(obj)][old.key]
+            self._implied_namespaces.discard(old.key)
+            self._publish(WatchEvent(EventType.DELETED, old))
+        self._deliver()
+
+    def bind(self, pod: Pod, node_name: str) -> None:
+        """As `Cluster.bind`, with all that the API server does then.
+
+        The pod gets `PodScheduled=True` and the node's zone and region labels, and loses its nomination. As there,
+        the node need not exist.
+        """
+        with self._lock:
+            present = self._present(pod)
+            if present.is_terminating:
+                raise ConflictError(f"{_title(pod)} is being deleted, cannot be assigned to a host")
+            if present.node_name:
+                raise ConflictError(f"{_title(pod)} is already assigned to node {present.node_name!r}")
+            if present.spec.scheduling_gates:
+                raise ConflictError(f"{_title(pod)} has non-empty .spec.schedulingGates")
+            status = attrs.evolve(
+                present.status,
+                nominated_node_name="",
+                conditions=_set_condition(present.status.conditions, PodCondition("PodScheduled", "True")),
+            )
+            bound = attrs.evolve(present.bound_to(node_name), status=status)
+            node = self.get(Node, node_name)
+            topology = (
+                {} if node is None else {k: node.labels[k] for k in TOPOLOGY_LABELS if k in node.labels}
+            )
+            if topology:
+                bound = _with_meta(
+                    bound, attrs.evolve(bound.metadata, labels=FrozenDict({**bound.labels, **topology}))
+                )
+            self._store(bound, present)
+        self._deliver()
+
+    def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
+    ) -> None:
+        """As `Cluster.patch_pod_status`; a patch that changes nothing is no write."""
+        with self._lock:
+            present = self._present(pod)
+            status = present.status
+            if condition is not None:
+                status = attrs.evolve(status, conditions=_set_condition(status.conditions, condition))
+            if nominated_node_name is not None:
+                status = attrs.evolve(status, nominated_node_name=nominated_node_name)
+            self._store(attrs.evolve(present, status=status), present)
+        self._deliver()
+
+    def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
+        """As `Cluster.record_event`; see `events`."""
+        identity = (_kind(regarding), regarding.key, type, reason, message)
+        with self._lock:
+            known = self._events.get(identity)
+            if known is not None:
+                self._events[identity] = attrs.evolve(known, count=known.count + 1)
+                return
+            if len(self._events) >= self._events_limit:
+                del self._events[next(iter(self._events))]
+            self._events[identity] = RecordedEvent(regarding.key, _kind(regarding), type, reason, message)
+
+    # --- behind the scenes; all of these but `_deliver` with the lock held ---
+
+    def _present(self, obj: T) -> T:
+        """The stored object that is meant."""
+        key = obj.key
+        if _lacks_namespace(obj):
+            key = f"{DEFAULT_NAMESPACE}/{key}"
+        present = self.get(type(obj), key)
+        if present is None:
+            raise NotFoundError(f"{_title(obj)} doesn't exist")
+        if obj.uid and obj.uid != present.uid:
+            raise ConflictError(f"{_title(obj)} is another one by now: uid {present.uid}, not {obj.uid}")
+        return present
+
+    def _store(self, obj: T, old: Named | None) -> T:
+        meta = obj.metadata
+        changes: dict[str, object] = {}
+        if old is not None:
+            changes = {
+                "uid": old.uid,
+                "namespace": old.namespace,
+                "resource_version": old.metadata.resource_version,
+            }
+        elif not meta.uid:
+            self._uids += 1
+            changes = {"uid": str(uuid.UUID(int=self._uids))}
+        if isinstance(obj, Namespace):
+            changes["labels"] = default_namespace(obj).labels
+        stored = _with_meta(obj, attrs.evolve(meta, **changes))  # type: ignore[arg-type]  # keys are fields of it
+        if stored == old:
+            return stored
+        self._version += 1
+        stored = _with_meta(stored, attrs.evolve(stored.metadata, resource_version=str(self._version)))
+        self._objects.setdefault(type(obj), {})[stored.key] = stored
+        self._publish(WatchEvent(EventType.ADDED if old is None else EventType.MODIFIED, stored, old))
+        return stored
+
+    def _publish(self, event: WatchEvent) -> None:
+        for subscription in self._subscriptions:
+            subscription.put(event)
+
+    def _deliver(self) -> None:
+        # Outside of the lock: a handler may take locks of its own that others hold while they wait for ours.
+        for subscription in tuple(self._subscriptions):
+            subscription.deliver()
+
+
+def _lacks_namespace(obj: Named) -> bool:
+    kind = KIND_OF.get(type(obj))
+    return not obj.namespace and kind is not None and kind.namespaced
+
+
+def _with_meta(obj: T, metadata: ObjectMeta) -> T:
+    return attrs.evolve(obj, metadata=metadata)  # type: ignore[misc]  # each API object is an attrs class
+
+
+def _set_condition(conditions: tuple[PodCondition, ...], new: PodCondition) -> tuple[PodCondition, ...]:
+    if any(old.type == new.type for old in conditions):
+        return tuple(new if old.type == new.type else old for old in conditions)
+    return (*conditions, new)
+
+
+def _kind(obj: Named) -> str:
+    return type(obj).__name__
+
+
+def _title(obj: Named) -> str:
+    return f"{_kind(obj)} {obj.key}"

@@ -1,0 +1,88 @@
+"""What kschedfw needs of a cluster: to read objects, to follow their changes, to bind pods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Protocol, TypeVar
+
+import attrs
+
+from kschedfw.api.meta import Named
+from kschedfw.api.pod import Pod, PodCondition
+
+T = TypeVar("T", bound=Named)
+
+
+class EventType(StrEnum):
+    """What happened to a watched object."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
+@attrs.frozen
+class WatchEvent:
+    """A change of an object.
+
+    `object` is its state after the change, for DELETED its last one. `old` is the state before a MODIFIED, else
+    None.
+    """
+
+    type: EventType
+    object: Named
+    old: Named | None = None
+
+
+Handler = Callable[[WatchEvent], None]
+
+
+class Cluster(Protocol):
+    """Where objects live: the API server, or a stand-in for it.
+
+    Objects are values. What a cluster has handed out doesn't change; a change makes a new object. A `key` is
+    `namespace/name`, or only the name for cluster-scoped kinds. All methods may be called from any thread.
+    """
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """The object of that kind and key, or None."""
+        ...
+
+    def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
+        """All objects of the kind (in the namespace, if given), always in the same order: oldest first."""
+        ...
+
+    def watch(self, handler: Handler) -> Callable[[], None]:
+        """Call the handler for every object there is (as ADDED), then for every change; returns what ends that.
+
+        No change is lost and none comes twice, and the changes of one object come in their order. The handler is
+        never called twice at the same time.
+        """
+        ...
+
+    def bind(self, pod: Pod, node_name: str) -> None:
+        """Assign the pod to the node, once and for all.
+
+        Raises NotFoundError where the pod is gone, and ConflictError where it is another pod of the same name, or
+        bound, being deleted or gated.
+        """
+        ...
+
+    def delete(self, obj: Named) -> None:
+        """Delete the object. Raises NotFoundError, and ConflictError if it is another one of the same name."""
+        ...
+
+    def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
+    ) -> None:
+        """Set a condition (in place of the one of its type) and the nominated node of a pod.
+
+        None leaves it as it is; an empty `nominated_node_name` takes the nomination back. Raises NotFoundError,
+        and ConflictError if it is another pod of the same name.
+        """
+        ...
+
+    def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
+        """Tell the user something about the object. `type` is Normal or Warning. Never raises."""
+        ...

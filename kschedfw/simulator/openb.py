@@ -1,0 +1,214 @@
+"""Reads the OpenB trace: nodes and pods of a GPU cluster, as CSV.
+
+The trace is Alibaba's cluster-trace-gpu-v2023 (Weng et al., "Beware of Fragmentation", USENIX ATC '23). What a
+row becomes:
+
+* a node: `nvidia.com/gpu` counts its GPUs, `alibabacloud.com/gpu-milli` their thousandths, the label
+  `alibabacloud.com/gpu-card-model` names the model; at most 1001 pods;
+* a pod: a pending one in the namespace `openb` that requests whole GPUs (one that uses a part of a GPU takes one). The
+  part is in the annotation `alibabacloud.com/gpu-milli`, the models it may run on (`A|B`) in
+  `alibabacloud.com/gpu-card-model`, its times (seconds since the trace's start) and recorded phase in `openb.trace/*`.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+import attrs
+
+from kschedfw.api.defaults import default_metadata
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.meta import Named, ObjectMeta
+from kschedfw.api.node import Node, NodeCondition, NodeStatus
+from kschedfw.api.pod import Container, Pod, PodSpec, ResourceRequirements, RestartPolicy
+from kschedfw.api.quantity import Quantity
+
+ObjectT = TypeVar("ObjectT", bound=Named)
+
+NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+POD_COLUMNS = (
+    "name",
+    "cpu_milli",
+    "memory_mib",
+    "num_gpu",
+    "gpu_milli",
+    "gpu_spec",
+    "qos",
+    "pod_phase",
+    "creation_time",
+    "deletion_time",
+    "scheduled_time",
+)
+GPU = "nvidia.com/gpu"
+GPU_COUNT = "alibabacloud.com/gpu-count"
+GPU_MILLI = "alibabacloud.com/gpu-milli"
+GPU_MODEL = "alibabacloud.com/gpu-card-model"
+NAMESPACE = "openb"
+PODS_PER_NODE = 1001
+EPOCH = datetime(2023, 1, 1, tzinfo=UTC)
+"""The trace's times are relative; this is taken for its second 0."""
+
+_LARGEST = (1 << 53) - 1  # leaves room for the conversion to bytes within int64
+
+
+class OpenbError(KschedfwError, ValueError):
+    """A CSV isn't one of the OpenB trace; names the file, the line, the column and what is there."""
+
+
+def read_openb_nodes(path: Path) -> list[Node]:
+    """The nodes in the order of the file. Raises OpenbError, and OSError where the file can't be read."""
+    return _read(path, NODE_COLUMNS, _node)
+
+
+def read_openb_pods(path: Path) -> list[Pod]:
+    """The pods in the order of the file, all pending. Raises OpenbError, and OSError where the file can't be read."""
+    return _read(path, POD_COLUMNS, _pod)
+
+
+def openb_notes(pods: Iterable[Pod]) -> Sequence[str]:
+    """What of the pods' wishes the default plugins don't see, as notes for a report."""
+    partial = models = 0
+    for pod in pods:
+        partial += pod.annotations.get(GPU_MILLI, "1000") != "1000"
+        models += GPU_MODEL in pod.annotations
+    notes = []
+    if partial:
+        notes.append(f"{partial} pods ask for a part of a GPU; each takes a whole one")
+    if models:
+        notes.append(f"{models} pods name the GPU models they may run on; no default plugin looks at that")
+    return notes
+
+
+@attrs.frozen
+class _Row:
+    """A line of a CSV, which knows how to complain about its cells."""
+
+    file: Path
+    line: int
+    cells: dict[str, str]
+
+    def text(self, column: str) -> str:
+        return self.cells[column]
+
+    def name(self, column: str) -> str:
+        return self.text(column) or self.refuse(column, "a name")
+
+    def number(self, column: str) -> int:
+        text = self.text(column)
+        if text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= _LARGEST:
+            return int(text)
+        return self.refuse(column, "a whole number")
+
+    def refuse(self, column: str, expected: str) -> NoReturn:
+        raise OpenbError(
+            f"{self.file}:{self.line}: column {column}: expected {expected}, found {self.text(column)!r}"
+        )
+
+
+def _rows(path: Path, columns: Sequence[str]) -> Iterator[_Row]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        lines = csv.reader(file, strict=True)
+        try:
+            header = next(lines, [])
+            for column in columns:
+                if column not in header:
+                    found = ", ".join(header) or "nothing"
+                    raise OpenbError(f"{path}:1: column {column} is missing; found {found}")
+            for cells in lines:
+                if not cells:
+                    continue
+                if len(cells) != len(header):
+                    missing = header[len(cells)] if len(cells) < len(header) else f"after {header[-1]}"
+                    raise OpenbError(
+                        f"{path}:{lines.line_num}: column {missing}: expected {len(header)} cells in the line, "
+                        f"found {len(cells)}"
+                    )
+                yield _Row(path, lines.line_num, dict(zip(header, cells, strict=True)))
+        except csv.Error as error:
+            raise OpenbError(f"{path}:{lines.line_num}: {error}") from error
+        except UnicodeDecodeError as error:
+            raise OpenbError(f"{path}: not a text file in UTF-8: {error.reason}") from error
+
+
+def _read(path: Path, columns: Sequence[str], convert: Callable[[_Row], ObjectT]) -> list[ObjectT]:
+    seen: set[str] = set()
+    objects: list[ObjectT] = []
+    for row in _rows(path, columns):
+        name = row.name(columns[0])
+        if name in seen:
+            row.refuse(columns[0], "every name once")
+        seen.add(name)
+        objects.append(convert(row))
+    return objects
+
+
+def _node(row: _Row) -> Node:
+    name, gpus, model = row.name("sn"), row.number("gpu"), row.text("model")
+    labels = {"beta.kubernetes.io/os": "linux", "kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
+    amounts = {**_cpu_and_memory(row), "pods": _quantity(PODS_PER_NODE)}
+    if gpus:
+        labels[GPU_MODEL] = model
+        amounts |= {GPU: _quantity(gpus), GPU_COUNT: _quantity(gpus), GPU_MILLI: _quantity(gpus * 1000)}
+    resources = FrozenDict(amounts)
+    return Node(
+        metadata=default_metadata(ObjectMeta(name=name, labels=FrozenDict(labels)), "Node", namespaced=False),
+        status=NodeStatus(
+            capacity=resources, allocatable=resources, conditions=(NodeCondition("Ready", "True"),)
+        ),
+    )
+
+
+def _pod(row: _Row) -> Pod:
+    gpus, gpu_milli = row.number("num_gpu"), row.number("gpu_milli")
+    annotations: dict[str, str] = {}
+    if gpus:
+        annotations |= {GPU_COUNT: str(gpus), GPU_MILLI: str(gpu_milli)}
+    if models := row.text("gpu_spec"):
+        annotations[GPU_MODEL] = models
+    for event in ("creation", "deletion", "scheduled"):
+        if row.text(f"{event}_time"):  # what never happened has no time
+            annotations[f"openb.trace/{event}-time"] = str(row.number(f"{event}_time"))
+    annotations["openb.trace/pod-phase"] = row.text("pod_phase")
+    gpu_amount = {GPU: _quantity(gpus)} if gpus else {}
+    requests = FrozenDict({**_cpu_and_memory(row), **gpu_amount})
+    # GPUs can't be overcommitted, so their limit is their request; all limits are only for Guaranteed pods.
+    limits = requests if row.text("qos") == "Guaranteed" else FrozenDict(gpu_amount)
+    metadata = ObjectMeta(
+        name=row.name("name"),
+        namespace=NAMESPACE,
+        labels=FrozenDict({"openb.trace/qos": row.text("qos")}),
+        annotations=FrozenDict(annotations),
+        creation_timestamp=_created(row),
+    )
+    return Pod(
+        metadata=default_metadata(metadata, "Pod", namespaced=True),
+        spec=PodSpec(
+            containers=(
+                Container("main", "tensorflow:latest", resources=ResourceRequirements(requests, limits)),
+            ),
+            restart_policy=RestartPolicy.NEVER,
+        ),
+    )
+
+
+def _created(row: _Row) -> datetime:
+    try:
+        return EPOCH + timedelta(seconds=row.number("creation_time"))
+    except OverflowError:
+        row.refuse("creation_time", "seconds since the trace's start")
+
+
+def _cpu_and_memory(row: _Row) -> dict[str, Quantity]:
+    return {
+        "cpu": Quantity.parse(f"{row.number('cpu_milli')}m"),
+        "memory": Quantity.parse(f"{row.number('memory_mib')}Mi"),
+    }
+
+
+def _quantity(count: int) -> Quantity:
+    return Quantity.parse(str(count))

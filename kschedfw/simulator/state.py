@@ -1,0 +1,102 @@
+"""What the simulation knows: time, the cluster's nodes and pods, and which pods are up for scheduling.
+
+Serial and without retries; the scheduler's own queue isn't needed for that.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+
+import attrs
+
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.api.volumes import Volume
+from kschedfw.cluster import Cluster, EventType, WatchEvent
+from kschedfw.scheduler import Cache, CacheError
+
+
+class VirtualClock:
+    """A clock that moves only when someone waits on it; starts at 0."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def now(self) -> float:
+        return self._now
+
+    def wait_until(self, condition: threading.Condition, deadline: float) -> None:  # noqa: ARG002
+        # In a serial simulation nobody else could end the wait, so the time just passes.
+        self._now = max(self._now, deadline)
+
+
+class CacheFeed:
+    """Keeps a cache in step with a cluster's nodes and bound pods until it is closed."""
+
+    def __init__(self, cluster: Cluster, cache: Cache) -> None:
+        self._cache = cache
+        self.close = cluster.watch(self._on_event)
+
+    def _on_event(self, event: WatchEvent) -> None:
+        obj, deleted = event.object, event.type is EventType.DELETED
+        if isinstance(obj, Node):
+            if deleted:
+                self._cache.remove_node(obj)
+            else:
+                self._cache.add_node(obj)
+        elif isinstance(obj, Pod):
+            if deleted or obj.is_terminal:
+                with suppress(CacheError):  # a pending pod isn't there
+                    self._cache.remove_pod(obj)
+            elif isinstance(event.old, Pod) and event.old.node_name:
+                self._cache.update_pod(obj)
+            elif obj.node_name:
+                self._cache.add_pod(obj)
+
+
+@attrs.define
+class PendingPods:
+    """The pods of a cluster, sorted by whether and why they are (not) up for scheduling, in order of arrival."""
+
+    pending: list[Pod] = attrs.field(factory=list)
+    bound: int = 0
+    homeless: int = 0
+    other_scheduler: int = 0
+    terminal: int = 0
+    terminating: int = 0
+    with_claims: int = 0
+
+    @classmethod
+    def of(cls, cluster: Cluster, scheduler_name: str) -> PendingPods:
+        """`homeless` are bound to a node that isn't there; `with_claims` are pending and use persistent volumes."""
+        found = cls()
+        for pod in cluster.list(Pod):
+            if pod.is_terminal:
+                found.terminal += 1
+            elif pod.node_name:
+                found.bound += 1
+                found.homeless += cluster.get(Node, pod.node_name) is None
+            elif pod.spec.scheduler_name != scheduler_name:
+                found.other_scheduler += 1
+            elif pod.is_terminating:
+                found.terminating += 1
+            else:
+                found.pending.append(pod)
+                found.with_claims += any(map(_is_claim, pod.spec.volumes))
+        return found
+
+    def notes(self) -> list[str]:
+        """What the numbers alone would hide."""
+        notes = []
+        if self.with_claims:
+            notes.append(
+                f"{self.with_claims} pods use persistent volume claims; volume constraints are not evaluated yet"
+            )
+        if self.homeless:
+            notes.append(f"{self.homeless} pods are bound to nodes that are not in the input")
+        return notes
+
+
+def _is_claim(volume: Volume) -> bool:
+    return volume.persistent_volume_claim is not None or volume.ephemeral is not None

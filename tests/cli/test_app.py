@@ -1,0 +1,306 @@
+"""What the command prints where, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from kschedfw.cli import app
+from kschedfw.framework.errors import ProfileError
+from kschedfw.simulator import Decision, Simulation
+from tests.simulator.test_openb import NODES as OPENB_NODES
+from tests.simulator.test_openb import PODS as OPENB_PODS
+
+BROKEN = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: broken}
+spec: {containers: [{name: main, image: app, resources: {requests: {cpu: lots}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: broken-too}
+spec: {containers: [{name: main, image: app, resources: {requests: {memory: 1 Gi}}}]}
+"""
+
+
+@attrs.frozen
+class Result:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self.out)
+        return document
+
+
+Kschedfw = Callable[..., Result]
+
+
+@pytest.fixture
+def kschedfw(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Kschedfw:
+    """Runs the command in this process."""
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def run(*args: object) -> Result:
+        code = app.run([str(arg) for arg in args])
+        captured = capsys.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    return run
+
+
+class TestSimulate:
+    def test_shows_how_it_went(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        result = kschedfw("simulate", cluster_dir)
+        assert (result.code, result.err) == (0, "")
+        assert "2 pods tried on 2 nodes" in result.out
+        assert "placed" in result.out
+        assert "Insufficient cpu" in result.out
+
+    def test_as_json(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        result = kschedfw("simulate", cluster_dir, "--json", "--seed", 5)
+        report = result.json
+        assert (result.code, result.err) == (0, "")
+        assert (report["nodes"], report["seed"], report["interrupted"]) == (2, 5, False)
+        assert report["pods"] == {
+            "total": 2,
+            "placed": 1,
+            "unschedulable": 1,
+            "gated": 0,
+            "failed": 0,
+            "left": 0,
+            "boundBefore": 1,
+            "otherScheduler": 0,
+            "terminal": 0,
+            "terminating": 0,
+        }
+        assert report["reasons"] == [{"text": "Insufficient cpu", "pods": 1, "nodes": 2}]
+        assert report["utilisation"]["cpu"]["share"] == 0.375
+        assert {d["pod"]: d["node"] for d in report["decisions"]} == {
+            "default/fits": "n2",
+            "default/too-big": None,
+        }
+
+    def test_files_and_more_pods(self, kschedfw: Kschedfw, cluster_dir: Path, tmp_path: Path) -> None:
+        more = tmp_path / "more.yaml"
+        more.write_text(
+            "{apiVersion: v1, kind: Pod, metadata: {name: more}, spec: {containers: [{name: c, image: i}]}}"
+        )
+        result = kschedfw(
+            "simulate",
+            cluster_dir / "nodes.yaml",
+            "--pods",
+            cluster_dir / "pods.yaml",
+            "--pods",
+            more,
+            "--json",
+        )
+        assert result.json["pods"]["total"] == 3
+
+    def test_same_seed_same_decisions_whatever_the_parallelism(
+        self, kschedfw: Kschedfw, cluster_dir: Path
+    ) -> None:
+        one = kschedfw("simulate", cluster_dir, "--json", "--seed", 3, "--parallelism", 1).json
+        many = kschedfw("simulate", cluster_dir, "--json", "--seed", 3, "--parallelism", 8).json
+        assert one["decisions"] == many["decisions"]
+
+    def test_percentage_limits_the_nodes_that_are_scored(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+        nodes = "\n---\n".join(
+            f"{{apiVersion: v1, kind: Node, metadata: {{name: n{i}}}, status: {{allocatable: {{cpu: 1, pods: 9}}}}}}"
+            for i in range(300)
+        )
+        (tmp_path / "nodes.yaml").write_text(
+            f"{nodes}\n---\n{{apiVersion: v1, kind: Pod, metadata: {{name: a}}, "
+            "spec: {containers: [{name: c, image: i}]}}"
+        )
+        for percentage, feasible in ((100, 300), (50, 150), (1, 100)):
+            report = kschedfw("simulate", tmp_path, "--json", "--percentage", percentage).json
+            assert report["decisions"][0]["feasible"] == feasible
+
+    def test_openb(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+        (tmp_path / "nodes.csv").write_text(OPENB_NODES)
+        (tmp_path / "pods.csv").write_text(OPENB_PODS)
+        result = kschedfw(
+            "simulate", "--format", "openb", tmp_path / "nodes.csv", "--pods", tmp_path / "pods.csv", "--json"
+        )
+        report = result.json
+        assert result.code == 0
+        assert (report["nodes"], report["pods"]["placed"], report["pods"]["unschedulable"]) == (2, 2, 1)
+        assert "1 pods ask for a part of a GPU; each takes a whole one" in report["notes"]
+
+    def test_openb_twice(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+        (tmp_path / "nodes.csv").write_text(OPENB_NODES)
+        result = kschedfw("simulate", "--format", "openb", tmp_path / "nodes.csv", tmp_path / "nodes.csv")
+        assert (result.code, result.err) == (2, "kschedfw: Node openb-node-0000 already exists\n")
+
+    def test_openb_without_pods(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+        (tmp_path / "nodes.csv").write_text(OPENB_NODES)
+        assert kschedfw("simulate", "--format", "openb", tmp_path / "nodes.csv").code == 1
+
+
+class TestNotes:
+    def test_what_scheduling_has_no_use_for(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        kinds = ["Secret", "Secret", "ConfigMap"]
+        (cluster_dir / "more.yaml").write_text(
+            "\n---\n".join(
+                f"{{apiVersion: v1, kind: {kind}, metadata: {{name: x{i}}}}}" for i, kind in enumerate(kinds)
+            )
+        )
+        notes = kschedfw("simulate", cluster_dir, "--json").json["notes"]
+        assert notes == ["scheduling has no use for some of the input: 2 Secret, 1 ConfigMap"]
+
+    def test_name_a_few_kinds_only(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        (cluster_dir / "more.yaml").write_text(
+            "\n---\n".join(f"{{apiVersion: x.io/v1, kind: K{i}, metadata: {{name: x}}}}" for i in range(7))
+        )
+        (note,) = kschedfw("simulate", cluster_dir, "--json").json["notes"]
+        assert note.endswith("1 K4.x.io, 2 more kinds")
+
+
+class TestNothingToSimulate:
+    def test_no_pods(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        result = kschedfw("simulate", cluster_dir / "nodes.yaml")
+        assert result.code == 1
+        assert result.err == "kschedfw: nothing to simulate: the input has no pods to schedule\n"
+        assert "0 pods tried on 2 nodes" in result.out
+
+    def test_no_nodes(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        result = kschedfw("simulate", cluster_dir / "pods.yaml", "--json")
+        assert result.code == 1
+        assert result.err == "kschedfw: nothing to simulate: the input has no nodes\n"
+        assert result.json["nodes"] == 0
+
+
+class TestBadInput:
+    """One line per problem on stderr, exit code 2, and nothing is simulated."""
+
+    def test_all_problems_are_shown(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        (cluster_dir / "broken.yaml").write_text(BROKEN)
+        result = kschedfw("simulate", cluster_dir)
+        assert (result.code, result.out) == (2, "")
+        first, second, last = result.err.splitlines()
+        assert "broken.yaml" in first
+        assert "cpu" in first
+        assert "memory" in second
+        assert last.startswith("kschedfw: ")
+
+    def test_they_can_be_skipped(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        (cluster_dir / "broken.yaml").write_text(BROKEN)
+        result = kschedfw("simulate", cluster_dir, "--skip-invalid", "--json")
+        assert result.code == 0
+        assert len(result.err.splitlines()) == 2
+        assert result.json["pods"]["total"] == 2
+
+    def test_the_same_object_twice(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        result = kschedfw("simulate", cluster_dir, "--pods", cluster_dir / "pods.yaml")
+        assert (result.code, result.out) == (2, "")
+        assert "Pod default/fits" in result.err
+        assert (
+            kschedfw("simulate", cluster_dir, "--pods", cluster_dir / "pods.yaml", "--skip-invalid").code == 0
+        )
+
+    def test_a_file_that_is_not_there(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+        result = kschedfw("simulate", tmp_path / "none.yaml")
+        assert (result.code, result.out) == (2, "")
+        assert "none.yaml" in result.err
+        assert result.err.splitlines()[-1].startswith("kschedfw: ")
+
+    def test_a_csv_that_is_not_there(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+        result = kschedfw("simulate", "--format", "openb", tmp_path / "none.csv")
+        assert (result.code, result.err) == (
+            2,
+            f"kschedfw: {tmp_path / 'none.csv'}: No such file or directory\n",
+        )
+
+    def test_a_broken_csv(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+        (tmp_path / "nodes.csv").write_text(OPENB_NODES.replace("64000", "x"))
+        result = kschedfw("simulate", "--format", "openb", tmp_path / "nodes.csv")
+        assert result.code == 2
+        assert len(result.err.splitlines()) == 1
+        assert "nodes.csv:2: column cpu_milli" in result.err
+
+    @pytest.mark.parametrize(
+        "args",
+        [
+            ["simulate"],
+            ["simulate", "x", "--seed", "many"],
+            ["simulate", "x", "--percentage", "101"],
+            ["simulate", "x", "--parallelism", "0"],
+            ["simulate", "x", "--format", "xml"],
+            ["simulate", "x", "--nonsense"],
+            ["nonsense"],
+        ],
+    )
+    def test_usage(self, kschedfw: Kschedfw, args: list[str]) -> None:
+        result = kschedfw(*args)
+        assert (result.code, result.out) == (2, "")
+        assert "Error:" in result.err
+
+
+class TestTrouble:
+    def test_a_bug_is_one_line(
+        self, kschedfw: Kschedfw, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def broken(*args: object, **options: object) -> None:
+            raise RuntimeError("no\nsuch luck")
+
+        monkeypatch.setattr(app, "Simulation", broken)
+        result = kschedfw("simulate", cluster_dir)
+        assert result.code == 70
+        assert result.err == "kschedfw: this is a bug in kschedfw: RuntimeError: no such luck\n"
+
+    def test_interrupted_while_simulating(
+        self, kschedfw: Kschedfw, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def decide(self: Simulation, progress: object) -> Iterator[Decision]:
+            raise KeyboardInterrupt
+            yield  # makes it a generator, as what it stands for
+
+        monkeypatch.setattr(Simulation, "decide", decide)
+        result = kschedfw("simulate", cluster_dir, "--json")
+        assert (result.code, result.err) == (130, "")
+        assert (result.json["interrupted"], result.json["pods"]["left"]) == (True, 2)
+
+    def test_a_plugin_that_cannot_be_used(
+        self, kschedfw: Kschedfw, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def broken(*args: object, **options: object) -> None:
+            raise ProfileError("no queue sort\nplugin")
+
+        monkeypatch.setattr(app, "Simulation", broken)
+        result = kschedfw("simulate", cluster_dir)
+        assert (result.code, result.err) == (2, "kschedfw: no queue sort plugin\n")
+
+    def test_interrupted_before_anything_was_done(
+        self, kschedfw: Kschedfw, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupted(*args: object, **options: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(app, "read_input", interrupted)
+        result = kschedfw("simulate", cluster_dir)
+        assert (result.code, result.out) == (130, "")
+
+
+class TestHelp:
+    def test_version(self, kschedfw: Kschedfw) -> None:
+        result = kschedfw("--version")
+        assert result.code == 0
+        assert result.out.startswith("kschedfw ")
+
+    def test_exit_codes_are_documented(self, kschedfw: Kschedfw) -> None:
+        result = kschedfw("simulate", "--help")
+        assert result.code == 0
+        for code in app.ExitCode:
+            assert f"\n    {code.value} " in result.out
+
+    def test_without_arguments(self, kschedfw: Kschedfw) -> None:
+        assert "simulate" in (kschedfw().out + kschedfw("--help").out)

@@ -1,0 +1,120 @@
+"""The command as a process: started, piped, interrupted, installed without its extra."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kschedfw.cli import app, main
+
+COMMAND = [sys.executable, "-m", "kschedfw"]
+
+MANY_PODS = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: many}
+spec:
+  replicas: 20000
+  selector: {matchLabels: {app: many}}
+  template:
+    metadata: {labels: {app: many}}
+    spec: {containers: [{name: main, image: app, resources: {requests: {cpu: 1m}}}]}
+"""
+
+
+def test_python_dash_m(cluster_dir: Path) -> None:
+    done = subprocess.run([*COMMAND, "simulate", cluster_dir], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "2 pods tried on 2 nodes" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_import_needs_no_extra() -> None:
+    code = "import sys, kschedfw.cli; assert not {'typer', 'click', 'rich'} & sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+class TestMain:
+    """The same within this process."""
+
+    def test_exits_with_the_code(self, cluster_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        for args, code in ((["simulate", str(cluster_dir)], 0), (["nonsense"], 2)):
+            with pytest.raises(SystemExit) as end:
+                main(args)
+            assert end.value.code == code
+
+    def test_needs_the_extra(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "typer", None)
+        with pytest.raises(SystemExit) as end:
+            main([])
+        assert end.value.code == 1
+        assert "kschedfw[cli]" in capsys.readouterr().err
+
+    def test_interrupted_while_starting(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def interrupt(args: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(app, "run", interrupt)
+        with pytest.raises(SystemExit) as end:
+            main([])
+        assert end.value.code == 130
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_running_it_without_the_extra(missing: str) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None; from kschedfw.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "kschedfw: the command needs the cli extra: pip install 'kschedfw[cli]'\n"
+    assert done.stdout == ""
+
+
+def test_a_reader_that_leaves_early(cluster_dir: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as pipe:
+        done = subprocess.run(
+            [*COMMAND, "simulate", cluster_dir], stdout=pipe, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr == ""
+
+
+def test_ctrl_c_shows_what_was_done_so_far(tmp_path: Path) -> None:
+    (tmp_path / "pods.yaml").write_text(MANY_PODS)
+    (tmp_path / "node.yaml").write_text(
+        "{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: 64, pods: 30000}}}"
+    )
+    terminal, its_end = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, "simulate", tmp_path],
+        stdout=subprocess.PIPE,
+        stderr=its_end,
+        text=True,
+        env={**os.environ, "TERM": "xterm"},
+    )
+    os.close(its_end)
+    try:
+        shown = b""
+        deadline = time.monotonic() + 60
+        while b"/20000" not in shown:  # the progress bar, which is drawn on a terminal only
+            assert time.monotonic() < deadline
+            shown += os.read(terminal, 4096)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        os.close(terminal)
+    assert process.returncode == 130
+    assert out.startswith("Interrupted. This is what was done so far.")
+    assert "not tried" in out
+    assert "Traceback" not in out

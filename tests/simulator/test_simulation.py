@@ -1,0 +1,470 @@
+"""A simulation schedules what is pending, one pod after another, and accounts for every pod."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod, PodPhase, PodSchedulingGate, PodStatus
+from kschedfw.api.volumes import PersistentVolumeClaimSource, Volume
+from kschedfw.cluster import EventType, InMemoryCluster, WatchEvent
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.pod_info import QueuedPodInfo
+from kschedfw.framework.profile import Profile
+from kschedfw.framework.registry import Registry
+from kschedfw.framework.status import Status
+from kschedfw.simulator import Decision, Outcome, Report, Simulation
+from kschedfw.simulator.state import VirtualClock
+from tests.simulator.objects import node, pod
+
+
+class ByPriority(Plugin):
+    name = "ByPriority"
+
+    @hookimpl
+    def queue_sort(self, first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
+        return (-first.pod.priority, first.timestamp) < (-second.pod.priority, second.timestamp)
+
+
+class Gates(Plugin):
+    name = "Gates"
+
+    @hookimpl
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        return Status.unresolvable("waiting for its gates") if pod.spec.scheduling_gates else None
+
+
+class Cpu(Plugin):
+    name = "Cpu"
+
+    @hookimpl
+    def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:
+        free = node_info.allocatable.milli_cpu - node_info.requested.milli_cpu
+        return None if pod.requests.amounts.milli_cpu <= free else Status.unschedulable("Insufficient cpu")
+
+    @hookimpl
+    def score(self, pod: Pod, node_info: NodeInfo) -> int:
+        return 0
+
+
+class Binder(Plugin):
+    name = "Binder"
+
+    @hookimpl
+    def bind(self, pod: Pod, node_name: str) -> Status | None:
+        self.handle.cluster.bind(pod, node_name)
+        return None
+
+
+BASE: tuple[type[Plugin[Any]], ...] = (ByPriority, Gates, Cpu, Binder)
+
+
+def simulation(
+    cluster: InMemoryCluster, *extra: type[Plugin[Any]], without: str = "", **options: Any
+) -> Simulation:
+    plugins = [plugin for plugin in (*extra, *BASE) if plugin.name != without]
+    registry = Registry(entry_points=False)
+    for plugin in plugins:
+        registry.register(plugin)
+    profile = Profile(multi_point=[plugin.name for plugin in plugins])
+    return Simulation(cluster, profile=profile, registry=registry, parallelism=1, **options)
+
+
+def run(cluster: InMemoryCluster, *extra: type[Plugin[Any]], **options: Any) -> Report:
+    return simulation(cluster, *extra, **options).run()
+
+
+def cluster_of(*objects: Node | Pod) -> InMemoryCluster:
+    return InMemoryCluster(objects)
+
+
+def host(cluster: InMemoryCluster, name: str) -> str:
+    found = cluster.get(Pod, f"default/{name}")
+    assert found is not None
+    return found.node_name
+
+
+class TestPlacing:
+    def test_a_pod_that_fits_is_bound_on_the_cluster(self) -> None:
+        cluster = cluster_of(node("n1", cpu="1"), node("n2", cpu="4"), pod("a", cpu="2"))
+        report = run(cluster)
+        assert host(cluster, "a") == "n2"
+        assert report.decisions == (
+            Decision("default/a", Outcome.PLACED, node="n2", evaluated=2, feasible=1),
+        )
+        assert (report.nodes, report.pods, report.placed, report.left) == (2, 1, 1, 0)
+        assert [(e.regarding, e.reason, e.message) for e in cluster.events] == [
+            ("default/a", "Scheduled", "Successfully assigned default/a to n2")
+        ]
+
+    def test_pods_take_the_room_of_those_before_and_of_bound_ones(self) -> None:
+        bound = pod("bound", {"node_name": "n1"}, cpu="1")
+        cluster = cluster_of(node("n1", cpu="2"), bound, pod("a", cpu="1"), pod("b", cpu="1"))
+        report = run(cluster)
+        assert (host(cluster, "a"), host(cluster, "b")) == ("n1", "")
+        assert (report.placed, report.unschedulable, report.bound_before) == (1, 1, 1)
+
+    def test_a_pod_that_fits_nowhere_is_told_why_and_not_tried_again(self) -> None:
+        cluster = cluster_of(node("n1", cpu="1"), node("n2", cpu="1"), pod("a", cpu="2"))
+        report = run(cluster)
+        text = "0/2 nodes are available: 2 Insufficient cpu."
+        assert report.decisions[0].message == text
+        assert [(r.text, r.pods, r.nodes) for r in report.reasons] == [("Insufficient cpu", 1, 2)]
+        assert [(e.type, e.reason, e.message, e.count) for e in cluster.events] == [
+            ("Warning", "FailedScheduling", text, 1)
+        ]
+        stored = cluster.get(Pod, "default/a")
+        assert stored is not None
+        (condition,) = stored.status.conditions
+        assert (condition.type, condition.status, condition.reason) == (
+            "PodScheduled",
+            "False",
+            "Unschedulable",
+        )
+
+    def test_without_nodes(self) -> None:
+        report = run(cluster_of(pod("a")))
+        assert report.nodes == 0
+        assert report.decisions[0].message == "no nodes available to schedule pods"
+        assert report.utilisation == []
+
+    def test_order_is_by_priority_then_arrival(self) -> None:
+        pods = [pod("low"), pod("high-1", {"priority": 5}), pod("high-2", {"priority": 5})]
+        report = run(cluster_of(node("n1", cpu="1"), *pods))
+        assert [decision.pod for decision in report.decisions] == [
+            "default/high-1",
+            "default/high-2",
+            "default/low",
+        ]
+
+    def test_finished_pods_hold_nothing(self) -> None:
+        done = pod("done", {"node_name": "n1"}, status=PodStatus(phase=PodPhase.SUCCEEDED), cpu="1")
+        report = run(cluster_of(node("n1", cpu="1"), done, pod("a", cpu="1")))
+        assert (report.placed, report.terminal) == (1, 1)
+        assert report.utilisation[0].share == 1.0
+
+    def test_pods_on_nodes_that_are_not_there_are_noted(self) -> None:
+        report = run(cluster_of(node("n1"), pod("a", {"node_name": "gone"})))
+        assert report.bound_before == 1
+        assert report.notes == ("1 pods are bound to nodes that are not in the input",)
+
+
+class TestPassedOver:
+    def test_gated_pods(self) -> None:
+        gated = pod("gated", {"scheduling_gates": (PodSchedulingGate("quota"),)})
+        report = run(cluster_of(node("n1"), gated))
+        assert (report.pods, report.gated, report.placed) == (1, 1, 0)
+        assert report.decisions == (
+            Decision(
+                "default/gated",
+                Outcome.GATED,
+                message="waiting for its gates",
+                reasons=FrozenDict({"waiting for its gates": 0}),
+            ),
+        )
+
+    def test_pods_of_other_schedulers_finished_and_deleted_ones(self) -> None:
+        now = datetime(2026, 1, 1, tzinfo=UTC)
+        report = run(
+            cluster_of(
+                node("n1"),
+                pod("theirs", {"scheduler_name": "theirs"}),
+                pod("failed", status=PodStatus(phase=PodPhase.FAILED)),
+                pod("going", meta={"deletion_timestamp": now}),
+            )
+        )
+        assert report.decisions == ()
+        assert (report.pods, report.other_scheduler, report.terminal, report.terminating) == (0, 1, 1, 1)
+
+    def test_volumes_are_noted(self) -> None:
+        claim = Volume("data", PersistentVolumeClaimSource("disk"))
+        report = run(cluster_of(node("n1"), pod("a", {"volumes": (claim, claim)}), pod("b")), notes=["more"])
+        assert report.notes == (
+            "1 pods use persistent volume claims; volume constraints are not evaluated yet",
+            "more",
+        )
+
+
+class TestPlugins:
+    def test_one_that_breaks_costs_only_the_pod_at_hand(self) -> None:
+        class Fragile(Plugin):
+            name = "Fragile"
+
+            @hookimpl
+            def filter(self, pod: Pod) -> None:
+                if pod.name == "a":
+                    raise ValueError("oops")
+
+        cluster = cluster_of(node("n1"), pod("a"), pod("b"))
+        report = run(cluster, Fragile)
+        assert (report.failed, report.placed) == (1, 1)
+        assert "oops" in report.decisions[0].message
+        assert report.decisions[0].outcome is Outcome.FAILED
+
+    @pytest.mark.parametrize("point", ["reserve", "permit", "pre_bind"])
+    def test_one_that_objects_late_gives_the_place_back(self, point: str) -> None:
+        unreserved: list[str] = []
+
+        class Late(Plugin):
+            name = "Late"
+
+            @hookimpl
+            def unreserve(self, pod: Pod, node_name: str) -> None:
+                unreserved.append(f"{pod.name} from {node_name}")
+
+        def refuse(self: Plugin, pod: Pod) -> Status | None:
+            return Status.unschedulable("too late") if pod.name == "a" else None
+
+        setattr(Late, point, hookimpl(refuse))
+        cluster = cluster_of(node("n1", cpu="1"), pod("a", cpu="1"), pod("b", cpu="1"))
+        report = run(cluster, Late)
+        assert [d.outcome for d in report.decisions] == [Outcome.UNSCHEDULABLE, Outcome.PLACED]
+        assert report.decisions[0].message == "too late"
+        assert unreserved == ["a from n1"]
+
+    def test_a_profile_that_binds_nothing(self) -> None:
+        report = run(cluster_of(node("n1"), pod("a")), without="Binder")
+        assert report.failed == 1
+        assert report.decisions[0].message == "no bind plugin was willing to bind the pod"
+
+    def test_post_bind_comes_after_the_binding(self) -> None:
+        seen: list[str] = []
+
+        class After(Plugin):
+            name = "After"
+
+            @hookimpl
+            def post_bind(self, pod: Pod, node_name: str) -> None:
+                seen.append(host(cluster, pod.name))
+
+        cluster = cluster_of(node("n1"), pod("a"))
+        run(cluster, After)
+        assert seen == ["n1"]
+
+    def test_one_that_deletes_pods_makes_room(self) -> None:
+        class Evictor(Plugin):
+            name = "Evictor"
+
+            @hookimpl
+            def pre_filter(self, pod: Pod) -> None:
+                victim = self.handle.cluster.get(Pod, "default/bound")
+                if pod.name == "b" and victim is not None:
+                    self.handle.cluster.delete(victim)
+
+        bound = pod("bound", {"node_name": "n1"}, cpu="1")
+        cluster = cluster_of(
+            node("n1", cpu="1"), bound, pod("a", cpu="1"), pod("b", cpu="1"), pod("c", cpu="1")
+        )
+        run(cluster, Evictor)
+        # The snapshot of b's own cycle still shows the victim.
+        assert (host(cluster, "a"), host(cluster, "b"), host(cluster, "c")) == ("", "", "n1")
+
+    def test_the_pod_may_go_away_in_its_own_cycle(self) -> None:
+        class Deleter(Plugin):
+            name = "Deleter"
+
+            @hookimpl
+            def reserve(self, pod: Pod) -> Status:
+                self.handle.cluster.delete(pod)
+                return Status.unschedulable("deleted")
+
+        report = run(cluster_of(node("n1"), pod("a")), Deleter)
+        assert report.unschedulable == 1
+
+    def test_nodes_may_come_and_go(self) -> None:
+        class Autoscaler(Plugin):
+            name = "Autoscaler"
+
+            @hookimpl
+            def pre_filter(self, pod: Pod) -> None:
+                if pod.name == "a":
+                    cluster.add(node("n2", cpu="1"))
+                    cluster.delete(node("n1"))
+
+        cluster = cluster_of(node("n1", cpu="1"), pod("a", cpu="2"), pod("b", cpu="1"))
+        report = run(cluster, Autoscaler)
+        assert host(cluster, "b") == "n2"
+        assert report.nodes == 1
+
+
+class Gang(Plugin):
+    """Holds pods back until there are two."""
+
+    name = "Gang"
+
+    @hookimpl
+    def permit(self, pod: Pod) -> Status | None:
+        waiting = list(self.handle.waiting_pods)
+        if not waiting:
+            return Status.wait(60)
+        for other in waiting:
+            other.allow(self.name)
+        return None
+
+
+class TestPermit:
+    def test_a_pod_keeps_its_place_while_it_waits(self) -> None:
+        cluster = cluster_of(node("n1", cpu="1"), node("n2", cpu="1"), pod("a", cpu="1"), pod("b", cpu="1"))
+        report = run(cluster, Gang)
+        assert report.placed == 2
+        assert {host(cluster, "a"), host(cluster, "b")} == {"n1", "n2"}
+        assert [decision.pod for decision in report.decisions] == ["default/b", "default/a"]
+
+    def test_it_gives_up_when_nobody_is_left_to_wait_for(self) -> None:
+        cluster = cluster_of(node("n1", cpu="1"), pod("a", cpu="1"))
+        report = run(cluster, Gang)
+        assert (report.placed, report.unschedulable) == (0, 1)
+        assert report.decisions[0].message == "still waiting for plugin Gang when all pods had been tried"
+
+
+class TestTime:
+    def test_passes_only_while_someone_waits(self) -> None:
+        clock, condition = VirtualClock(), threading.Condition()
+        assert clock.now() == clock.now() == 0.0
+        with condition:
+            clock.wait_until(condition, 60.0)
+            clock.wait_until(condition, 30.0)
+        assert clock.now() == 60.0
+
+
+class TestRunning:
+    def test_same_seed_same_decisions(self) -> None:
+        def nodes_of(seed: int) -> list[str | None]:
+            nodes = [node(f"n{i}", cpu="9") for i in range(9)]
+            pods = [pod(f"p{i}", cpu="1") for i in range(20)]
+            return [decision.node for decision in run(cluster_of(*nodes, *pods), seed=seed).decisions]
+
+        assert nodes_of(1) == nodes_of(1)
+        assert nodes_of(1) != nodes_of(2)
+
+    def test_decisions_come_one_by_one(self) -> None:
+        cluster = cluster_of(node("n1"), pod("a"), pod("b"))
+        decisions = simulation(cluster).decide()
+        assert next(decisions).pod == "default/a"
+        assert (host(cluster, "a"), host(cluster, "b")) == ("n1", "")
+
+    def test_progress_counts_up_to_the_number_of_pods(self) -> None:
+        calls: list[tuple[int, int]] = []
+        simulation(cluster_of(node("n1"), pod("a"), pod("b"))).run(
+            lambda done, total: calls.append((done, total))
+        )
+        assert calls == [(1, 2), (2, 2), (2, 2)]
+
+    def test_elapsed_is_from_the_clock_that_was_given(self) -> None:
+        times = iter([10.0, 14.0])
+        report = run(cluster_of(node("n1"), pod("a"), pod("b")), clock=lambda: next(times))
+        assert (report.elapsed, report.decisions_per_second) == (4.0, 0.5)
+
+    def test_the_report_is_about_the_cluster_afterwards(self) -> None:
+        report = run(cluster_of(node("n1", cpu="4"), node("n2", cpu="4"), pod("a", cpu="3")))
+        assert report.utilisation[0].per_node.max == 0.75
+        assert (report.pods_per_node.min, report.pods_per_node.max) == (0, 1)
+
+    def test_nothing_watches_the_cluster_afterwards(self) -> None:
+        cluster = cluster_of(node("n1"), pod("a"))
+        run(cluster)
+        assert cluster._subscriptions == []
+
+
+class TestInterruption:
+    """Ctrl-C at any moment leaves a report in which every number is right."""
+
+    @pytest.mark.parametrize(
+        ("hook", "placed"),
+        [("pre_filter", 1), ("filter", 1), ("reserve", 1), ("permit", 1), ("pre_bind", 1), ("post_bind", 2)],
+    )
+    def test_in_a_hook(self, hook: str, placed: int) -> None:
+        class Interrupted(Plugin):
+            name = "Interrupted"
+
+        def interrupt(self: Plugin, pod: Pod) -> None:
+            if pod.name == "b":
+                raise KeyboardInterrupt
+
+        setattr(Interrupted, hook, hookimpl(interrupt))
+        cluster = cluster_of(node("n1", cpu="3"), *(pod(name, cpu="1") for name in "abc"))
+        report = run(cluster, Interrupted)
+        assert report.interrupted
+        assert report.placed == placed == sum(bool(p.node_name) for p in cluster.list(Pod))
+        assert (report.pods, report.left) == (3, 3 - placed)
+        assert report.pods_per_node.max == placed
+
+    def test_while_the_binding_is_announced(self) -> None:
+        cluster = cluster_of(node("n1", cpu="3"), pod("a"), pod("b"))
+        mine = simulation(cluster)
+
+        def interrupt(event: WatchEvent) -> None:
+            if event.type is EventType.MODIFIED:
+                raise KeyboardInterrupt
+
+        cluster.watch(interrupt)
+        report = mine.run()
+        assert report.interrupted
+        assert [decision.pod for decision in report.decisions] == ["default/a"]
+        assert (report.placed, report.left) == (1, 1)
+
+    def test_while_a_pod_that_has_waited_is_bound(self) -> None:
+        class Interrupted(Plugin):
+            name = "Interrupted"
+
+            @hookimpl
+            def post_bind(self, pod: Pod) -> None:
+                if pod.name == "a":
+                    raise KeyboardInterrupt
+
+        cluster = cluster_of(node("n1"), pod("a"), pod("b"), pod("c"))
+        report = run(cluster, Interrupted, Gang)
+        assert (report.placed, report.left) == (2, 1)
+
+    def test_while_a_pod_waits(self) -> None:
+        class Late(Plugin):
+            name = "Late"
+
+            @hookimpl
+            def pre_filter(self, pod: Pod) -> None:
+                if pod.name == "b":
+                    raise KeyboardInterrupt
+
+        report = run(cluster_of(node("n1"), pod("a"), pod("b")), Late, Gang)
+        assert (report.placed, report.left) == (0, 2)
+
+
+@given(
+    capacities=st.lists(st.integers(0, 4), max_size=5),
+    pods=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.booleans()), max_size=12),
+    seed=st.integers(0, 3),
+)
+def test_no_node_is_overcommitted_and_no_pod_forgotten(
+    capacities: list[int], pods: list[tuple[int, int, bool]], seed: int
+) -> None:
+    cluster = cluster_of(
+        *(node(f"n{i}", cpu=str(capacity)) for i, capacity in enumerate(capacities)),
+        *(
+            pod(
+                f"p{i}",
+                {"priority": priority, "scheduling_gates": (PodSchedulingGate("g"),) if gated else ()},
+                cpu=str(cpu),
+            )
+            for i, (cpu, priority, gated) in enumerate(pods)
+        ),
+    )
+    report = run(cluster, seed=seed)
+    assert report.placed + report.unschedulable + report.gated == report.pods == len(pods)
+    assert report.placed == sum(bool(p.node_name) for p in cluster.list(Pod))
+    for usage in report.utilisation:
+        assert usage.per_node.max <= 1.0
+    used = dict.fromkeys((f"n{i}" for i in range(len(capacities))), 0)
+    for i, (cpu, _, gated) in enumerate(pods):
+        where = host(cluster, f"p{i}")
+        assert not (gated and where)
+        if where:
+            used[where] += cpu
+    assert all(used[f"n{i}"] <= capacity for i, capacity in enumerate(capacities))
