@@ -1,0 +1,81 @@
+"""kschedfw: a pluggable scheduling framework with the semantics of kube-scheduler.
+
+The names below are the public interface, together with `kschedfw.testing`; everything else may change.
+
+For plugin authors: `Plugin`, `hookimpl`, `Status`, `Code`, `CycleState`, `StateKey`, `Handle`, `Reads`, `NodeInfo`,
+`PodInfo`, `PreFilterResult`, `PostFilterResult`, `NodeTable`, `Verdicts`, `Pod`, `Node`; for the rules of arguments
+`FieldError`; for queueing hints `ClusterEvent`, `EventResource`, `ActionType`, `QueueingHint`.
+For embedders: `Registry`, `Profile`, `EnabledPlugin`, `default_profile`, `Framework`, `Snapshot`, `Cache`,
+`Parallelizer`, `GenericScheduler`, `ScheduleResult`, `FitError`, `NoNodesAvailableError`, `SchedulingError`,
+`InMemoryCluster`, `read_manifests`.
+For everyone: `KschedfwError`, the base of all errors, and `__version__`.
+"""
+
+from importlib.metadata import version as _version
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.field_errors import FieldError
+from kschedfw.api.manifests import read_manifests
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.cluster import InMemoryCluster
+from kschedfw.config import default_profile
+from kschedfw.framework.cycle_state import CycleState, StateKey
+from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
+from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw.framework.framework import Framework
+from kschedfw.framework.handle import Handle
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_table import NodeTable
+from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.plugin import Plugin, Reads, hookimpl
+from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.profile import EnabledPlugin, Profile
+from kschedfw.framework.registry import Registry
+from kschedfw.framework.results import PostFilterResult, PreFilterResult, Verdicts
+from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.status import Code, Status
+from kschedfw.scheduler import Cache, GenericScheduler, ScheduleResult, SchedulingError
+
+__version__ = _version("kschedfw")
+
+__all__ = [
+    "ActionType",
+    "Cache",
+    "ClusterEvent",
+    "Code",
+    "CycleState",
+    "EnabledPlugin",
+    "EventResource",
+    "FieldError",
+    "FitError",
+    "Framework",
+    "GenericScheduler",
+    "Handle",
+    "InMemoryCluster",
+    "KschedfwError",
+    "NoNodesAvailableError",
+    "Node",
+    "NodeInfo",
+    "NodeTable",
+    "Parallelizer",
+    "Plugin",
+    "Pod",
+    "PodInfo",
+    "PostFilterResult",
+    "PreFilterResult",
+    "Profile",
+    "QueueingHint",
+    "Reads",
+    "Registry",
+    "ScheduleResult",
+    "SchedulingError",
+    "Snapshot",
+    "StateKey",
+    "Status",
+    "Verdicts",
+    "__version__",
+    "default_profile",
+    "hookimpl",
+    "read_manifests",
+]

@@ -1,0 +1,258 @@
+"""Fluent builders: `make_pod("web").requests(cpu="1").build()`.
+
+A builder writes a manifest and has it loaded, so what it makes is exactly what the same manifest in a file would
+make, API defaults included.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from kschedfw.api.manifests import node_from_manifest, pod_from_manifest
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+
+Manifest = dict[str, object]
+
+IN_AFFINITY = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def _at(manifest: Manifest, *path: str) -> Manifest:
+    for key in path:
+        manifest = manifest.setdefault(key, {})  # type: ignore[assignment]  # the builder only nests mappings
+    return manifest
+
+
+def _list(manifest: Manifest, key: str) -> list[Manifest]:
+    return manifest.setdefault(key, [])  # type: ignore[return-value]  # the builder only stores lists of mappings
+
+
+class _Builder:
+    def __init__(self, name: str) -> None:
+        self._manifest: Manifest = {"metadata": {"name": name}, "spec": {}}
+
+    def labels(self, labels: Mapping[str, str] | None = None, /, **more: str) -> Self:
+        """Add labels; keywords serve those whose keys are identifiers."""
+        _at(self._manifest, "metadata", "labels").update({**(labels or {}), **more})
+        return self
+
+    def annotations(self, annotations: Mapping[str, str]) -> Self:
+        _at(self._manifest, "metadata", "annotations").update(annotations)
+        return self
+
+    def uid(self, uid: str) -> Self:
+        _at(self._manifest, "metadata")["uid"] = uid
+        return self
+
+    def manifest(self) -> Manifest:
+        """The manifest so far, as a copy."""
+        return copy.deepcopy(self._manifest)
+
+
+class PodBuilder(_Builder):
+    """Builds a Pod; every method returns the builder. Without `container` the pod has one, named `main`."""
+
+    def namespace(self, namespace: str) -> Self:
+        _at(self._manifest, "metadata")["namespace"] = namespace
+        return self
+
+    def requests(self, requests: Mapping[str, str | int] | None = None, /, **more: str | int) -> Self:
+        """Requests of the last container: `requests(cpu="500m", memory="1Gi")`."""
+        _at(self._container(), "resources", "requests").update({**(requests or {}), **more})
+        return self
+
+    def limits(self, limits: Mapping[str, str | int] | None = None, /, **more: str | int) -> Self:
+        _at(self._container(), "resources", "limits").update({**(limits or {}), **more})
+        return self
+
+    def container(self, name: str, *, image: str = "registry.example/app:1") -> Self:
+        """Add a container; `requests`, `limits`, `image` and `host_port` go to the last one added."""
+        _list(_at(self._manifest, "spec"), "containers").append({"name": name, "image": image})
+        return self
+
+    def init_container(
+        self, name: str, *, requests: Mapping[str, str | int] | None = None, sidecar: bool = False
+    ) -> Self:
+        container: Manifest = {
+            "name": name,
+            "image": "registry.example/init:1",
+            "resources": {"requests": dict(requests or {})},
+        }
+        if sidecar:
+            container["restartPolicy"] = "Always"
+        _list(_at(self._manifest, "spec"), "initContainers").append(container)
+        return self
+
+    def overhead(self, **overhead: str | int) -> Self:
+        _at(self._manifest, "spec", "overhead").update(overhead)
+        return self
+
+    def image(self, image: str) -> Self:
+        self._container()["image"] = image
+        return self
+
+    def host_port(self, port: int, *, protocol: str = "TCP", host_ip: str = "") -> Self:
+        entry: Manifest = {"containerPort": port, "hostPort": port, "protocol": protocol}
+        if host_ip:
+            entry["hostIP"] = host_ip
+        _list(self._container(), "ports").append(entry)
+        return self
+
+    def node(self, name: str) -> Self:
+        """Bind it to the node."""
+        return self._spec("nodeName", name)
+
+    def nominated_node(self, name: str) -> Self:
+        _at(self._manifest, "status")["nominatedNodeName"] = name
+        return self
+
+    def priority(self, priority: int) -> Self:
+        return self._spec("priority", priority)
+
+    def scheduler_name(self, name: str) -> Self:
+        return self._spec("schedulerName", name)
+
+    def scheduling_gate(self, *names: str) -> Self:
+        _list(_at(self._manifest, "spec"), "schedulingGates").extend({"name": name} for name in names)
+        return self
+
+    def node_selector(self, labels: Mapping[str, str] | None = None, /, **more: str) -> Self:
+        _at(self._manifest, "spec", "nodeSelector").update({**(labels or {}), **more})
+        return self
+
+    def node_affinity_in(self, key: str, *values: str) -> Self:
+        """Require the node label to have one of the values; several calls are alternatives."""
+        term = _at(self._manifest, "spec", "affinity", "nodeAffinity", IN_AFFINITY)
+        _list(term, "nodeSelectorTerms").append(_expression(key, values))
+        return self
+
+    def prefer_node(self, weight: int, key: str, *values: str) -> Self:
+        preferred = _list(_at(self._manifest, "spec", "affinity", "nodeAffinity"), PREFERRED)
+        preferred.append({"weight": weight, "preference": _expression(key, values)})
+        return self
+
+    def pod_affinity(
+        self, topology_key: str, labels: Mapping[str, str], *, weight: int | None = None
+    ) -> Self:
+        """Be where pods with these labels are; preferred with a weight, else required."""
+        return self._pod_term("podAffinity", topology_key, labels, weight)
+
+    def pod_anti_affinity(
+        self, topology_key: str, labels: Mapping[str, str], *, weight: int | None = None
+    ) -> Self:
+        """Keep away from pods with these labels; preferred with a weight, else required."""
+        return self._pod_term("podAntiAffinity", topology_key, labels, weight)
+
+    def spread(
+        self,
+        topology_key: str,
+        labels: Mapping[str, str],
+        *,
+        max_skew: int = 1,
+        hard: bool = True,
+        min_domains: int | None = None,
+    ) -> Self:
+        constraint: Manifest = {
+            "maxSkew": max_skew,
+            "topologyKey": topology_key,
+            "whenUnsatisfiable": "DoNotSchedule" if hard else "ScheduleAnyway",
+            "labelSelector": {"matchLabels": dict(labels)},
+        }
+        if min_domains is not None:
+            constraint["minDomains"] = min_domains
+        _list(_at(self._manifest, "spec"), "topologySpreadConstraints").append(constraint)
+        return self
+
+    def toleration(self, key: str = "", *, operator: str = "", value: str = "", effect: str = "") -> Self:
+        """Tolerate a taint; without a value any value of the key (`Exists`)."""
+        entry: Manifest = {"operator": operator or ("Equal" if value else "Exists")}
+        entry.update(
+            {name: text for name, text in (("key", key), ("value", value), ("effect", effect)) if text}
+        )
+        _list(_at(self._manifest, "spec"), "tolerations").append(entry)
+        return self
+
+    def build(self) -> Pod:
+        """The pod.
+
+        Raises:
+            ManifestError: what was put together is no valid pod.
+        """
+        self._container()
+        return pod_from_manifest(self.manifest())
+
+    def _spec(self, field: str, value: object) -> Self:
+        _at(self._manifest, "spec")[field] = value
+        return self
+
+    def _container(self) -> Manifest:
+        containers = _list(_at(self._manifest, "spec"), "containers")
+        if not containers:
+            self.container("main")
+        return containers[-1]
+
+    def _pod_term(self, kind: str, topology_key: str, labels: Mapping[str, str], weight: int | None) -> Self:
+        term: Manifest = {"topologyKey": topology_key, "labelSelector": {"matchLabels": dict(labels)}}
+        affinity = _at(self._manifest, "spec", "affinity", kind)
+        if weight is None:
+            _list(affinity, IN_AFFINITY).append(term)
+        else:
+            _list(affinity, PREFERRED).append({"weight": weight, "podAffinityTerm": term})
+        return self
+
+
+class NodeBuilder(_Builder):
+    """Builds a Node; every method returns the builder. It has room for 110 pods unless `capacity` says otherwise."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.labels({"kubernetes.io/hostname": name})
+        self.capacity(pods=110)
+
+    def capacity(self, capacity: Mapping[str, str | int] | None = None, /, **more: str | int) -> Self:
+        """Set allocatable (and capacity): `capacity({"nvidia.com/gpu": 8}, cpu=32, memory="128Gi")`."""
+        for field in ("capacity", "allocatable"):
+            _at(self._manifest, "status", field).update({**(capacity or {}), **more})
+        return self
+
+    def zone(self, zone: str) -> Self:
+        return self.labels({"topology.kubernetes.io/zone": zone})
+
+    def taint(self, key: str, *, value: str = "", effect: str = "NoSchedule") -> Self:
+        entry: Manifest = {"key": key, "effect": effect}
+        if value:
+            entry["value"] = value
+        _list(_at(self._manifest, "spec"), "taints").append(entry)
+        return self
+
+    def unschedulable(self) -> Self:
+        _at(self._manifest, "spec")["unschedulable"] = True
+        return self
+
+    def image(self, *names: str, size: int) -> Self:
+        """Have an image of `size` bytes under these names."""
+        _list(_at(self._manifest, "status"), "images").append({"names": list(names), "sizeBytes": size})
+        return self
+
+    def build(self) -> Node:
+        """The node.
+
+        Raises:
+            ManifestError: what was put together is no valid node.
+        """
+        return node_from_manifest(self.manifest())
+
+
+def _expression(key: str, values: Sequence[str]) -> Manifest:
+    return {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}
+
+
+def make_pod(name: str = "pod") -> PodBuilder:
+    return PodBuilder(name)
+
+
+def make_node(name: str = "node") -> NodeBuilder:
+    return NodeBuilder(name)

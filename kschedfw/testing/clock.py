@@ -1,0 +1,39 @@
+"""Time that a test moves by hand."""
+
+from __future__ import annotations
+
+import threading
+
+
+class FakeClock:
+    """A clock that stands still until `advance` is called; who waits on it is woken then. Thread-safe."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._waiting: list[threading.Condition] = []
+
+    def now(self) -> float:
+        with self._lock:
+            return self._now
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass and wake everyone, so that they look at it again."""
+        with self._lock:
+            self._now += seconds
+            waiting = tuple(self._waiting)
+        for condition in waiting:
+            with condition:
+                condition.notify_all()
+
+    def wait_until(self, condition: threading.Condition, deadline: float) -> None:
+        """Wait until the condition is notified or time is advanced; the caller checks whether that was enough."""
+        with self._lock:
+            if self._now >= deadline:
+                return
+            self._waiting.append(condition)
+        try:
+            condition.wait()
+        finally:
+            with self._lock:
+                self._waiting.remove(condition)

@@ -1,0 +1,206 @@
+"""Decides the pending pods of a scenario, in the form in which kube-scheduler's decisions are recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from kschedfw.api.manifests import object_from_manifest
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.cluster import InMemoryCluster
+from kschedfw.config import default_profile
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.diagnosis import Diagnosis, FitError
+from kschedfw.framework.framework import Framework
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.profile import ExtensionPoint, Profile
+from kschedfw.framework.registry import Registry
+from kschedfw.framework.results import IntArray
+from kschedfw.framework.scores import NodeScores
+from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.status import Status
+from kschedfw.scheduler.cache import Cache
+from kschedfw.scheduler.generic_scheduler import GenericScheduler
+from kschedfw.testing.conformance.scenario import KINDS, Json, Scenario, ScenarioError
+
+
+def decide(scenario: Scenario, registry: Registry) -> list[Json]:
+    """The decision on each pending pod, in order.
+
+    A sequential scenario goes on from the recorded choice where there is one, from its own where not.
+
+    Raises:
+        KschedfwError: the configuration is refused, an object is invalid, or a plugin fails.
+    """
+    run = _Run(scenario, registry)
+    decisions = []
+    for index, manifest in enumerate(scenario.pending):
+        pod = object_from_manifest(manifest, "Pod")
+        assert isinstance(pod, Pod)
+        decision = run.decide(pod)
+        if scenario.sequential:
+            recorded = scenario.expected[index] if scenario.expected else decision
+            run.assume(pod, recorded["chosen"], decision)
+        decisions.append(decision)
+    return decisions
+
+
+def profile_of(config: Json | None) -> Profile:
+    """The profile of a scenario's KubeSchedulerConfiguration.
+
+    Raises:
+        ScenarioError: it does more than give arguments to the plugins of the default profile.
+    """
+    if config is None:
+        return default_profile()
+    profiles = config.get("profiles")
+    if (
+        not isinstance(profiles, list)
+        or len(profiles) != 1
+        or set(config) - {"apiVersion", "kind", "profiles"}
+    ):
+        raise ScenarioError("config: only one profile, and nothing else, is supported")
+    (profile,) = profiles
+    if unsupported := sorted(set(profile) - {"schedulerName", "pluginConfig"}):
+        raise ScenarioError(f"config: profiles[0].{unsupported[0]} is not supported")
+    return default_profile({entry["name"]: entry["args"] for entry in profile.get("pluginConfig", ())})
+
+
+class _Run:
+    """The state of one scenario: cluster, cache, and a framework over all nodes on one thread."""
+
+    def __init__(self, scenario: Scenario, registry: Registry) -> None:
+        cluster = InMemoryCluster()
+        self.cache = Cache()
+        for field, kind in KINDS.items():
+            for manifest in scenario.objects.get(field) or ():
+                obj = object_from_manifest(manifest, kind)
+                cluster.add(obj)
+                if isinstance(obj, Node):
+                    self.cache.add_node(obj)
+                elif isinstance(obj, Pod):
+                    self.cache.add_pod(obj)
+        self.snapshot = Snapshot()
+        self.framework = Framework(
+            registry,
+            profile_of(scenario.config),
+            cluster=cluster,
+            snapshot=self.snapshot,
+            parallelizer=Parallelizer(1),
+        )
+        self.scheduler = GenericScheduler(
+            self.cache,
+            self.snapshot,
+            random=Random(0),
+            percentage_of_nodes_to_score=100,
+        )
+
+    def decide(self, pod: Pod) -> Json:
+        self.cache.update_snapshot(self.snapshot)
+        state = CycleState()
+        pre_filter, rejected, left_over = self._pre_filter(pod)
+        feasible, diagnosis = self.scheduler.find_nodes_that_fit_pod(self.framework, state, pod)
+        decision: Json = {
+            "pod": pod.key,
+            "preFilter": pre_filter,
+            "filter": {} if rejected else self._filter(feasible, diagnosis, left_over),
+            "filterPlugins": {} if rejected else self._filter_plugins(state, pod),
+            "feasible": sorted(info.name for info in feasible),
+        }
+        if not feasible:
+            # what preemption would say is left out, rather than recorded as if it had said nothing
+            return decision | {
+                "preScoreSkip": [],
+                "scores": {},
+                "totals": {},
+                "best": [],
+                "chosen": None,
+                "singleNode": False,
+                "fitError": str(FitError(pod, len(self.snapshot), diagnosis)),
+            }
+        scores = self.scheduler.score_nodes(self.framework, state, pod, feasible)
+        totals = _by_node(scores, scores.totals)
+        best = sorted(name for name, total in totals.items() if total == max(totals.values()))
+        score_plugins = set(self.framework.plugins_at(ExtensionPoint.SCORE))
+        return decision | {
+            "preScoreSkip": sorted(state.skip_score_plugins & score_plugins),
+            "scores": _scores(scores),
+            "totals": totals,
+            "best": best,
+            "chosen": best[0],
+            "singleNode": len(feasible) == 1,
+            "fitError": None,
+            "fitErrorWithPostFilter": None,
+            "postFilter": None,
+        }
+
+    def assume(self, pod: Pod, node_name: object, decision: Json) -> None:
+        if isinstance(node_name, str):
+            bound = pod.bound_to(node_name)
+            self.cache.assume_pod(bound)
+            status = self.framework.run_reserve_plugins_reserve(CycleState(), bound, node_name)
+            decision["reserve"] = {
+                "code": str(status.code),
+                "reasons": sorted(status.reasons),
+                "assumedPVs": {},
+                "selectedNodes": {},
+            }
+
+    def _pre_filter(self, pod: Pod) -> tuple[Json, bool, frozenset[str] | None]:
+        state = CycleState()
+        result, status, narrowing = self.framework.run_pre_filter_plugins(state, pod)
+        left_over = None if result is None else result.node_names
+        names = {info.name for info in self.snapshot.node_infos}
+        filters = set(self.framework.plugins_at(ExtensionPoint.FILTER))
+        recorded: Json = {
+            "code": str(status.code),
+            "plugin": status.plugin,
+            "reasons": sorted(status.reasons),
+            "plugins": sorted(narrowing),
+            "nodes": None if left_over is None else sorted(left_over),
+            "excluded": [] if left_over is None else sorted(names - left_over),
+            "skip": sorted(state.skip_filter_plugins & filters),
+        }
+        return recorded, not status.is_success, left_over
+
+    def _filter(
+        self, feasible: Sequence[NodeInfo], diagnosis: Diagnosis, left_over: frozenset[str] | None
+    ) -> dict[str, Json]:
+        passed = {info.name for info in feasible}
+        verdicts = {}
+        for info in self.snapshot.node_infos:
+            if info.name not in passed:
+                status = diagnosis.node_to_status.get(info.name)
+                verdicts[info.name] = {"plugin": status.plugin} | _verdict(status)
+                if left_over is not None and info.name not in left_over:
+                    verdicts[info.name]["excluded"] = True
+        return verdicts
+
+    def _filter_plugins(self, state: CycleState, pod: Pod) -> Json:
+        refusals: dict[str, Json] = {}
+        for info in self.snapshot.node_infos:
+            for plugin, status in self.framework.run_each_filter_plugin(state, pod, info).items():
+                if not status.is_success:
+                    refusals.setdefault(plugin, {})[info.name] = _verdict(status)
+        return dict(refusals)
+
+
+def _verdict(status: Status) -> Json:
+    return {"code": str(status.code), "reasons": sorted(status.reasons)}
+
+
+def _scores(scores: NodeScores) -> Json:
+    return {
+        name: {
+            "weight": plugin.weight,
+            "raw": _by_node(scores, plugin.raw),
+            "normalized": _by_node(scores, plugin.normalized),
+        }
+        for name, plugin in scores.by_plugin.items()
+    }
+
+
+def _by_node(scores: NodeScores, values: IntArray) -> dict[str, int]:
+    return dict(zip(scores.node_names, map(int, values), strict=True))

@@ -1,0 +1,84 @@
+"""Recorded scenarios: a cluster, a configuration, pending pods, and what kube-scheduler decided."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import attrs
+
+from kschedfw.api.errors import KschedfwError
+
+Json = dict[str, object]
+"""A JSON object; decisions stay in this form, since they are compared and printed in it."""
+
+KINDS = {
+    "nodes": "Node",
+    "pods": "Pod",
+    "namespaces": "Namespace",
+    "services": "Service",
+    "poddisruptionbudgets": "PodDisruptionBudget",
+}
+"""The object lists of a scenario that are loaded, and the kind of what is in them."""
+
+
+class ScenarioError(KschedfwError):
+    """A scenario file that can't be read, or asks for what isn't supported; names file and line, or scenario."""
+
+
+@attrs.frozen
+class Scenario:
+    """One scenario; `sequential` ones assume each pod on its recorded node before the next is decided."""
+
+    name: str
+    objects: Mapping[str, list[Json]]
+    pending: list[Json]
+    sequential: bool = False
+    config: Json | None = None
+    expected: list[Json] | None = None
+    error: str | None = None
+
+    @classmethod
+    def of(cls, data: Json) -> Scenario:
+        """Raises KeyError or TypeError where the shape is wrong."""
+        return cls(
+            name=data["name"],  # type: ignore[arg-type]
+            objects=data["objects"],  # type: ignore[arg-type]
+            pending=data["pending"],  # type: ignore[arg-type]
+            sequential=data.get("mode") == "sequential",
+            config=data.get("config"),  # type: ignore[arg-type]
+            expected=data.get("expected"),  # type: ignore[arg-type]
+            error=data.get("error"),  # type: ignore[arg-type]
+        )
+
+
+def read_scenarios(path: Path) -> Iterator[Scenario]:
+    """The scenarios of a `.jsonl` or `.jsonl.gz` file, one per line.
+
+    Raises:
+        ScenarioError: the file can't be read, or a line is no scenario.
+    """
+    try:
+        with (
+            gzip.open(path, "rt", encoding="utf-8")
+            if path.suffix == ".gz"
+            else path.open(encoding="utf-8") as file
+        ):
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield _parse(line, f"{path}:{number}")
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"{path}: {error}") from error
+
+
+def _parse(line: str, where: str) -> Scenario:
+    try:
+        return Scenario.of(json.loads(line))
+    except json.JSONDecodeError as error:
+        raise ScenarioError(f"{where}: not JSON: {error}") from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ScenarioError(
+            f"{where}: not a scenario: it needs name, objects and pending ({error!r})"
+        ) from error

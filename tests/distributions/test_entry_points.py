@@ -1,0 +1,220 @@
+"""Plugins of installed distributions: found by name, imported when enabled, and harmless until then.
+
+The distributions are directories as pip leaves them, and every test looks at them from a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+GOOD = """
+from kschedfw import Plugin, Status, hookimpl
+
+class Rack(Plugin):
+    name = "Rack"
+
+    @hookimpl
+    def filter(self, node_info):
+        if node_info.node.labels.get("rack") != "r1":
+            return Status.unschedulable("node(s) were in the wrong rack")
+"""
+
+PRELUDE = """
+import json, sys
+from kschedfw import InMemoryCluster, Framework, KschedfwError, Profile, Registry
+from kschedfw.testing import FrameworkHarness, make_node, make_pod
+
+def framework(*names):
+    return Framework(Registry(), Profile(names), cluster=InMemoryCluster())
+
+def failure(*names):
+    try:
+        framework(*names)
+    except KschedfwError as error:
+        return [type(error).__name__, str(error), type(error.__cause__).__name__]
+"""
+
+
+class Site:
+    """A directory that distributions are installed into."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def install(self, distribution: str, version: str, module: str, source: str, *entry_points: str) -> None:
+        (self.path / f"{module}.py").write_text(source, encoding="utf-8")
+        info = self.path / f"{distribution.replace('-', '_')}-{version}.dist-info"
+        info.mkdir()
+        metadata = f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n"
+        (info / "METADATA").write_text(metadata, encoding="utf-8")
+        points = "\n".join(["[kschedfw]", *entry_points, ""])
+        (info / "entry_points.txt").write_text(points, encoding="utf-8")
+
+    def run(self, program: str) -> Any:
+        """What the program says `answer` is."""
+        paths = [str(self.path), os.environ.get("PYTHONPATH", "")]
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", f"{PRELUDE}\n{program}\nprint(json.dumps(answer))"],
+            check=False,
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def test_a_plugin_is_found_by_its_name_and_works(site: Site) -> None:
+    site.install("my-racks", "1.2", "my_racks", GOOD, "Rack = my_racks:Rack")
+    answer = site.run("""
+registry = Registry()
+offered = "Rack" in registry.names() and "my_racks" not in sys.modules
+nodes = [make_node("a").labels(rack="r1").build(), make_node("b").build()]
+verdicts = FrameworkHarness("Rack", "NodeName", nodes=nodes).filter(make_pod().build())
+answer = [offered, registry.distribution("Rack"), {node: [s.plugin, s.message] for node, s in verdicts.items()}]
+""")
+    assert answer == [True, "my-racks 1.2", {"a": ["", ""], "b": ["Rack", "node(s) were in the wrong rack"]}]
+
+
+class TestBroken:
+    @pytest.fixture(autouse=True)
+    def _install(self, site: Site) -> None:
+        site.install("my-racks", "1.2", "my_racks", "import no_such_inventory", "Rack = my_racks:Rack")
+
+    def test_a_distribution_that_can_not_be_imported_harms_nobody_who_does_not_enable_it(
+        self, site: Site
+    ) -> None:
+        answer = site.run("""
+made = framework("NodeName", "TaintToleration")
+answer = ["Rack" in Registry().names(), list(made.plugins)]
+""")
+        assert answer == [True, ["NodeName", "TaintToleration"]]
+
+    def test_who_enables_it_is_told_plugin_distribution_entry_point_and_cause(self, site: Site) -> None:
+        assert site.run('answer = failure("NodeName", "Rack")') == [
+            "PluginLoadError",
+            (
+                "plugin 'Rack' (from distribution my-racks 1.2): loading my_racks:Rack failed: "
+                "ModuleNotFoundError: No module named 'no_such_inventory'"
+            ),
+            "ModuleNotFoundError",
+        ]
+
+
+def test_two_distributions_that_offer_the_same_name_are_both_named(site: Site) -> None:
+    site.install("my-racks", "1.2", "my_racks", GOOD, "Rack = my_racks:Rack")
+    site.install("other-racks", "0.1", "other_racks", GOOD, "Rack = other_racks:Rack")
+    assert site.run('answer = failure("Rack")') == [
+        "PluginLoadError",
+        (
+            "plugin 'Rack': several distributions offer a plugin of this name: my-racks 1.2, other-racks 0.1; "
+            "uninstall all but one"
+        ),
+        "NoneType",
+    ]
+    assert site.run('answer = failure("NodeName")') is None
+
+
+def test_a_plugin_registered_in_the_process_wins_even_then(site: Site) -> None:
+    site.install("my-racks", "1.2", "my_racks", GOOD, "Rack = my_racks:Rack")
+    site.install("other-racks", "0.1", "other_racks", "raise ValueError", "Rack = other_racks:Rack")
+    answer = site.run("""
+from my_racks import Rack
+registry = Registry()
+registry.register(Rack)
+answer = [registry.load("Rack") is Rack, registry.distribution("Rack")]
+""")
+    assert answer == [True, None]
+
+
+@pytest.mark.parametrize(
+    ("source", "entry_point", "message"),
+    [
+        ("Rack = 42", "Rack = my_racks:Rack", "42 is not a subclass of kschedfw.Plugin"),
+        (
+            "class Rack: name = 'Rack'",
+            "Rack = my_racks:Rack",
+            "<class 'my_racks.Rack'> is not a subclass of kschedfw.Plugin",
+        ),
+        (GOOD, "Rack = my_racks", "<module 'my_racks' from '{path}'> is not a subclass of kschedfw.Plugin"),
+        (
+            GOOD,
+            "Row = my_racks:Rack",
+            "the entry point is called 'Row' but the plugin 'Rack'; they must be equal",
+        ),
+        (
+            "from kschedfw import Plugin\nclass Rack(Plugin): pass",
+            "Rack = my_racks:Rack",
+            "Rack has no name; set name = 'Rack'",
+        ),
+        (
+            GOOD,
+            "Rack = my_racks:Row",
+            "loading my_racks:Row failed: AttributeError: module 'my_racks' has no attribute 'Row'",
+        ),
+        (
+            GOOD.replace("def filter", "def fliter"),
+            "Rack = my_racks:Rack",
+            "unknown hook 'fliter' in plugin <plugin Rack>",
+        ),
+        (
+            GOOD.replace("self, node_info", "self, node"),
+            "Rack = my_racks:Rack",
+            (
+                "Plugin 'Rack' for hook 'filter'\nhookimpl definition: filter(node)\n"
+                "Argument(s) {{'node'}} are declared in the hookimpl but can not be found in the hookspec"
+            ),
+        ),
+    ],
+    ids=[
+        "no class",
+        "no plugin",
+        "a module",
+        "other name",
+        "no name",
+        "missing",
+        "misspelt hook",
+        "unknown argument",
+    ],
+)
+def test_what_makes_no_plugin_is_refused_with_its_distribution(
+    site: Site, source: str, entry_point: str, message: str
+) -> None:
+    site.install("my-racks", "1.2", "my_racks", source, entry_point)
+    name = entry_point.split(" = ", maxsplit=1)[0]
+    _, text, _ = site.run(f"answer = failure({name!r})")
+    assert text == (
+        f"plugin '{name}' (from distribution my-racks 1.2): " + message.format(path=site.path / "my_racks.py")
+    )
+
+
+def test_an_unknown_name_is_compared_with_installed_ones(site: Site) -> None:
+    site.install("my-racks", "1.2", "my_racks", GOOD, "RackAffinity = my_racks:Rack")
+    kind, text, _ = site.run('answer = failure("RackAfinity")')
+    assert kind == "PluginNotFoundError"
+    assert text.endswith("did you mean 'RackAffinity'?")
+
+
+def test_a_blocked_plugin_is_not_imported(site: Site) -> None:
+    site.install("my-racks", "1.2", "my_racks", "raise SystemExit('imported')", "Rack = my_racks:Rack")
+    answer = site.run("""
+registry = Registry()
+registry.block("Rack")
+try:
+    registry.load("Rack")
+except KschedfwError as error:
+    answer = ["Rack" in registry.names(), str(error)]
+""")
+    assert answer == [False, "plugin 'Rack': it is blocked in this registry"]

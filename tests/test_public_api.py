@@ -1,0 +1,106 @@
+"""The public names are few, and a new or lost one is noticed."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import inspect
+import re
+import subprocess
+import sys
+
+import pytest
+
+import kschedfw
+import kschedfw.testing
+
+PUBLIC = {
+    "kschedfw": [
+        "ActionType",
+        "Cache",
+        "ClusterEvent",
+        "Code",
+        "CycleState",
+        "EnabledPlugin",
+        "EventResource",
+        "FieldError",
+        "FitError",
+        "Framework",
+        "GenericScheduler",
+        "Handle",
+        "InMemoryCluster",
+        "KschedfwError",
+        "NoNodesAvailableError",
+        "Node",
+        "NodeInfo",
+        "NodeTable",
+        "Parallelizer",
+        "Plugin",
+        "Pod",
+        "PodInfo",
+        "PostFilterResult",
+        "PreFilterResult",
+        "Profile",
+        "QueueingHint",
+        "Reads",
+        "Registry",
+        "ScheduleResult",
+        "SchedulingError",
+        "Snapshot",
+        "StateKey",
+        "Status",
+        "Verdicts",
+        "__version__",
+        "default_profile",
+        "hookimpl",
+        "read_manifests",
+    ],
+    "kschedfw.testing": [
+        "FakeClock",
+        "FrameworkHarness",
+        "NodeBuilder",
+        "PodBuilder",
+        "make_node",
+        "make_pod",
+    ],
+}
+MODULES = {"kschedfw": kschedfw, "kschedfw.testing": kschedfw.testing}
+NAMES = [(module, name) for module, names in PUBLIC.items() for name in names]
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_these_names_are_public_and_no_others(module: str) -> None:
+    assert sorted(MODULES[module].__all__) == PUBLIC[module]
+
+
+@pytest.mark.parametrize(("module", "name"), NAMES)
+def test_each_exists_and_explains_itself(module: str, name: str) -> None:
+    public = getattr(MODULES[module], name)
+    if name in ("__version__", "hookimpl"):  # a string, and an instance of pluggy's marker
+        return
+    own = public.__doc__ if inspect.isclass(public) else inspect.getdoc(public)
+    if module == "kschedfw" or inspect.isclass(public):
+        assert own, f"{name} has no docstring"
+        assert not own.startswith(f"{name}("), (
+            "a docstring, not the signature that a decorator puts in its place"
+        )
+
+
+def test_the_packages_docstring_names_them_all_and_nothing_else() -> None:
+    named = set(re.findall(r"`([A-Za-z_]+)`", kschedfw.__doc__ or ""))
+    assert named == set(PUBLIC["kschedfw"])
+
+
+def test_the_version_is_the_distributions() -> None:
+    assert kschedfw.__version__ == importlib.metadata.version("kschedfw")
+
+
+def test_importing_it_needs_neither_the_extras_nor_the_plugins() -> None:
+    program = """
+import sys
+for name in ("typer", "rich", "click", "pytest", "hypothesis"):
+    sys.modules[name] = None
+import kschedfw, kschedfw.testing, kschedfw.simulator
+print(*[name for name in sys.modules if name.startswith("kschedfw.plugins")])
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
