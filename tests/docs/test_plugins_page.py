@@ -1,0 +1,57 @@
+"""docs/plugins.md lists every in-tree plugin, where it is enabled, its weight and its arguments."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import attrs
+import pytest
+
+from kschedfw import Framework, InMemoryCluster, Parallelizer, Registry, default_profile
+from kschedfw.api.convert import json_name
+from kschedfw.framework import ExtensionPoint
+
+REPOSITORY = Path(__file__).parents[2]
+ENTRY_POINTS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+    "entry-points"
+]
+NAMES = sorted(ENTRY_POINTS["kschedfw"])
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return (REPOSITORY / "docs" / "plugins.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def rows(page: str) -> dict[str, list[str]]:
+    found = re.findall(r"^\| \[(\w+)\]\(#\w+\) \|(.*)\|$", page, re.MULTILINE)
+    return {name: [cell.strip() for cell in cells.split("|")] for name, cells in found}
+
+
+def test_the_table_is_the_default_profile(rows: dict[str, list[str]]) -> None:
+    assert list(rows) == [plugin.name for plugin in default_profile().multi_point]
+    assert [int(weight or 0) for weight, *_ in rows.values()] == [
+        plugin.weight for plugin in default_profile().multi_point
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_plugin_has_a_row_with_its_extension_points(rows: dict[str, list[str]], name: str) -> None:
+    framework = Framework(
+        Registry(), default_profile(), cluster=InMemoryCluster(), parallelizer=Parallelizer(1)
+    )
+    points = [point.value for point in ExtensionPoint if name in framework.plugins_at(point)]
+    assert rows[name][1] == ", ".join(points)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_argument_is_described(page: str, name: str) -> None:
+    section = re.search(rf"^## {name}\n(.*?)(?=^## )", page, re.MULTILINE | re.DOTALL)
+    assert section is not None
+    described = re.findall(r"^\| `(\w+)` \|", section[1], re.MULTILINE)
+    args_type = Registry().load(name).args_type
+    fields = attrs.fields(args_type) if args_type is not None and attrs.has(args_type) else ()
+    assert described == [json_name(field) for field in fields]
