@@ -13,6 +13,7 @@ REPOSITORY = Path(__file__).parents[1]
 
 # In CI a test either fails for everyone or for no one, and a slow machine is no failure.
 settings.register_profile("ci", deadline=None, derandomize=True)
+settings.register_profile("default", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 

@@ -140,7 +140,15 @@ def _hookimpls(manager: pluggy.PluginManager, plugin: AnyPlugin, distribution: s
             if impl.wrapper or impl.hookwrapper:
                 problem = f"its hook {caller.name!r} is a wrapper; hooks of other plugins can't be wrapped"
                 raise HookError(name, problem, distribution)
+            if impl.kwargnames:
+                # pluggy would never pass them, and so neither do we
+                names = ", ".join(impl.kwargnames)
+                problem = f"its hook {caller.name!r} gives {names} a default; hooks' arguments have none"
+                raise HookError(name, problem, distribution)
             implemented[caller.name] = _positional(caller.name, impl.function, impl.argnames)
+    for hook in SPECS:
+        if hook not in implemented and callable(inspect.getattr_static(plugin, hook, None)):
+            raise HookError(name, f"its method {hook!r} is not marked @hookimpl", distribution)
     for hook, needed in _REQUIRES.items():
         if hook in implemented and needed not in implemented:
             raise HookError(

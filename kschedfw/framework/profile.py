@@ -34,7 +34,11 @@ class EnabledPlugin:
     """A plugin by name; `weight` multiplies its normalised score (0 counts as 1, as in kube-scheduler)."""
 
     name: str
-    weight: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+    weight: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        if self.weight < 0:
+            raise ProfileError(f"plugin {self.name!r}: the weight must not be negative, but is {self.weight}")
 
 
 def _enabled(plugins: Iterable[EnabledPlugin | str]) -> tuple[EnabledPlugin, ...]:

@@ -28,7 +28,7 @@ class Registry:
         self._imported: set[str] = set()
 
     def register(self, plugin: PluginT) -> PluginT:
-        """Offer a plugin class from this process; it takes precedence over an entry point of the same name.
+        """Offer a plugin class from this process; it takes precedence over an entry point that wasn't loaded yet.
 
         May be used as a class decorator.
 

@@ -60,7 +60,10 @@ class PodBuilder(_Builder):
         return self
 
     def requests(self, requests: Mapping[str, str | int] | None = None, /, **more: str | int) -> Self:
-        """Requests of the last container: `requests(cpu="500m", memory="1Gi")`."""
+        """Requests of the last container: `requests(cpu="500m", memory="1Gi")`.
+
+        Extended resources such as GPUs go into `limits`, from which the API takes their requests.
+        """
         _at(self._container(), "resources", "requests").update({**(requests or {}), **more})
         return self
 

@@ -115,15 +115,6 @@ class TestAnySubsetOfTheArguments:
 
         assert make_framework(Rack).run_filter_plugins(CycleState(), POD, node_info()).reasons == ("pod",)
 
-    def test_what_is_not_marked_is_no_hook(self) -> None:
-        class Rack(Plugin):
-            name = "Rack"
-
-            def filter(self, pod: Pod) -> Status:
-                return Status.unschedulable(pod.name)
-
-        assert not make_framework(Rack).has_filter_plugins
-
 
 def hook_error(*plugins: PluginClass) -> str:
     with pytest.raises(HookError) as caught:
@@ -163,6 +154,26 @@ class TestMistakes:
 
     def test_only_the_plugin_that_is_wrong_is_blamed(self) -> None:
         hook_error(plugin("Fine", filter=answering(None)), plugin("Wrong", fliter=answering(None)))
+
+    def test_a_method_named_like_a_hook_that_is_not_marked(self) -> None:
+        class Rack(Plugin):
+            name = "Rack"
+
+            def filter(self, pod: Pod) -> Status:
+                return Status.unschedulable(pod.name)
+
+        assert hook_error(Rack) == "plugin 'Rack': its method 'filter' is not marked @hookimpl"
+
+    def test_an_argument_with_a_default(self) -> None:
+        class Rack(Plugin):
+            name = "Rack"
+
+            @hookimpl
+            def filter(self, pod: Pod, node_info: NodeInfo | None = None) -> None: ...
+
+        assert hook_error(Rack) == (
+            "plugin 'Rack': its hook 'filter' gives node_info a default; hooks' arguments have none"
+        )
 
     def test_a_wrapper(self) -> None:
         class Rack(Plugin):

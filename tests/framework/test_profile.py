@@ -98,7 +98,7 @@ class TestWeight:
         assert profile.weight("A") == weight
 
     def test_it_can_not_be_negative(self) -> None:
-        with pytest.raises(ValueError, match="weight"):
+        with pytest.raises(ProfileError, match="plugin 'A': the weight must not be negative, but is -1"):
             EnabledPlugin("A", weight=-1)
 
 
