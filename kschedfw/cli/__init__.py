@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -12,9 +13,15 @@ NEEDS_EXTRA = "kschedfw: the command needs the cli extra: pip install 'kschedfw[
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command with these arguments (default: the process's) and exit with its exit code."""
     try:
-        sys.exit(_run(args))
+        code = _run(args)
+        sys.stdout.flush()
+        sys.exit(code)
     except KeyboardInterrupt:  # before or after what handles it itself
         sys.exit(130)
+    except BrokenPipeError:
+        # The reader has left, `head` for example. What is still buffered must not be tried again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
 
 
 def _run(args: Sequence[str] | None) -> int:

@@ -140,9 +140,9 @@ def _hookimpls(manager: pluggy.PluginManager, plugin: AnyPlugin, distribution: s
             if impl.wrapper or impl.hookwrapper:
                 problem = f"its hook {caller.name!r} is a wrapper; hooks of other plugins can't be wrapped"
                 raise HookError(name, problem, distribution)
-            if impl.kwargnames:
+            if optional := [name for name in impl.kwargnames if name in SPECS[caller.name]]:
                 # pluggy would never pass them, and so neither do we
-                names = ", ".join(impl.kwargnames)
+                names = ", ".join(optional)
                 problem = f"its hook {caller.name!r} gives {names} a default; hooks' arguments have none"
                 raise HookError(name, problem, distribution)
             implemented[caller.name] = _positional(caller.name, impl.function, impl.argnames)
