@@ -55,26 +55,33 @@ class ManifestError(KschedfwError, ValueError):
         return "\n".join(f"{prefix}{error}" for error in self.errors)
 
 
-def pod_from_manifest(manifest: Mapping[str, Any]) -> Pod:
+def pod_from_manifest(manifest: Mapping[str, Any], *, check: bool = True) -> Pod:
     """Read a Pod; `kind` and `apiVersion` may be missing.
 
-    Raises:
-        ManifestError: with everything that the API server would refuse.
-    """
-    return _expect(manifest, Pod)
-
-
-def node_from_manifest(manifest: Mapping[str, Any]) -> Node:
-    """Read a Node; `kind` and `apiVersion` may be missing.
+    Without `check` only types matter: what the API server would refuse can be made, as for a test of how a plugin
+    takes it.
 
     Raises:
         ManifestError: with everything that the API server would refuse.
     """
-    return _expect(manifest, Node)
+    return _expect(manifest, Pod, check)
 
 
-def object_from_manifest(manifest: Mapping[str, Any], kind: str | None = None) -> Named:
+def node_from_manifest(manifest: Mapping[str, Any], *, check: bool = True) -> Node:
+    """Read a Node; `kind` and `apiVersion` may be missing. For `check` see `pod_from_manifest`.
+
+    Raises:
+        ManifestError: with everything that the API server would refuse.
+    """
+    return _expect(manifest, Node, check)
+
+
+def object_from_manifest(
+    manifest: Mapping[str, Any], kind: str | None = None, *, check: bool = True
+) -> Named:
     """Read an object of any supported kind; `kind` says which where the manifest doesn't.
+
+    For `check` see `pod_from_manifest`.
 
     Raises:
         ManifestError: with everything that the API server would refuse, or because the kind isn't supported.
@@ -84,11 +91,11 @@ def object_from_manifest(manifest: Mapping[str, Any], kind: str | None = None) -
         raise ManifestError(
             (FieldError("kind", f"{shown(manifest['kind'])} is not a kind that scheduling reads"),)
         )
-    return read_object(manifest, found)
+    return read_object(manifest, found, check=check)
 
 
-def _expect(manifest: Mapping[str, Any], cls: type[T]) -> T:
-    result = object_from_manifest(manifest, KIND_OF[cls].name)
+def _expect(manifest: Mapping[str, Any], cls: type[T], check: bool) -> T:
+    result = object_from_manifest(manifest, KIND_OF[cls].name, check=check)
     if not isinstance(result, cls):
         raise ManifestError((FieldError("kind", f"must be {cls.__name__}, not {type(result).__name__}"),))
     return result
@@ -134,7 +141,7 @@ def supported_kind(manifest: object, kind: str | None = None) -> Kind | None:
     )
 
 
-def read_object(manifest: Mapping[str, Any], kind: Kind, ordinal: int = 0) -> Named:
+def read_object(manifest: Mapping[str, Any], kind: Kind, ordinal: int = 0, *, check: bool = True) -> Named:
     """Read an object of a known kind; `ordinal` makes a name of a `generateName`.
 
     Raises:
@@ -148,7 +155,8 @@ def read_object(manifest: Mapping[str, Any], kind: Kind, ordinal: int = 0) -> Na
         if manifest.get("apiVersion") in _WITH_DEFAULT_SELECTOR:
             raw = default_selector(raw)
         result = with_defaults(raw, kind, ordinal)
-        errors += validate(result)
+        if check:
+            errors += validate(result)
     except FieldErrors as error:
         raise ManifestError(error.errors, subject_of(manifest, kind.name)) from None
     if errors:

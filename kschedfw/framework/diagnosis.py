@@ -9,7 +9,7 @@ import attrs
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod
-from kschedfw.framework.status import Status
+from kschedfw.framework.status import Code, Status
 
 
 @attrs.define(eq=False)
@@ -38,7 +38,8 @@ class Diagnosis:
     """What the hooks said about a pod that doesn't fit.
 
     `pre_filter_message` is set when pre_filter rejected the pod outright. `unschedulable_plugins` are those
-    whose opinion must change before the pod can fit; `pending_plugins` those that wait for something outside.
+    whose opinion must change before the pod can fit; those among them that wait for something outside the cluster
+    are `pending_plugins`, too.
     """
 
     node_to_status: NodeToStatus = attrs.field(factory=NodeToStatus)
@@ -51,10 +52,10 @@ class Diagnosis:
         """Note the plugin behind a refusal."""
         if not status.plugin:
             return
-        if status.code.name == "PENDING":
-            self.pending_plugins.add(status.plugin)
-        elif status.is_rejected:
+        if status.is_rejected:
             self.unschedulable_plugins.add(status.plugin)
+        if status.code is Code.PENDING:
+            self.pending_plugins.add(status.plugin)
 
     def reasons(self, number_of_nodes: int) -> Mapping[str, int]:
         """How many of `number_of_nodes` nodes gave each reason."""

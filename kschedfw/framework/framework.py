@@ -361,9 +361,14 @@ def _named(status: Status, point: str, plugin: str) -> Status:
 def _no_nodes_left(narrowing: set[str]) -> Status:
     if len(narrowing) == 1:
         return Status.unresolvable(f"node(s) didn't satisfy plugin {next(iter(narrowing))}")
-    return Status.unresolvable(f"node(s) didn't satisfy plugin(s) {listed(narrowing)} simultaneously")
+    return Status.unresolvable(f"node(s) didn't satisfy plugin(s) {_listed(narrowing)} simultaneously")
 
 
-def listed(names: Iterable[str]) -> str:
+def not_left_over(narrowing: Iterable[str]) -> Status:
+    """The verdict on nodes that these plugins' PreFilterResults left out."""
+    return Status.unresolvable(f"node(s) didn't satisfy plugin(s) {_listed(narrowing)}")
+
+
+def _listed(names: Iterable[str]) -> str:
     """Names sorted and in brackets, as Go prints a list: `[A B]`."""
     return f"[{' '.join(sorted(names))}]"

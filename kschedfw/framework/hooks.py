@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
@@ -129,7 +130,7 @@ def _hookimpls(manager: pluggy.PluginManager, plugin: AnyPlugin, distribution: s
         manager.register(plugin, name)
         manager.check_pending()
     except PluginValidationError as error:
-        raise HookError(name, str(error), distribution) from error
+        raise HookError(name, f"{error}{_hint(manager)}", distribution) from error
     implemented: dict[str, Hook] = {}
     for caller in manager.get_hookcallers(plugin) or ():
         if not caller.has_spec():
@@ -155,6 +156,13 @@ def _hookimpls(manager: pluggy.PluginManager, plugin: AnyPlugin, distribution: s
                 name, f"it has the hook {hook!r} but not {needed!r}, which it goes with", distribution
             )
     return implemented
+
+
+def _hint(manager: pluggy.PluginManager) -> str:
+    """What a hook that has no spec may have been meant to be."""
+    unknown = [caller for caller in vars(manager.hook) if caller not in SPECS]
+    similar = get_close_matches(unknown[0], SPECS, n=1) if unknown else []
+    return f"; did you mean {similar[0]!r}?" if similar else ""
 
 
 def _positional(hook: str, function: Hook, taken: Sequence[str]) -> Hook:

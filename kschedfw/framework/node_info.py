@@ -14,6 +14,7 @@ from kschedfw.framework.pod_info import PodInfo
 from kschedfw.framework.resource import Resource
 
 ANY_IP = "0.0.0.0"  # the API's spelling of "every address of the node", nothing is bound here
+DEFAULT_PROTOCOL = "TCP"
 
 # Snapshots compare generations to find what changed, so no two states of any node may share one.
 _generations = itertools.count(1)
@@ -37,13 +38,13 @@ class HostPortInfo:
 
     def add(self, ip: str, protocol: str, port: int) -> None:
         if port > 0:
-            self._taken.setdefault(ip or ANY_IP, set()).add((protocol, port))
+            self._taken.setdefault(ip or ANY_IP, set()).add((protocol or DEFAULT_PROTOCOL, port))
 
     def remove(self, ip: str, protocol: str, port: int) -> None:
         ip = ip or ANY_IP
         taken = self._taken.get(ip)
         if taken is not None:
-            taken.discard((protocol, port))
+            taken.discard((protocol or DEFAULT_PROTOCOL, port))
             if not taken:
                 del self._taken[ip]
 
@@ -52,7 +53,7 @@ class HostPortInfo:
         if port <= 0 or not self._taken:
             return False
         ip = ip or ANY_IP
-        wanted = (protocol, port)
+        wanted = (protocol or DEFAULT_PROTOCOL, port)
         if ip == ANY_IP:
             return any(wanted in taken for taken in self._taken.values())
         return any(wanted in self._taken.get(address, ()) for address in (ANY_IP, ip))

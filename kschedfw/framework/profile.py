@@ -37,17 +37,22 @@ class EnabledPlugin:
     weight: int = 0
 
     def __attrs_post_init__(self) -> None:
-        if self.weight < 0:
-            raise ProfileError(f"plugin {self.name!r}: the weight must not be negative, but is {self.weight}")
+        if type(self.weight) is not int or self.weight < 0:
+            problem = f"the weight must be an integer of at least 0, not {self.weight!r}"
+            raise ProfileError(f"plugin {self.name!r}: {problem}")
 
 
 def _enabled(plugins: Iterable[EnabledPlugin | str]) -> tuple[EnabledPlugin, ...]:
+    if isinstance(plugins, str):
+        raise ProfileError(f"plugins are given as a list, not as a string: [{plugins!r}]")
     return tuple(EnabledPlugin(plugin) if isinstance(plugin, str) else plugin for plugin in plugins)
 
 
 def _points(
     points: Mapping[ExtensionPoint, Iterable[EnabledPlugin | str]],
 ) -> Mapping[ExtensionPoint, tuple[EnabledPlugin, ...]]:
+    if unknown := sorted(set(points) - set(ExtensionPoint)):
+        raise ProfileError(f"{unknown[0]!r} is no extension point; there are {', '.join(ExtensionPoint)}")
     return {ExtensionPoint(point): _enabled(plugins) for point, plugins in points.items()}
 
 
@@ -58,10 +63,12 @@ class Profile:
     `multi_point` plugins take part in every extension point whose hooks they have, in this order. `points` gives
     the whole list for single extension points instead; what stands there replaces `multi_point` at that
     point. `args` holds, per plugin, an instance of its `args_type` or a mapping as in a configuration file
-    (camelCase keys). `percentage_of_nodes_to_score` (0–100, 0 = adaptive) overrides the scheduler's.
+    (camelCase keys); those for plugins that aren't enabled are passed over, as in kube-scheduler.
+    `percentage_of_nodes_to_score` (0–100, 0 = adaptive) overrides the scheduler's.
 
     Raises:
-        ProfileError: a plugin is listed twice at a point, or the percentage is out of range.
+        ProfileError: a plugin is listed twice at a point, an extension point doesn't exist, or the percentage is out of
+            range.
     """
 
     multi_point: tuple[EnabledPlugin, ...] = attrs.field(default=(), converter=_enabled)

@@ -8,6 +8,7 @@ import numpy as np
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.hooks import Hook, HookTable
 from kschedfw.framework.node_filter import checked
@@ -29,6 +30,10 @@ class ScoreHooks:
         self._batch = dict(hooks["score_batch"])
         self._normalize = dict(hooks["normalize_score"])
         self._weights = {name: profile.weight(name) for name, _ in hooks["score"]}
+        if sum(self._weights.values()) * MAX_NODE_SCORE > np.iinfo(np.int64).max:
+            raise ProfileError(
+                f"profile {profile.scheduler_name!r}: total score of Score plugins could overflow"
+            )
         self._handle = handle
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status:

@@ -6,6 +6,20 @@ from kschedfw.api.errors import KschedfwError
 from kschedfw.framework.status import Status
 
 
+class SnapshotMismatchError(KschedfwError):
+    """The framework's plugins would look at another snapshot than the one that the scheduler brings up to date."""
+
+    def __init__(self, scheduler_name: str) -> None:
+        super().__init__(scheduler_name)
+        self.scheduler_name = scheduler_name
+
+    def __str__(self) -> str:
+        return (
+            f"profile {self.scheduler_name!r}: its framework has another snapshot than the scheduler; "
+            "give both the same one: Framework(..., snapshot=snapshot)"
+        )
+
+
 class SchedulingError(KschedfwError):
     """A plugin or extender failed; carries the status, which names the plugin, and has its exception as cause."""
 

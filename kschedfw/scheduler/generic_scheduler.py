@@ -13,13 +13,13 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NoNodesAvailableError
 from kschedfw.framework.extender import EXTENDER_NAME, MAX_EXTENDER_PRIORITY
-from kschedfw.framework.framework import Framework, listed
+from kschedfw.framework.framework import Framework, not_left_over
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.results import MAX_NODE_SCORE, IntArray, PreFilterResult
 from kschedfw.framework.scores import NodeScores
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Code, Status
-from kschedfw.scheduler.errors import SchedulingError
+from kschedfw.scheduler.errors import SchedulingError, SnapshotMismatchError
 from kschedfw.scheduler.select import select_host
 
 MIN_FEASIBLE_NODES_TO_FIND = 100
@@ -82,7 +82,10 @@ class GenericScheduler:
             NoNodesAvailableError: there is no node at all.
             FitError: no node passes; says why.
             SchedulingError: a plugin or extender failed.
+            SnapshotMismatchError: the framework was made with another snapshot than this scheduler.
         """
+        if framework.handle.snapshot is not self._snapshot:
+            raise SnapshotMismatchError(framework.profile.scheduler_name)
         self._cache.update_snapshot(self._snapshot)
         if not self._snapshot:
             raise NoNodesAvailableError
@@ -174,9 +177,7 @@ class GenericScheduler:
     ) -> Sequence[NodeInfo]:
         if left_over is None:
             return self._snapshot.node_infos
-        diagnosis.node_to_status.absent = Status.unresolvable(
-            f"node(s) didn't satisfy plugin(s) {listed(narrowing)}"
-        )
+        diagnosis.node_to_status.absent = not_left_over(narrowing)
         return [info for info in self._snapshot.node_infos if info.name in left_over.node_names]
 
     def _try_nominated_node(

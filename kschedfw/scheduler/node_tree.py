@@ -6,14 +6,15 @@ from itertools import chain, zip_longest
 
 from kschedfw.api.node import Node
 
-_REGION_LABELS = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
-_ZONE_LABELS = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+# The old labels come first, as in kube-scheduler's GetZoneKey.
+_REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
+_ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
 
 Zone = tuple[str, str]
 
 
 def zone_of(node: Node) -> Zone:
-    """The node's region and zone; the beta labels count where the others are missing."""
+    """The node's region and zone; where a node has both, the beta labels count."""
     return _first(node, _REGION_LABELS), _first(node, _ZONE_LABELS)
 
 

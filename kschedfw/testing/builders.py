@@ -13,6 +13,7 @@ from typing import Self
 from kschedfw.api.manifests import node_from_manifest, pod_from_manifest
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.resource_names import may_overcommit
 
 Manifest = dict[str, object]
 
@@ -62,9 +63,13 @@ class PodBuilder(_Builder):
     def requests(self, requests: Mapping[str, str | int] | None = None, /, **more: str | int) -> Self:
         """Requests of the last container: `requests(cpu="500m", memory="1Gi")`.
 
-        Extended resources such as GPUs go into `limits`, from which the API takes their requests.
+        What can't be overcommitted, GPUs for example, becomes a limit, too: the API demands both.
         """
-        _at(self._container(), "resources", "requests").update({**(requests or {}), **more})
+        wanted = {**(requests or {}), **more}
+        _at(self._container(), "resources", "requests").update(wanted)
+        exact = {name: amount for name, amount in wanted.items() if not may_overcommit(name)}
+        if exact:
+            _at(self._container(), "resources", "limits").update(exact)
         return self
 
     def limits(self, limits: Mapping[str, str | int] | None = None, /, **more: str | int) -> Self:
@@ -178,14 +183,14 @@ class PodBuilder(_Builder):
         _list(_at(self._manifest, "spec"), "tolerations").append(entry)
         return self
 
-    def build(self) -> Pod:
-        """The pod.
+    def build(self, *, check: bool = True) -> Pod:
+        """The pod; without `check` one that the API server would refuse may be made, too.
 
         Raises:
             ManifestError: what was put together is no valid pod.
         """
         self._container()
-        return pod_from_manifest(self.manifest())
+        return pod_from_manifest(self.manifest(), check=check)
 
     def _spec(self, field: str, value: object) -> Self:
         _at(self._manifest, "spec")[field] = value
@@ -240,13 +245,13 @@ class NodeBuilder(_Builder):
         _list(_at(self._manifest, "status"), "images").append({"names": list(names), "sizeBytes": size})
         return self
 
-    def build(self) -> Node:
-        """The node.
+    def build(self, *, check: bool = True) -> Node:
+        """The node; without `check` one that the API server would refuse may be made, too.
 
         Raises:
             ManifestError: what was put together is no valid node.
         """
-        return node_from_manifest(self.manifest())
+        return node_from_manifest(self.manifest(), check=check)
 
 
 def _expression(key: str, values: Sequence[str]) -> Manifest:

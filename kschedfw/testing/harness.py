@@ -11,7 +11,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.framework import Framework
+from kschedfw.framework.framework import Framework, not_left_over
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
@@ -52,6 +52,7 @@ class FrameworkHarness:
         )
         self.nominator = Nominator()
         self.state = CycleState()
+        self._narrowing: frozenset[str] = frozenset()
         self.framework = Framework(
             registry,
             Profile(names, args=args or {}),
@@ -66,7 +67,7 @@ class FrameworkHarness:
     def pre_filter(self, pod: Pod) -> tuple[PreFilterResult | None, Status]:
         """Start a new cycle for the pod: a fresh state, and pre_filter."""
         self.state = CycleState()
-        result, status, _ = self.framework.run_pre_filter_plugins(self.state, pod)
+        result, status, self._narrowing = self.framework.run_pre_filter_plugins(self.state, pod)
         return result, status
 
     def filter(self, pod: Pod) -> dict[str, Status]:
@@ -78,7 +79,7 @@ class FrameworkHarness:
         return {
             info.name: self.framework.run_filter_plugins_with_nominated_pods(self.state, pod, info)
             if left_over is None or info.name in left_over
-            else Status.unresolvable("excluded by pre_filter")
+            else not_left_over(self._narrowing)
             for info in self.snapshot.node_infos
         }
 

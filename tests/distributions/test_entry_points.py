@@ -167,7 +167,7 @@ answer = [registry.load("Rack") is Rack, registry.distribution("Rack")]
         (
             GOOD.replace("def filter", "def fliter"),
             "Rack = my_racks:Rack",
-            "unknown hook 'fliter' in plugin <plugin Rack>",
+            "unknown hook 'fliter' in plugin <plugin Rack>; did you mean 'filter'?",
         ),
         (
             GOOD.replace("self, node_info", "self, node"),

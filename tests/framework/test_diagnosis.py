@@ -103,12 +103,12 @@ class TestNodeToStatus:
 
 
 class TestPluginsBehindRefusals:
-    def test_refusals_and_what_waits_for_the_outside_are_kept_apart(self) -> None:
+    def test_every_refusal_is_noted_and_what_waits_for_the_outside_once_more(self) -> None:
         diagnosis = Diagnosis()
         diagnosis.add_plugin_status(Status.unschedulable("x").with_plugin("A"))
         diagnosis.add_plugin_status(Status.unresolvable("x").with_plugin("B"))
         diagnosis.add_plugin_status(Status.pending("x").with_plugin("C"))
-        assert diagnosis.unschedulable_plugins == {"A", "B"}
+        assert diagnosis.unschedulable_plugins == {"A", "B", "C"}
         assert diagnosis.pending_plugins == {"C"}
 
     @pytest.mark.parametrize(

@@ -129,6 +129,7 @@ class TestMistakes:
         text = hook_error(plugin("Rack", fliter=answering(None)))
         assert text.startswith("plugin 'Rack': ")
         assert "unknown hook 'fliter'" in text
+        assert text.endswith("did you mean 'filter'?")
 
     def test_an_argument_that_the_hook_has_not_got(self) -> None:
         text = hook_error(plugin("Rack", filter=lambda pod, node: None))

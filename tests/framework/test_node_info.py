@@ -213,3 +213,12 @@ class TestHostPorts:
         init["ports"] = [{**manifest_port, "hostPort": 81}]
         side["ports"] = [{**manifest_port, "hostPort": 82, "protocol": "UDP"}, {"containerPort": 9}]
         assert host_ports(builder.build()) == [("10.0.0.1", "TCP", 80), ("", "UDP", 82)]
+
+
+def test_a_port_without_a_protocol_is_a_tcp_port() -> None:
+    ports = HostPortInfo()
+    ports.add("", "", 80)
+    assert ports.conflicts("10.0.0.1", "TCP", 80)
+    assert not ports.conflicts("10.0.0.1", "UDP", 80)
+    ports.remove("", "TCP", 80)
+    assert not ports.conflicts("", "", 80)

@@ -97,8 +97,17 @@ class TestWeight:
     ) -> None:
         assert profile.weight("A") == weight
 
+    def test_their_sum_can_not_make_totals_overflow(self) -> None:
+        rater = plugin("A", score=answering(1))
+        limit = (2**63 - 1) // 100
+        make_framework(rater, profile=Profile([EnabledPlugin("A", limit)]))
+        with pytest.raises(ProfileError, match="total score of Score plugins could overflow"):
+            make_framework(rater, profile=Profile([EnabledPlugin("A", limit + 1)]))
+
     def test_it_can_not_be_negative(self) -> None:
-        with pytest.raises(ProfileError, match="plugin 'A': the weight must not be negative, but is -1"):
+        with pytest.raises(
+            ProfileError, match="plugin 'A': the weight must be an integer of at least 0, not -1"
+        ):
             EnabledPlugin("A", weight=-1)
 
 
@@ -111,6 +120,18 @@ class TestErrors:
         with pytest.raises(ProfileError) as caught:
             Profile(points={ExtensionPoint.SCORE: ["A", "A"]}, scheduler_name="gpu")
         assert str(caught.value) == "profile 'gpu': score lists A more than once"
+
+    def test_plugins_are_a_list(self) -> None:
+        with pytest.raises(
+            ProfileError, match="plugins are given as a list, not as a string: \\['NodeName'\\]"
+        ):
+            Profile("NodeName")
+
+    def test_an_extension_point_has_to_exist(self) -> None:
+        with pytest.raises(
+            ProfileError, match="'filters' is no extension point; there are preEnqueue, queueSort"
+        ):
+            Profile(points={"filters": ["A"]})  # type: ignore[dict-item]
 
     @pytest.mark.parametrize("percentage", [-1, 101])
     def test_a_percentage_is_between_0_and_100(self, percentage: int) -> None:

@@ -17,6 +17,9 @@ from kschedfw.framework.events import EventResource
 from kschedfw.framework.status import Code
 from kschedfw.plugins.pod_topology_spread import PodTopologySpread, PodTopologySpreadArgs
 from kschedfw.plugins.pod_topology_spread.plugin import HARD
+from kschedfw.testing import FrameworkHarness
+from kschedfw.testing import make_node as node_builder
+from kschedfw.testing import make_pod as pod_builder
 from tests.plugins.cycles import Cycle, make, make_node, make_pod
 
 WEB = {"app": "web"}
@@ -252,6 +255,33 @@ class TestSkip:
         run = cycle(nodes)
         with pytest.raises(StateKeyError, match=r"PodTopologySpread\.hard"):
             run.plugin.filter(CycleState(), run.snapshot.get("a1"))
+
+
+class TestMalformedSelectors:
+    """They can't come through the API server, but through a builder."""
+
+    @pytest.mark.parametrize(
+        ("hard", "hook", "said"),
+        [
+            (True, "pre_filter", "obtaining pod's hard topology spread constraints: "),
+            (
+                False,
+                "pre_score",
+                "calculating preScoreState: obtaining pod's soft topology spread constraints: ",
+            ),
+        ],
+    )
+    def test_they_are_an_error(self, hard: bool, hook: str, said: str) -> None:
+        pod = pod_builder().spread("zone", {"app": "{{bad}}"}, hard=hard).build(check=False)
+        harness = FrameworkHarness(PodTopologySpread, nodes=[node_builder("a").labels(zone="z").build()])
+        if hook == "pre_filter":
+            _, status = harness.pre_filter(pod)
+            assert status.code is Code.ERROR
+            assert said in status.message
+            assert "{{bad}}" in status.message
+        else:
+            with pytest.raises(AssertionError, match="calculating preScoreState: obtaining pod's soft"):
+                harness.score(pod)
 
 
 class TestDefaults:

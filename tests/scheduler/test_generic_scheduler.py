@@ -26,8 +26,9 @@ from kschedfw import (
 )
 from kschedfw.framework.diagnosis import Diagnosis
 from kschedfw.scheduler import Nominator, SchedulingError, num_feasible_nodes_to_find
+from kschedfw.scheduler.errors import SnapshotMismatchError
 from kschedfw.testing import make_node, make_pod
-from tests.framework.support import PluginClass, answering, nodes, plugin, pod
+from tests.framework.support import PluginClass, answering, make_framework, nodes, plugin, pod
 from tests.scheduler.support import POOL, Bench
 
 POD = pod()
@@ -100,10 +101,18 @@ class TestSchedule:
         assert error.diagnosis.node_to_status.get("a").code is Code.UNSCHEDULABLE
         assert error.diagnosis.node_to_status.get("b").code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
-    def test_plugins_that_wait_for_the_outside_are_noted_apart(self) -> None:
+    def test_a_framework_with_another_snapshot_is_refused(self) -> None:
+        bench = Bench(plugin("A", filter=answering(None)), nodes=nodes("a"))
+        other = make_framework(plugin("A", filter=answering(None)))
+        with pytest.raises(
+            SnapshotMismatchError, match="'default-scheduler': its framework has another snapshot"
+        ):
+            bench.scheduler.schedule(other, CycleState(), POD)
+
+    def test_plugins_that_wait_for_the_outside_are_noted_twice(self) -> None:
         bench = Bench(plugin("A", filter=answering(Status.pending("soon"))), nodes=nodes("a"))
         diagnosis = fit_error(bench).diagnosis
-        assert (diagnosis.pending_plugins, diagnosis.unschedulable_plugins) == ({"A"}, set())
+        assert (diagnosis.pending_plugins, diagnosis.unschedulable_plugins) == ({"A"}, {"A"})
 
     def test_a_single_feasible_node_is_taken_without_scoring(self) -> None:
         bench = Bench(
@@ -492,7 +501,7 @@ class TestSearch:
             name: STATUSES[verdict].with_plugin("A") for name, verdict in refused.items()
         }
         assert diagnosis.pending_plugins == ({"A"} if "pending" in refused.values() else set())
-        assert diagnosis.unschedulable_plugins == ({"A"} if set(refused.values()) - {"pending"} else set())
+        assert diagnosis.unschedulable_plugins == ({"A"} if refused else set())
 
     @settings(deadline=None, max_examples=10)
     @given(

@@ -188,3 +188,16 @@ def test_a_manifest_that_was_handed_out_can_be_changed_freely() -> None:
     builder = make_pod("p").labels(app="web")
     builder.manifest()["metadata"] = {}
     assert builder.build().labels == {"app": "web"}
+
+
+def test_what_can_not_be_overcommitted_becomes_a_limit_too() -> None:
+    resources = make_pod().requests({"nvidia.com/gpu": 2}, cpu=1).build().spec.containers[0].resources
+    assert resources.requests.keys() == {"nvidia.com/gpu", "cpu"}
+    assert resources.limits.keys() == {"nvidia.com/gpu"}
+
+
+def test_without_a_check_what_the_api_refuses_can_be_made() -> None:
+    with pytest.raises(ManifestError):
+        make_node("Not_A_Name").build()
+    assert make_node("Not_A_Name").build(check=False).name == "Not_A_Name"
+    assert make_pod().prefer_node(0, "a", "b").build(check=False).spec.affinity.node_affinity is not None

@@ -6,10 +6,16 @@ from collections.abc import Iterable
 
 import attrs
 
+from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import NodeInclusionPolicy, Pod, TopologySpreadConstraint, UnsatisfiableAction
 from kschedfw.api.selectors import Selector, as_selector
 from kschedfw.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from kschedfw.framework.handle import ClusterClient
+from kschedfw.plugins._label_selectors import selector_error
+
+
+class MalformedSelectorError(KschedfwError, ValueError):
+    """A label selector breaks the API's rules; says how, in kube-scheduler's words."""
 
 
 @attrs.frozen
@@ -83,7 +89,13 @@ def default_selector(pod: Pod, cluster: ClusterClient) -> Selector:
 
 
 def _selector(constraint: TopologySpreadConstraint, pod: Pod) -> Selector:
-    """The constraint's selector with `match_label_keys` merged in, which changes nothing if the loader did so."""
+    """The constraint's selector with `match_label_keys` merged in, which changes nothing if the loader did so.
+
+    Raises:
+        MalformedSelectorError: the selector is one that the API server would not have let through.
+    """
+    if (error := selector_error(constraint.label_selector)) is not None:
+        raise MalformedSelectorError(error)
     narrowed_to = {key: pod.labels[key] for key in constraint.match_label_keys if key in pod.labels}
     return as_selector(constraint.label_selector).and_labels(narrowed_to)
 

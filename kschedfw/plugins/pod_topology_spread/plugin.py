@@ -18,7 +18,12 @@ from kschedfw.framework.pod_info import PodInfo
 from kschedfw.framework.results import IntArray
 from kschedfw.framework.status import Status
 from kschedfw.plugins.pod_topology_spread.args import SYSTEM, SYSTEM_DEFAULTS, PodTopologySpreadArgs
-from kschedfw.plugins.pod_topology_spread.constraints import Constraint, default_constraints, own_constraints
+from kschedfw.plugins.pod_topology_spread.constraints import (
+    Constraint,
+    MalformedSelectorError,
+    default_constraints,
+    own_constraints,
+)
 from kschedfw.plugins.pod_topology_spread.filtering import HardSpread
 from kschedfw.plugins.pod_topology_spread.hints import SpreadHints
 from kschedfw.plugins.pod_topology_spread.scoring import SoftSpread
@@ -68,7 +73,10 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
 
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
-        constraints = self.hard_constraints(pod)
+        try:
+            constraints = self.hard_constraints(pod)
+        except MalformedSelectorError as error:
+            return Status.from_error(f"obtaining pod's hard topology spread constraints: {error}")
         if not constraints:
             return Status.skip()
         state.write(HARD, HardSpread.of(pod, constraints, nodes))
@@ -95,7 +103,11 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
         all_nodes = self.handle.snapshot.node_infos
         if not all_nodes:
             return Status.skip()
-        constraints = self.constraints(pod, UnsatisfiableAction.SCHEDULE_ANYWAY)
+        try:
+            constraints = self.constraints(pod, UnsatisfiableAction.SCHEDULE_ANYWAY)
+        except MalformedSelectorError as error:
+            what = "obtaining pod's soft topology spread constraints"
+            return Status.from_error(f"calculating preScoreState: {what}: {error}")
         if not constraints:
             return Status.skip()
         # The system's defaults spread over hosts even where nodes have no zone.
