@@ -1,4 +1,4 @@
-"""Which cluster events may make a rejected pod schedulable (kube-scheduler `ClusterEvent`; KEP-4247)."""
+"""Which cluster events may make a rejected pod schedulable (kube-scheduler `ClusterEvent`, KEP-4247)."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from kschedfw.api.pod import Pod
 
 
 class EventResource(StrEnum):
-    """The kinds of object whose changes a plugin can subscribe to."""
+    """The kinds of object whose changes a plugin can subscribe to; the texts are those in kube-scheduler's metrics.
+
+    A subscription to POD is one to both ASSIGNED_POD and UNSCHEDULED_POD.
+    """
 
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
-    UNSCHEDULED_POD = "UnscheduledPod"
+    UNSCHEDULED_POD = "UnschedulablePod"
     NODE = "Node"
     PERSISTENT_VOLUME = "PersistentVolume"
     PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
-    CSI_NODE = "CSINode"
-    CSI_DRIVER = "CSIDriver"
-    CSI_STORAGE_CAPACITY = "CSIStorageCapacity"
-    STORAGE_CLASS = "StorageClass"
-    VOLUME_ATTACHMENT = "VolumeAttachment"
+    CSI_NODE = "storage.k8s.io/CSINode"
+    CSI_DRIVER = "storage.k8s.io/CSIDriver"
+    CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
+    STORAGE_CLASS = "storage.k8s.io/StorageClass"
+    VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
     WILDCARD = "*"
 
 
@@ -56,6 +59,10 @@ class ActionType(Flag):
     )
     ALL = ADD | DELETE | UPDATE
 
+    def __str__(self) -> str:
+        """kube-scheduler's spelling, e.g. `UpdateNodeLabel`; several are joined by `|`."""
+        return (self.name or "").title().replace("_", "")
+
 
 class QueueingHint(Enum):
     """Whether an event is worth another attempt for a rejected pod."""
@@ -70,8 +77,40 @@ QueueingHintFunction = Callable[[Pod, object | None, object | None], QueueingHin
 
 @attrs.frozen
 class ClusterEvent:
-    """An event, with a hint that looks closer; without a hint every such event is worth an attempt."""
+    """Something that happens in the cluster, or a plugin's subscription to it.
+
+    As a subscription it may have a hint that looks closer; without one every such event is worth an attempt.
+    """
 
     resource: EventResource
     action: ActionType
     hint: QueueingHintFunction | None = None
+    custom_label: str = ""
+
+    @property
+    def label(self) -> str:
+        """What metrics and logs call the event, e.g. `NodeUpdateNodeTaint`."""
+        return self.custom_label or f"{self.resource}{self.action}"
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Whether it stands for everything that can happen."""
+        return self.resource is EventResource.WILDCARD and self.action == ActionType.ALL
+
+    def matches(self, event: ClusterEvent) -> bool:
+        """Whether this subscription covers what happened (kube-scheduler `MatchClusterEvents`).
+
+        Events are named as precisely as can be, so a subscription to UPDATE_NODE_LABEL isn't one to an UPDATE of
+        which no more is known.
+        """
+        if self.is_wildcard:
+            return True
+        return self._concerns(event.resource) and event.action in self.action
+
+    def _concerns(self, resource: EventResource) -> bool:
+        if self.resource is EventResource.POD:
+            return resource in _PODS
+        return self.resource in (EventResource.WILDCARD, resource)
+
+
+_PODS = frozenset({EventResource.POD, EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD})

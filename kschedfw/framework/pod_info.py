@@ -96,12 +96,54 @@ class PodInfo:
 
 @attrs.define(eq=False)
 class QueuedPodInfo:
-    """A pod in the queue: when it came (seconds on the scheduler's clock) and how often it was tried."""
+    """A pod on its way through the scheduling queue, and how it fared so far. Times are seconds on the queue's clock.
+
+    * `timestamp`: when it last entered the queue; `sequence` orders those that entered at the same time.
+    * `initial_attempt_timestamp`: when it first became active, None before that.
+    * `attempts`: how often it was popped. `unschedulable_count` of these attempts ended with a refusal;
+      `consecutive_errors_count` is how many in a row ended with an error, up to now. Backoff depends on these two.
+    * `unschedulable_plugins`, `pending_plugins`: who refused it in the last attempt, or keeps it gated. Both empty
+      means that the attempt ended with an error. The scheduler sets them before it gives the pod back.
+    * `gating_plugin`: the plugin whose pre_enqueue holds it back; empty if none does.
+    * `backoff_expiration`: the end of its backoff, once somebody asked.
+    * `flush_timestamp`: when it was last retried for no other reason than that it had waited long;
+      `was_flushed_from_unschedulable`: whether that is why the current attempt takes place.
+    """
 
     pod_info: PodInfo
     timestamp: float = 0.0
     attempts: int = 0
+    sequence: int = 0
+    initial_attempt_timestamp: float | None = None
+    unschedulable_count: int = 0
+    consecutive_errors_count: int = 0
+    unschedulable_plugins: set[str] = attrs.field(factory=set)
+    pending_plugins: set[str] = attrs.field(factory=set)
+    gating_plugin: str = ""
+    backoff_expiration: float | None = None
+    flush_timestamp: float | None = None
+    was_flushed_from_unschedulable: bool = False
 
     @property
     def pod(self) -> Pod:
         return self.pod_info.pod
+
+    @property
+    def gated(self) -> bool:
+        """Whether a pre_enqueue plugin holds it back."""
+        return bool(self.gating_plugin)
+
+    @property
+    def rejector_plugins(self) -> set[str]:
+        """The plugins one of which must change its mind before another attempt makes sense."""
+        return self.unschedulable_plugins | self.pending_plugins
+
+    def update(self, pod: Pod) -> None:
+        """Take a newer version of the pod."""
+        self.pod_info = PodInfo.of(pod)
+
+    def clear_rejector_plugins(self) -> None:
+        """Forget who refused it, as a new attempt begins."""
+        self.unschedulable_plugins = set()
+        self.pending_plugins = set()
+        self.gating_plugin = ""

@@ -3,39 +3,60 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.pod_info import PodInfo
 
 
 class Nominator:
-    """Nominated pods by node, in the order of their nomination. Thread-safe."""
+    """Nominated pods by node, in the order of their nomination. Thread-safe.
 
-    def __init__(self) -> None:
+    What it knows may differ from the pods' status for a while: preemption nominates here first and then in the
+    cluster. With `live_pod`, which gives the pod as the cluster has it now or None, it refuses to nominate pods
+    that are gone or bound. That function is called without this object's lock, but with any that the caller holds.
+    """
+
+    def __init__(self, live_pod: Callable[[Pod], Pod | None] | None = None) -> None:
+        self._live_pod = live_pod
         self._by_node: dict[str, list[PodInfo]] = {}
         self._node_of: dict[str, str] = {}
         self._lock = threading.Lock()
 
-    def add(self, pod_info: PodInfo, node_name: str = "") -> None:
-        """Nominate the pod to the node, or to the one its status names; forgets an earlier nomination."""
-        node_name = node_name or pod_info.pod.status.nominated_node_name
+    def add(self, pod_info: PodInfo, node_name: str | None = None) -> None:
+        """Nominate the pod to the node; None means the one that its status names, and an empty name none.
+
+        An earlier nomination is forgotten.
+        """
+        if node_name is None:
+            node_name = pod_info.pod.status.nominated_node_name
+        if node_name and not self._may_be_nominated(pod_info.pod):
+            node_name = ""
         with self._lock:
-            self._delete(pod_info.pod)
-            if node_name:
-                self._by_node.setdefault(node_name, []).append(pod_info)
-                self._node_of[pod_info.pod.uid] = node_name
+            self._set(pod_info, node_name)
 
     def delete(self, pod: Pod) -> None:
         """Forget the pod's nomination, if it has one."""
         with self._lock:
-            self._delete(pod)
+            self._delete(pod.uid)
 
-    def update(self, pod_info: PodInfo) -> None:
-        """Take the pod's new state; it keeps its nomination unless its status names another node."""
+    def update(self, old: Pod, pod_info: PodInfo) -> None:
+        """Take the pod's new state, in which the status decides about the nomination.
+
+        Only where neither the old nor the new status names a node does it keep the nomination that it has here:
+        then this update was sent before the nomination reached the cluster.
+        """
+        node_name = pod_info.pod.status.nominated_node_name
+        if not node_name and not old.status.nominated_node_name:
+            node_name = self.node_of(old.uid)
+        if old.uid != pod_info.pod.uid:
+            self.delete(old)
+        self.add(pod_info, node_name)
+
+    def node_of(self, uid: str) -> str:
+        """The node that the pod is nominated to; empty if it isn't."""
         with self._lock:
-            kept = self._node_of.get(pod_info.pod.uid, "")
-        self.add(pod_info, pod_info.pod.status.nominated_node_name or kept)
+            return self._node_of.get(uid, "")
 
     def nominated_pods_for_node(self, node_name: str) -> Sequence[PodInfo]:
         if not self._by_node:
@@ -43,11 +64,34 @@ class Nominator:
         with self._lock:
             return tuple(self._by_node.get(node_name, ()))
 
-    def _delete(self, pod: Pod) -> None:
-        node_name = self._node_of.pop(pod.uid, None)
+    def nominated_pods(self) -> Sequence[PodInfo]:
+        """All nominated pods."""
+        with self._lock:
+            return tuple(info for infos in self._by_node.values() for info in infos)
+
+    def _may_be_nominated(self, pod: Pod) -> bool:
+        if self._live_pod is None:
+            return True
+        live = self._live_pod(pod)
+        return live is not None and live.uid == pod.uid and not live.node_name
+
+    def _set(self, pod_info: PodInfo, node_name: str) -> None:
+        uid = pod_info.pod.uid
+        infos = self._by_node.get(node_name, ())
+        if self._node_of.get(uid) == node_name and node_name:
+            # It keeps its turn.
+            self._by_node[node_name] = [pod_info if info.pod.uid == uid else info for info in infos]
+            return
+        self._delete(uid)
+        if node_name:
+            self._by_node.setdefault(node_name, []).append(pod_info)
+            self._node_of[uid] = node_name
+
+    def _delete(self, uid: str) -> None:
+        node_name = self._node_of.pop(uid, None)
         if node_name is None:
             return
-        left = [info for info in self._by_node[node_name] if info.pod.uid != pod.uid]
+        left = [info for info in self._by_node[node_name] if info.pod.uid != uid]
         if left:
             self._by_node[node_name] = left
         else:

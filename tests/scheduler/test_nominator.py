@@ -1,113 +1,120 @@
-"""Which pending pods wait for room on which node."""
+"""Which pods are nominated to which node."""
 
 from __future__ import annotations
 
-import threading
+import pytest
 
-from kschedfw import Pod, PodInfo
-from kschedfw.scheduler import Nominator
+from kschedfw.api.pod import Pod
+from kschedfw.framework.pod_info import PodInfo
+from kschedfw.scheduler.nominator import Nominator
 from kschedfw.testing import make_pod
 
 
-def pod(name: str, node: str = "", **labels: str) -> Pod:
-    builder = make_pod(name).uid(f"uid-{name}").labels(labels)
-    return (builder.nominated_node(node) if node else builder).build()
+def pod(name: str = "pod", nominated: str = "") -> Pod:
+    builder = make_pod(name).uid(name)
+    return (builder.nominated_node(nominated) if nominated else builder).build()
+
+
+def info(name: str = "pod", nominated: str = "") -> PodInfo:
+    return PodInfo.of(pod(name, nominated))
 
 
 def names(nominator: Nominator, node: str) -> list[str]:
-    return [info.pod.name for info in nominator.nominated_pods_for_node(node)]
+    return [each.pod.name for each in nominator.nominated_pods_for_node(node)]
 
 
-def test_at_first_nobody_is_nominated() -> None:
-    assert Nominator().nominated_pods_for_node("n") == ()
-
-
-def test_pods_are_nominated_to_the_given_node_or_the_one_in_their_status() -> None:
+def test_pods_are_kept_by_node_in_the_order_of_their_nomination() -> None:
     nominator = Nominator()
-    nominator.add(PodInfo.of(pod("a", "n1")))
-    nominator.add(PodInfo.of(pod("b", "n1")), "n2")
-    nominator.add(PodInfo.of(pod("c")))
-    assert names(nominator, "n1") == ["a"]
-    assert names(nominator, "n2") == ["b"]
-    assert names(nominator, "") == []
+    nominator.add(info("a"), "one")
+    nominator.add(info("b"), "two")
+    nominator.add(info("c"), "one")
+    assert names(nominator, "one") == ["a", "c"]
+    assert names(nominator, "two") == ["b"]
+    assert names(nominator, "three") == []
+    assert nominator.node_of("b") == "two"
+    assert [each.pod.name for each in nominator.nominated_pods()] == ["a", "c", "b"]
 
 
-def test_they_are_listed_in_the_order_of_their_nomination() -> None:
+def test_without_a_node_the_status_decides() -> None:
     nominator = Nominator()
-    for name in "bca":
-        nominator.add(PodInfo.of(pod(name)), "n")
-    assert names(nominator, "n") == ["b", "c", "a"]
+    nominator.add(info("a", nominated="one"))
+    nominator.add(info("b"))
+    assert names(nominator, "one") == ["a"]
+    assert nominator.node_of("b") == ""
 
 
-def test_a_new_nomination_replaces_the_old_one() -> None:
+def test_an_empty_name_clears_a_nomination_whatever_the_status_says() -> None:
     nominator = Nominator()
-    nominator.add(PodInfo.of(pod("a")), "n1")
-    nominator.add(PodInfo.of(pod("a")), "n2")
-    assert names(nominator, "n1") == []
-    assert names(nominator, "n2") == ["a"]
+    nominator.add(info("a"), "one")
+    nominator.add(info("a", nominated="one"), "")
+    assert nominator.nominated_pods() == ()
 
 
-def test_a_nomination_to_nowhere_ends_it() -> None:
+def test_a_pod_is_nominated_to_one_node() -> None:
     nominator = Nominator()
-    nominator.add(PodInfo.of(pod("a")), "n")
-    nominator.add(PodInfo.of(pod("a")))
-    assert names(nominator, "n") == []
+    nominator.add(info("a"), "one")
+    nominator.add(info("a"), "two")
+    assert names(nominator, "one") == []
+    assert names(nominator, "two") == ["a"]
 
 
-def test_a_deleted_pod_is_forgotten_and_others_stay() -> None:
+def test_a_deleted_pod_is_forgotten() -> None:
     nominator = Nominator()
-    for name in "ab":
-        nominator.add(PodInfo.of(pod(name)), "n")
+    nominator.add(info("a"), "one")
+    nominator.add(info("b"), "one")
     nominator.delete(pod("a"))
-    nominator.delete(pod("never-there"))
-    assert names(nominator, "n") == ["b"]
-    nominator.delete(pod("b"))
-    assert names(nominator, "n") == []
+    nominator.delete(pod("a"))
+    assert names(nominator, "one") == ["b"]
 
 
-class TestUpdate:
-    def test_a_changed_pod_keeps_its_nomination(self) -> None:
-        nominator = Nominator()
-        nominator.add(PodInfo.of(pod("a")), "n")
-        nominator.update(PodInfo.of(pod("a", new="label")))
-        (info,) = nominator.nominated_pods_for_node("n")
-        assert info.pod.labels == {"new": "label"}
-
-    def test_unless_its_status_names_another_node(self) -> None:
-        nominator = Nominator()
-        nominator.add(PodInfo.of(pod("a")), "n1")
-        nominator.update(PodInfo.of(pod("a", "n2")))
-        assert names(nominator, "n1") == []
-        assert names(nominator, "n2") == ["a"]
-
-    def test_a_pod_that_was_not_nominated_is_so_only_by_its_status(self) -> None:
-        nominator = Nominator()
-        nominator.update(PodInfo.of(pod("a")))
-        nominator.update(PodInfo.of(pod("b", "n")))
-        assert names(nominator, "n") == ["b"]
-
-
-def test_what_was_handed_out_does_not_change() -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("", "", "here"),  # sent before the nomination reached the cluster
+        ("", "there", "there"),
+        ("here", "there", "there"),
+        ("here", "here", "here"),
+        ("here", "", ""),  # cleared by somebody
+    ],
+)
+def test_an_update_keeps_only_a_nomination_that_the_cluster_does_not_know_yet(
+    old: str, new: str, expected: str
+) -> None:
     nominator = Nominator()
-    nominator.add(PodInfo.of(pod("a")), "n")
-    before = nominator.nominated_pods_for_node("n")
-    nominator.add(PodInfo.of(pod("b")), "n")
-    assert [info.pod.name for info in before] == ["a"]
+    nominator.add(info("a"), "here")
+    nominator.update(pod("a", old), info("a", new))
+    assert nominator.node_of("a") == expected
 
 
-def test_many_threads_may_use_it_at_once() -> None:
+def test_an_updated_pod_keeps_its_turn_and_its_new_state_is_seen() -> None:
     nominator = Nominator()
+    for name in ("a", "b"):
+        nominator.add(info(name), "one")
+    new = info("a")
+    nominator.update(pod("a"), new)
+    assert names(nominator, "one") == ["a", "b"]
+    assert nominator.nominated_pods_for_node("one")[0] is new
 
-    def nominate(thread: int) -> None:
-        for number in range(50):
-            nominator.add(PodInfo.of(pod(f"p{thread}-{number}")), f"n{number % 3}")
-            nominator.nominated_pods_for_node("n0")
-            if number % 2:
-                nominator.delete(pod(f"p{thread}-{number}"))
 
-    threads = [threading.Thread(target=nominate, args=(thread,)) for thread in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sum(len(names(nominator, f"n{node}")) for node in range(3)) == 4 * 25
+def test_an_update_to_another_uid_moves_the_nomination() -> None:
+    nominator = Nominator()
+    nominator.add(info("a"), "one")
+    nominator.update(pod("a"), info("b"))
+    assert names(nominator, "one") == ["b"]
+
+
+@pytest.mark.parametrize(
+    "live",
+    [None, pod("a").bound_to("elsewhere"), make_pod("a").uid("another").build()],
+    ids=["gone", "bound", "other"],
+)
+def test_pods_that_are_gone_or_bound_are_not_nominated(live: Pod | None) -> None:
+    nominator = Nominator(live_pod=lambda _: live)
+    nominator.add(info("a"), "one")
+    assert nominator.nominated_pods() == ()
+
+
+def test_live_pods_are() -> None:
+    nominator = Nominator(live_pod=lambda each: each)
+    nominator.add(info("a"), "one")
+    assert names(nominator, "one") == ["a"]

@@ -1,0 +1,118 @@
+"""Pods that wait before they are tried again (kube-scheduler `backoffQueue`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from kschedfw.framework.pod_info import QueuedPodInfo
+from kschedfw.scheduler.queue.heap import KeyedHeap
+
+WINDOW = 1.0
+"""Seconds. Pods whose backoff ends within the same window are ordered by priority instead (KEP-5142)."""
+
+_MAX_DOUBLINGS = 1000  # more would be too much for a float
+
+
+@attrs.frozen
+class BackoffPolicy:
+    """How long a pod waits: `initial` seconds after the first failure, twice as long after each more, up to `maximum`.
+
+    Refusals count since the pod came, errors since the last attempt that ended otherwise. A maximum of 0 switches
+    backoff off. With `windows` the end of a backoff is moved to the end of its window.
+    """
+
+    initial: float = 1.0
+    maximum: float = 10.0
+    windows: bool = True
+
+    def duration(self, failures: int) -> float:
+        """Seconds of backoff after so many failures."""
+        if failures == 0:
+            return 0.0
+        return min(self.maximum, self.initial * 2.0 ** min(failures - 1, _MAX_DOUBLINGS))
+
+    def expiration(self, info: QueuedPodInfo) -> float:
+        """The end of the pod's backoff, or the begin of the window which that falls into; kept in the pod's info."""
+        failures = info.consecutive_errors_count or info.unschedulable_count
+        if not self.maximum or not failures:
+            return -math.inf
+        if info.backoff_expiration is None:
+            info.backoff_expiration = self._align(info.timestamp + self.duration(failures))
+        return info.backoff_expiration
+
+    def is_backing_off(self, info: QueuedPodInfo, now: float) -> bool:
+        return self.expiration(info) >= self._align(now)
+
+    def release_time(self, info: QueuedPodInfo) -> float:
+        """The earliest time at which the pod no longer backs off."""
+        expiration = self.expiration(info)
+        return expiration + WINDOW if self.windows else math.nextafter(expiration, math.inf)
+
+    def _align(self, time: float) -> float:
+        return math.floor(time / WINDOW) * WINDOW if self.windows else time
+
+
+class BackoffQueue:
+    """Pods whose backoff isn't over, by its end; those after an error apart from those that were refused.
+
+    Refused pods may be tried early when there is nothing else to do, since their wait only saves other pods' time.
+    Pods after an error never are: their wait protects what is broken.
+    """
+
+    def __init__(self, policy: BackoffPolicy, before: Callable[[QueuedPodInfo, QueuedPodInfo], bool]) -> None:
+        def ends_first(first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
+            return (policy.expiration(first), first.sequence) < (policy.expiration(second), second.sequence)
+
+        def goes_first(first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
+            one, other = policy.expiration(first), policy.expiration(second)
+            return one < other if one != other else before(first, second)
+
+        self._policy = policy
+        self._refused = KeyedHeap[QueuedPodInfo](goes_first if policy.windows else ends_first)
+        self._failed = KeyedHeap[QueuedPodInfo](ends_first)
+
+    def __len__(self) -> int:
+        return len(self._refused) + len(self._failed)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._refused or uid in self._failed
+
+    def get(self, uid: str) -> QueuedPodInfo | None:
+        return self._refused.get(uid) or self._failed.get(uid)
+
+    def ordered(self) -> Sequence[QueuedPodInfo]:
+        return [*self._refused.ordered(), *self._failed.ordered()]
+
+    def add(self, info: QueuedPodInfo) -> None:
+        # By its last attempt, not by who rejects it now: a gate that held it back after an error is no refusal.
+        heap = self._failed if info.consecutive_errors_count else self._refused
+        heap.push(info.pod.uid, info)
+
+    def update(self, info: QueuedPodInfo) -> None:
+        """Put the pod, which is here and was changed, where it belongs now."""
+        heap = self._refused if info.pod.uid in self._refused else self._failed
+        heap.push(info.pod.uid, info)
+
+    def remove(self, uid: str) -> QueuedPodInfo | None:
+        return self._refused.remove(uid) or self._failed.remove(uid)
+
+    def pop_completed(self, now: float) -> Sequence[QueuedPodInfo]:
+        """Remove the pods whose backoff is over."""
+        completed: list[QueuedPodInfo] = []
+        for heap in (self._refused, self._failed):
+            while (first := heap.peek()) is not None and not self._policy.is_backing_off(first, now):
+                heap.pop()
+                completed.append(first)
+        return completed
+
+    def pop_early(self) -> QueuedPodInfo | None:
+        """Remove the refused pod that comes first, though it backs off."""
+        return self._refused.pop()
+
+    def next_release(self) -> float:
+        """When the next backoff is over; infinity where nobody backs off."""
+        heads = (heap.peek() for heap in (self._refused, self._failed))
+        return min((self._policy.release_time(head) for head in heads if head is not None), default=math.inf)

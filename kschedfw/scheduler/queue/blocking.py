@@ -1,0 +1,118 @@
+"""What queues of any order have in common: the lock, waiting in `pop`, closing, and pods in flight."""
+
+from __future__ import annotations
+
+import math
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.clock import Clock
+from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.scheduler.nominator import Nominator
+from kschedfw.scheduler.queue.in_flight import InFlight
+from kschedfw.scheduler.queue.metrics import NoMetrics, Place, QueueMetrics
+
+
+class BlockingQueue(ABC):
+    """One lock for everything, held while plugins are called as kube-scheduler does. A plugin may call back."""
+
+    def __init__(self, clock: Clock, nominator: Nominator | None, metrics: QueueMetrics | None) -> None:
+        self.nominator = Nominator() if nominator is None else nominator
+        self._clock = clock
+        self._metrics: QueueMetrics = NoMetrics() if metrics is None else metrics
+        self._in_flight = InFlight()
+        self._condition = threading.Condition(threading.RLock())
+        self._closed = False
+        self._sequence = 0
+        self._reported: dict[Place, int] = {}
+
+    def pop(self, timeout: float | None = None) -> QueuedPodInfo | None:
+        """The next pod; waits until there is one. None once the queue is closed, or after `timeout` seconds."""
+        deadline = math.inf if timeout is None else self._clock.now() + timeout
+        with self._condition:
+            while True:
+                info = self.try_pop()
+                if info is not None or self._closed or self._clock.now() >= deadline:
+                    return info
+                self._wait_until(min(deadline, self._next_due()))
+
+    def try_pop(self) -> QueuedPodInfo | None:
+        """The next pod, or None if there is none now or the queue is closed."""
+        with self._condition:
+            if self._closed:
+                return None
+            info = self._take(self._clock.now())
+            if info is not None:
+                info.attempts += 1
+                info.clear_rejector_plugins()
+                self._in_flight.begin(info.pod)
+            self._report()
+            return info
+
+    def next_deadline(self) -> float | None:
+        """When, if nothing happens until then, `try_pop` should be asked again; None if time alone changes nothing."""
+        with self._condition:
+            due = self._next_due()
+        return None if math.isinf(due) else due
+
+    def done(self, uid: str) -> None:
+        """End a pod's flight: it was bound, or somebody else takes care of it. May be called again."""
+        with self._condition:
+            self._in_flight.end(uid)
+
+    def close(self) -> None:
+        """From now on `pop` gives None, also to those who wait in it; ends all flights."""
+        with self._changing():
+            self._closed = True
+            self._in_flight.end_all()
+
+    def in_flight_pods(self) -> Sequence[Pod]:
+        """The pods in flight, as they were when they were popped."""
+        with self._condition:
+            return self._in_flight.pods
+
+    def nominated_pods_for_node(self, node_name: str) -> Sequence[PodInfo]:
+        return self.nominator.nominated_pods_for_node(node_name)
+
+    @abstractmethod
+    def _take(self, now: float) -> QueuedPodInfo | None:
+        """Remove the next pod, after doing what is due by now."""
+
+    @abstractmethod
+    def _next_due(self) -> float:
+        """When time changes something next; infinity if it never does."""
+
+    @abstractmethod
+    def _counts(self) -> dict[Place, int]:
+        """How many pods are where, those in flight left out."""
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Hold the lock, and let others know what has changed."""
+        with self._condition:
+            try:
+                yield
+            finally:
+                self._report()
+                self._condition.notify_all()
+
+    def _enter(self, info: QueuedPodInfo) -> None:
+        """Stamp a pod that enters the queue."""
+        self._sequence += 1
+        info.sequence = self._sequence
+        info.timestamp = self._clock.now()
+
+    def _report(self) -> None:
+        for place, count in self._counts().items():
+            if self._reported.get(place, 0) != count:
+                self._reported[place] = count
+                self._metrics.pending_pods(place, count)
+
+    def _wait_until(self, deadline: float) -> None:
+        if math.isinf(deadline):
+            self._condition.wait()
+        else:
+            self._clock.wait_until(self._condition, deadline)

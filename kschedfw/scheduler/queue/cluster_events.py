@@ -1,0 +1,109 @@
+"""The events that the queue is told of, and which of them the change of an object amounts to.
+
+Semantics: kube-scheduler v1.36 `framework/events.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
+
+ASSIGNED_POD_ADD: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD)
+ASSIGNED_POD_UPDATE: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE)
+ASSIGNED_POD_DELETE: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
+UNSCHEDULED_POD_ADD: Final = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.ADD)
+UNSCHEDULED_POD_UPDATE: Final = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.UPDATE)
+UNSCHEDULED_POD_DELETE: Final = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.DELETE)
+NODE_ADD: Final = ClusterEvent(EventResource.NODE, ActionType.ADD)
+NODE_DELETE: Final = ClusterEvent(EventResource.NODE, ActionType.DELETE)
+
+UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(
+    EventResource.WILDCARD, ActionType.ALL, custom_label="UnschedulableTimeout"
+)
+"""A pod has waited so long that it is retried whatever its plugins think."""
+
+FORCE_ACTIVATE: Final = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, custom_label="ForceActivate")
+"""Somebody, usually a plugin, wants the pod to be retried."""
+
+# Not events of the cluster, but reasons for a move, in the same metric.
+SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
+BACKOFF_COMPLETE: Final = "BackoffComplete"
+POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
+
+
+def pod_change_events(old: Pod, new: Pod) -> Sequence[ClusterEvent]:
+    """What the update of a pod amounts to; at least one event (`PodSchedulingPropertiesChange`)."""
+    resource = EventResource.ASSIGNED_POD if new.node_name else EventResource.UNSCHEDULED_POD
+    actions = [action for action, happened in _POD_CHANGES if happened(old, new)] or [ActionType.UPDATE]
+    return [ClusterEvent(resource, action) for action in actions]
+
+
+def node_change_events(old: Node, new: Node) -> Sequence[ClusterEvent]:
+    """What the update of a node amounts to; none where no plugin could care (`NodeSchedulingPropertiesChange`)."""
+    return [
+        ClusterEvent(EventResource.NODE, action) for action, happened in _NODE_CHANGES if happened(old, new)
+    ]
+
+
+def _labels_changed(old: Pod | Node, new: Pod | Node) -> bool:
+    return old.labels != new.labels
+
+
+def _scaled_down(old: Pod, new: Pod) -> bool:
+    before, after = old.requests.amounts, new.requests.amounts
+    return (
+        before.milli_cpu > after.milli_cpu
+        or before.memory > after.memory
+        or before.ephemeral_storage > after.ephemeral_storage
+        or any(amount > after.scalar.get(name, 0) for name, amount in before.scalar.items())
+    )
+
+
+def _gates_eliminated(old: Pod, new: Pod) -> bool:
+    return bool(old.spec.scheduling_gates) and not new.spec.scheduling_gates
+
+
+def _tolerations_changed(old: Pod, new: Pod) -> bool:
+    # They can only be added, so a change is one of their number.
+    return len(old.spec.tolerations) != len(new.spec.tolerations)
+
+
+def _taints_changed(old: Node, new: Node) -> bool:
+    uncordoned = old.spec.unschedulable and not new.spec.unschedulable
+    return uncordoned or old.spec.taints != new.spec.taints
+
+
+def _allocatable_changed(old: Node, new: Node) -> bool:
+    return old.status.allocatable != new.status.allocatable
+
+
+def _conditions_changed(old: Node, new: Node) -> bool:
+    return _condition_statuses(old) != _condition_statuses(new)
+
+
+def _annotations_changed(old: Node, new: Node) -> bool:
+    return old.annotations != new.annotations
+
+
+def _condition_statuses(node: Node) -> dict[str, str]:
+    # Heartbeats change the rest of a condition all the time.
+    return {condition.type: condition.status for condition in node.status.conditions}
+
+
+_POD_CHANGES: Final[Sequence[tuple[ActionType, Callable[[Pod, Pod], bool]]]] = (
+    (ActionType.UPDATE_POD_LABEL, _labels_changed),
+    (ActionType.UPDATE_POD_SCALE_DOWN, _scaled_down),
+    (ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, _gates_eliminated),
+    (ActionType.UPDATE_POD_TOLERATION, _tolerations_changed),
+)
+_NODE_CHANGES: Final[Sequence[tuple[ActionType, Callable[[Node, Node], bool]]]] = (
+    (ActionType.UPDATE_NODE_TAINT, _taints_changed),
+    (ActionType.UPDATE_NODE_ALLOCATABLE, _allocatable_changed),
+    (ActionType.UPDATE_NODE_LABEL, _labels_changed),
+    (ActionType.UPDATE_NODE_CONDITION, _conditions_changed),
+    (ActionType.UPDATE_NODE_ANNOTATION, _annotations_changed),
+)

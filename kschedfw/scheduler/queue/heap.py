@@ -1,0 +1,100 @@
+"""A priority queue whose items can be looked up, changed and removed by key (kube-scheduler `heap.Heap`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cmp_to_key
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class KeyedHeap(Generic[T]):
+    """Items by key; the one that comes `before` all others is popped first.
+
+    `before` is a strict order; items of which neither comes before the other are popped in any order. An item
+    may only be changed in a way that `before` sees if `push` is called for its key right after that.
+    """
+
+    def __init__(self, before: Callable[[T, T], bool]) -> None:
+        self._before = before
+        self._entries: list[tuple[str, T]] = []
+        self._positions: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._positions
+
+    def get(self, key: str) -> T | None:
+        position = self._positions.get(key)
+        return None if position is None else self._entries[position][1]
+
+    def peek(self) -> T | None:
+        """The first item, which stays."""
+        return self._entries[0][1] if self._entries else None
+
+    def ordered(self) -> list[T]:
+        """All items in the order in which they would be popped; for people, since it sorts."""
+
+        def compare(first: T, second: T) -> int:
+            return -1 if self._before(first, second) else int(self._before(second, first))
+
+        return sorted((item for _, item in self._entries), key=cmp_to_key(compare))
+
+    def push(self, key: str, item: T) -> None:
+        """Add the item, or put it in the place of the one with its key."""
+        position = self._positions.get(key)
+        if position is None:
+            self._entries.append((key, item))
+            self._rise(len(self._entries) - 1)
+        else:
+            self._entries[position] = (key, item)
+            self._settle(position)
+
+    def pop(self) -> T | None:
+        """Remove the first item."""
+        return self.remove(self._entries[0][0]) if self._entries else None
+
+    def remove(self, key: str) -> T | None:
+        position = self._positions.pop(key, None)
+        if position is None:
+            return None
+        removed = self._entries[position]
+        last = self._entries.pop()
+        if last is not removed:
+            self._entries[position] = last
+            self._settle(position)
+        return removed[1]
+
+    def _settle(self, position: int) -> None:
+        """Bring the entry at the position to where it belongs.
+
+        It first goes down to a leaf and then rises, since that takes fewer comparisons than stopping on the way
+        down, and comparisons call plugins. Rising may lead above where it began.
+        """
+        entries, entry = self._entries, self._entries[position]
+        child = 2 * position + 1
+        while child < len(entries):
+            right = child + 1
+            if right < len(entries) and self._before(entries[right][1], entries[child][1]):
+                child = right
+            self._place(position, entries[child])
+            position, child = child, 2 * child + 1
+        entries[position] = entry
+        self._rise(position)
+
+    def _rise(self, position: int) -> None:
+        entry = self._entries[position]
+        while position:
+            parent = (position - 1) >> 1
+            if not self._before(entry[1], self._entries[parent][1]):
+                break
+            self._place(position, self._entries[parent])
+            position = parent
+        self._place(position, entry)
+
+    def _place(self, position: int, entry: tuple[str, T]) -> None:
+        self._entries[position] = entry
+        self._positions[entry[0]] = position

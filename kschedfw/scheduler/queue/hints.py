@@ -1,0 +1,103 @@
+"""Whether an event is worth another attempt for a pod (kube-scheduler `isPodWorthRequeuing`; KEP-4247)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.events import ClusterEvent, QueueingHint
+from kschedfw.framework.pod_info import QueuedPodInfo
+from kschedfw.scheduler.queue.in_flight import Occurrence
+from kschedfw.scheduler.queue.unschedulable import Rejector
+
+logger = logging.getLogger(__name__)
+
+Subscriptions = Mapping[str, Sequence[ClusterEvent]]
+"""Per plugin, what may change its mind. A plugin that isn't in here may change it on any event."""
+
+
+class Requeue(Enum):
+    """What an event means for a refused pod."""
+
+    SKIP = "skip"
+    AFTER_BACKOFF = "after backoff"
+    IMMEDIATELY = "immediately"
+
+
+class QueueingHints:
+    """Asks those plugins that refused a pod, and only those.
+
+    A hint that raises counts as QUEUE: an attempt too many is better than a pod that waits for ever.
+    """
+
+    def __init__(self, subscriptions: Mapping[str, Subscriptions]) -> None:
+        self._subscriptions = subscriptions
+        # Events come in few kinds, but often.
+        self._matching: dict[tuple[Rejector, ClusterEvent], tuple[ClusterEvent, ...] | None] = {}
+
+    def concerns(self, rejector: Rejector, event: ClusterEvent) -> bool:
+        """Whether the event can change the plugin's mind at all, hints aside."""
+        return event.is_wildcard or self._of(rejector, event) != ()
+
+    def judge(self, info: QueuedPodInfo, occurrence: Occurrence) -> Requeue:
+        """What a single event means for the pod."""
+        rejectors = info.rejector_plugins
+        if not rejectors:
+            return Requeue.AFTER_BACKOFF
+        if occurrence.event.is_wildcard:
+            # One with an object is meant for that pod alone.
+            meant = occurrence.new is None or (
+                isinstance(occurrence.new, Pod) and occurrence.new.uid == info.pod.uid
+            )
+            return Requeue.AFTER_BACKOFF if meant else Requeue.SKIP
+        if self._any_queues(info, info.pending_plugins, occurrence):
+            return Requeue.IMMEDIATELY
+        if self._any_queues(info, info.unschedulable_plugins - info.pending_plugins, occurrence):
+            return Requeue.AFTER_BACKOFF
+        return Requeue.SKIP
+
+    def judge_all(self, info: QueuedPodInfo, occurrences: Iterable[Occurrence]) -> Requeue:
+        """What came while the pod was in flight: the most urgent of its meanings."""
+        verdict = Requeue.SKIP
+        for occurrence in occurrences:
+            match self.judge(info, occurrence):
+                case Requeue.IMMEDIATELY:
+                    return Requeue.IMMEDIATELY
+                case Requeue.AFTER_BACKOFF:
+                    verdict = Requeue.AFTER_BACKOFF
+                    if not info.pending_plugins:
+                        return verdict
+        return verdict
+
+    def _any_queues(self, info: QueuedPodInfo, plugins: Iterable[str], occurrence: Occurrence) -> bool:
+        return any(self._queues(info.pod, plugin, occurrence) for plugin in sorted(plugins))
+
+    def _queues(self, pod: Pod, plugin: str, occurrence: Occurrence) -> bool:
+        subscriptions = self._of((pod.spec.scheduler_name, plugin), occurrence.event)
+        return subscriptions is None or any(
+            _hint(subscription, pod, plugin, occurrence) is QueueingHint.QUEUE
+            for subscription in subscriptions
+        )
+
+    def _of(self, rejector: Rejector, event: ClusterEvent) -> tuple[ClusterEvent, ...] | None:
+        """The plugin's subscriptions that match; None if it has none at all, and so any event may help."""
+        key = (rejector, event)
+        if key not in self._matching:
+            profile, plugin = rejector
+            own = self._subscriptions.get(profile, {}).get(plugin)
+            self._matching[key] = None if own is None else tuple(each for each in own if each.matches(event))
+        return self._matching[key]
+
+
+def _hint(subscription: ClusterEvent, pod: Pod, plugin: str, occurrence: Occurrence) -> QueueingHint:
+    if subscription.hint is None:
+        return QueueingHint.QUEUE
+    try:
+        return subscription.hint(pod, occurrence.old, occurrence.new)
+    except Exception:
+        logger.exception(
+            "queueing hint of %s failed on %s for pod %s", plugin, occurrence.event.label, pod.key
+        )
+        return QueueingHint.QUEUE

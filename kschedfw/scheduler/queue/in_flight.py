@@ -1,0 +1,84 @@
+"""Pods that are being scheduled or bound, and what happens meanwhile (kube-scheduler `inFlightEvents`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.events import ClusterEvent
+
+
+@attrs.frozen(eq=False)
+class Occurrence:
+    """An event with the objects it is about."""
+
+    event: ClusterEvent
+    old: object | None
+    new: object | None
+
+
+@attrs.define(eq=False)
+class Flight:
+    """A pod in flight: as it was when it was popped, where its events begin, and whether it was deleted since."""
+
+    pod: Pod
+    begin: int
+    deleted: bool = False
+
+
+class InFlight:
+    """All flights, and one list of events for all of them.
+
+    Every flight sees the events from its own begin to the end of the list. Events before the begin of the oldest
+    flight are dropped, so without flights there are none.
+    """
+
+    def __init__(self) -> None:
+        self._flights: dict[str, Flight] = {}  # oldest first
+        self._events: list[Occurrence] = []
+        self._dropped = 0  # how many events came before the first in the list
+
+    def __len__(self) -> int:
+        return len(self._flights)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._flights
+
+    def get(self, uid: str) -> Flight | None:
+        return self._flights.get(uid)
+
+    @property
+    def pods(self) -> Sequence[Pod]:
+        """As they were when they were popped, oldest flight first."""
+        return [flight.pod for flight in self._flights.values()]
+
+    @property
+    def events(self) -> Sequence[Occurrence]:
+        """All that is kept."""
+        return tuple(self._events)
+
+    def begin(self, pod: Pod) -> None:
+        self._flights[pod.uid] = Flight(pod, self._dropped + len(self._events))
+
+    def record(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
+        """Keep the event, if anybody is in flight."""
+        if self._flights:
+            self._events.append(Occurrence(event, old, new))
+
+    def events_during(self, flight: Flight) -> Sequence[Occurrence]:
+        return self._events[flight.begin - self._dropped :]
+
+    def end(self, uid: str) -> None:
+        """End the pod's flight, if it is in flight, and drop the events that only it could see."""
+        if self._flights.pop(uid, None) is None:
+            return
+        oldest = next(iter(self._flights.values()), None)
+        end = self._dropped + len(self._events) if oldest is None else oldest.begin
+        del self._events[: end - self._dropped]
+        self._dropped = end
+
+    def end_all(self) -> None:
+        for uid in tuple(self._flights):
+            self.end(uid)

@@ -1,0 +1,338 @@
+"""The scheduling queue (kube-scheduler `PriorityQueue`)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.clock import Clock, SystemClock
+from kschedfw.framework.errors import ProfileError
+from kschedfw.framework.events import ClusterEvent
+from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.scheduler.nominator import Nominator
+from kschedfw.scheduler.queue.backoff import BackoffPolicy
+from kschedfw.scheduler.queue.blocking import BlockingQueue
+from kschedfw.scheduler.queue.cluster_events import (
+    ASSIGNED_POD_ADD,
+    BACKOFF_COMPLETE,
+    FORCE_ACTIVATE,
+    SCHEDULE_ATTEMPT_FAILURE,
+    UNSCHEDULABLE_TIMEOUT,
+    UNSCHEDULED_POD_ADD,
+    pod_change_events,
+)
+from kschedfw.scheduler.queue.hints import QueueingHints, Requeue
+from kschedfw.scheduler.queue.in_flight import Occurrence
+from kschedfw.scheduler.queue.metrics import Place, QueueMetrics
+from kschedfw.scheduler.queue.places import Places
+from kschedfw.scheduler.queue.protocol import PodAlreadyQueuedError, PreCheck, QueueProfile
+
+logger = logging.getLogger(__name__)
+
+
+class SchedulingQueue(BlockingQueue):
+    """Pods that wait to be scheduled, in the order of the profiles' queue sort plugin. See `PodQueue`.
+
+    A pod is *active* if it may be popped; *backing off* for a while after an attempt that failed, if it is worth
+    another one; *unschedulable* until an event makes another attempt worth while (the plugins that refused it
+    decide by their queueing hints) or it has waited `unschedulable_timeout` seconds; *gated* while a pre_enqueue
+    plugin holds it back; or *in flight*. It is always in exactly one of these places.
+
+    No threads of its own: what time changes is done by `pop` and `try_pop`, or by the two `flush_…` methods.
+
+    Semantics are those of kube-scheduler v1.36 with its default feature gates, and with these of its later fixes:
+    gated pods take part in the flush after `unschedulable_timeout`; bound pods that appear or change are announced
+    to every plugin that subscribed to them, not to those of inter-pod affinity and topology spread alone; a
+    nomination counts also while its pod is gated. Where kube-scheduler looks into its informers' store before it
+    gives a pod back, this queue remembers which pods were deleted in flight.
+
+    Args:
+        profiles: the frameworks by scheduler name; they all have the same queue sort plugin.
+        clock: what the time is.
+        nominator: shared with the frameworks.
+        initial_backoff: seconds of backoff after the first failure; it doubles with each more.
+        max_backoff: seconds at most; 0 for no backoff.
+        unschedulable_timeout: seconds after which an unschedulable pod is tried again in any case.
+        pop_from_backoff: whether a refused pod that backs off is popped if no pod is active
+            (SchedulerPopFromBackoffQ, on by default since v1.33). It also moves ends of backoff to full seconds.
+        metrics: who is told.
+
+    Raises:
+        ProfileError: there is no profile.
+        PluginError: a plugin's `events_to_register` fails.
+    """
+
+    def __init__(
+        self,
+        profiles: Mapping[str, QueueProfile],
+        *,
+        clock: Clock | None = None,
+        nominator: Nominator | None = None,
+        initial_backoff: float = 1.0,
+        max_backoff: float = 10.0,
+        unschedulable_timeout: float = 300.0,
+        pop_from_backoff: bool = True,
+        metrics: QueueMetrics | None = None,
+    ) -> None:
+        super().__init__(SystemClock() if clock is None else clock, nominator, metrics)
+        first = next(iter(profiles.values()), None)
+        if first is None:
+            raise ProfileError("a scheduling queue needs a profile")
+        less = first.less
+
+        def before(one: QueuedPodInfo, other: QueuedPodInfo) -> bool:
+            # First come, first served among those that are equal to the plugin.
+            earlier = one.sequence < other.sequence
+            try:
+                return less(one, other) or (earlier and not less(other, one))
+            except Exception:
+                # An exception on the way would leave a heap in pieces, and pods in no place at all.
+                logger.exception("queue sort failed on pods %s and %s", one.pod.key, other.pod.key)
+                return earlier
+
+        self._hints = QueueingHints(
+            {name: profile.events_to_register() for name, profile in profiles.items()}
+        )
+        self._places = Places(
+            dict(profiles),
+            before,
+            BackoffPolicy(initial_backoff, max_backoff, windows=pop_from_backoff),
+            pop_from_backoff=pop_from_backoff,
+            unschedulable_timeout=unschedulable_timeout,
+            clock=self._clock,
+            metrics=self._metrics,
+        )
+
+    # Pods come and go
+
+    def add(self, pod: Pod) -> None:
+        """Take in a new pod. One that is in the queue or in flight is updated."""
+        self.update(None, pod)
+
+    def add_if_not_present(self, pod: Pod) -> None:
+        """Take in a pod unless it is in the queue or in flight."""
+        with self._changing():
+            if pod.uid not in self._in_flight and self._places.find(pod.uid) is None:
+                self._add(pod)
+
+    def update(self, old: Pod | None, new: Pod) -> None:
+        """Take note of a pod's new state; where its plugins say that this may help, it is tried again.
+
+        An unknown pod is added. One of the same name as `old` but another uid takes its place.
+        """
+        with self._changing():
+            if old is not None and old.uid != new.uid:
+                self._delete(old)
+                old = None
+            flight = self._in_flight.get(new.uid)
+            info = self._places.find(new.uid)
+            if flight is not None:
+                # The scheduler will look at the newest state itself if the pod comes back.
+                flight.deleted = False
+                old = old or flight.pod
+                for event in _changes(old, new):
+                    self._in_flight.record(event, old, new)
+            elif info is not None:
+                self._update(info, old or info.pod, new)
+            else:
+                self._add(new)
+
+    def delete(self, pod: Pod) -> None:
+        """Forget the pod: it is gone, or bound. If it is in flight, it won't come back."""
+        with self._changing():
+            self._delete(pod)
+
+    def add_unschedulable_if_not_present(self, info: QueuedPodInfo) -> None:
+        """Take back a pod whose attempt failed, with the plugins that refused it; ends its flight.
+
+        With none that refused it, it failed because of an error and is tried again after backoff. Otherwise it is
+        tried again if something happened during its flight that may help; else it is unschedulable.
+
+        Raises:
+            PodAlreadyQueuedError: the pod is in the queue; its flight has ended all the same.
+        """
+        with self._changing():
+            uid = info.pod.uid
+            flight = self._in_flight.get(uid)
+            occurrences = None if flight is None else self._in_flight.events_during(flight)
+            self._in_flight.end(uid)
+            if (place := self._places.place(uid)) is not None:
+                raise PodAlreadyQueuedError(info.pod, place)
+            if flight is not None and flight.deleted:
+                return
+            if info.rejector_plugins:
+                info.unschedulable_count += 1
+                info.consecutive_errors_count = 0
+            else:
+                info.consecutive_errors_count += 1
+            self._enter(info)
+            info.backoff_expiration = None
+            info.was_flushed_from_unschedulable = False
+            info.flush_timestamp = None
+            if occurrences is None or not info.rejector_plugins:
+                verdict = Requeue.AFTER_BACKOFF
+            else:
+                verdict = self._hints.judge_all(info, occurrences)
+            self._places.requeue(info, verdict, SCHEDULE_ATTEMPT_FAILURE)
+
+    # What happens
+
+    def activate(self, pods: Iterable[Pod]) -> None:
+        """Make these pods active, whatever their plugins wait for, unless they are gated.
+
+        A pod in flight is tried again if it comes back; pods that aren't known are left alone.
+        """
+        with self._changing():
+            for pod in pods:
+                if pod.uid in self._in_flight:
+                    self._in_flight.record(FORCE_ACTIVATE, None, pod)
+                elif (info := self._places.backoff.remove(pod.uid)) is not None:
+                    self._places.from_backoff_to_active(info, FORCE_ACTIVATE.label)
+                elif (info := self._places.unschedulable.get(pod.uid)) is not None:
+                    self._places.to_active(info, FORCE_ACTIVATE.label)
+
+    def move_all_to_active_or_backoff(
+        self, event: ClusterEvent, old: object | None, new: object | None, pre_check: PreCheck | None = None
+    ) -> None:
+        """Tell of an event in the cluster; unschedulable pods that it may help are tried again.
+
+        `old` and `new` are the object before and after; None if it wasn't or isn't there. Pods for which
+        `pre_check` is false are passed over.
+        """
+        with self._changing():
+            candidates = self._places.unschedulable.rejected_by(
+                lambda rejector: self._hints.concerns(rejector, event)
+            )
+            self._move(
+                [info for info in candidates if pre_check is None or pre_check(info.pod)],
+                Occurrence(event, old, new),
+            )
+            self._in_flight.record(event, old, new)
+
+    def assigned_pod_added(self, pod: Pod) -> None:
+        """Tell that a bound pod appeared."""
+        self.move_all_to_active_or_backoff(ASSIGNED_POD_ADD, None, pod)
+
+    def assigned_pod_updated(self, old: Pod, new: Pod, event: ClusterEvent) -> None:
+        """Tell that a bound pod changed; `event` is one of `pod_change_events(old, new)`."""
+        self.move_all_to_active_or_backoff(event, old, new)
+
+    def flush_backoff_completed(self) -> None:
+        """Make the pods active whose backoff is over."""
+        with self._changing():
+            for info in self._places.backoff.pop_completed(self._clock.now()):
+                self._places.from_backoff_to_active(info, BACKOFF_COMPLETE)
+
+    def flush_unschedulable_leftover(self) -> None:
+        """Try the pods again that have been unschedulable or gated for longer than the timeout."""
+        with self._changing():
+            now = self._clock.now()
+            overdue = self._places.unschedulable.overdue(now)
+            if not overdue:
+                return
+            for info in overdue:
+                info.flush_timestamp = now
+                info.was_flushed_from_unschedulable = True
+            self._move(overdue, Occurrence(UNSCHEDULABLE_TIMEOUT, None, None))
+            self._in_flight.record(UNSCHEDULABLE_TIMEOUT, None, None)
+
+    # What there is
+
+    def place(self, uid: str) -> Place | None:
+        """Where the pod is; None if it isn't known."""
+        with self._condition:
+            return Place.IN_FLIGHT if uid in self._in_flight else self._places.place(uid)
+
+    def get(self, uid: str) -> QueuedPodInfo | None:
+        """The pod with its history, unless it is in flight or not known."""
+        with self._condition:
+            return self._places.find(uid)
+
+    def pods_in(self, place: Place) -> Sequence[Pod]:
+        """The pods there: the active ones in the order in which they would be popped, others as they came."""
+        with self._condition:
+            match place:
+                case Place.IN_FLIGHT:
+                    return self._in_flight.pods
+                case Place.ACTIVE:
+                    infos: Sequence[QueuedPodInfo] = self._places.active.ordered()
+                case Place.BACKOFF:
+                    infos = self._places.backoff.ordered()
+                case _:
+                    waiting = self._places.unschedulable.ordered()
+                    infos = [info for info in waiting if info.gated is (place is Place.GATED)]
+            return [info.pod for info in infos]
+
+    def pending_pods(self) -> tuple[Sequence[Pod], str]:
+        """The pods in the queue, those in flight left out, and how many are where in kube-scheduler's words."""
+        with self._condition:
+            active, backoff = self.pods_in(Place.ACTIVE), self.pods_in(Place.BACKOFF)
+            waiting = [info.pod for info in self._places.unschedulable.ordered()]
+        summary = f"activeQ:{len(active)}; backoffQ:{len(backoff)}; unschedulableEntities:{len(waiting)}"
+        return [*active, *backoff, *waiting], summary
+
+    def in_flight_events(self) -> Sequence[ClusterEvent]:
+        """The events that are kept for the pods in flight."""
+        with self._condition:
+            return [occurrence.event for occurrence in self._in_flight.events]
+
+    # Under the lock
+
+    def _add(self, pod: Pod) -> None:
+        info = QueuedPodInfo(PodInfo.of(pod))
+        self._enter(info)
+        self.nominator.add(info.pod_info)
+        self._places.to_active(info, UNSCHEDULED_POD_ADD.label)
+
+    def _update(self, info: QueuedPodInfo, old: Pod, new: Pod) -> None:
+        info.update(new)
+        self._places.rearrange(info)
+        self.nominator.update(old, info.pod_info)
+        for event in _changes(old, new):
+            if new.uid not in self._places.unschedulable:
+                return
+            verdict = self._hints.judge(info, Occurrence(event, old, new))
+            self._places.requeue(info, verdict, event.label)
+
+    def _delete(self, pod: Pod) -> None:
+        self.nominator.delete(pod)
+        flight = self._in_flight.get(pod.uid)
+        if flight is not None:
+            flight.deleted = True
+        self._places.discard(pod.uid)
+
+    def _move(self, candidates: Iterable[QueuedPodInfo], occurrence: Occurrence) -> None:
+        event = occurrence.event
+        for info in candidates:
+            uid, profile = info.pod.uid, info.pod.spec.scheduler_name
+            # A hint may have called back and moved it.
+            if uid not in self._places.unschedulable:
+                continue
+            if info.gated and not self._hints.concerns((profile, info.gating_plugin), event):
+                continue
+            verdict = self._hints.judge(info, occurrence)
+            if verdict is not Requeue.SKIP:
+                self._places.unschedulable.remove(uid)
+                self._places.requeue(info, verdict, event.label)
+
+    def _take(self, now: float) -> QueuedPodInfo | None:
+        if now >= self._places.backoff.next_release():
+            self.flush_backoff_completed()
+        if now >= self._places.unschedulable.next_due():
+            self.flush_unschedulable_leftover()
+        return self._places.pop()
+
+    def _next_due(self) -> float:
+        return min(self._places.backoff.next_release(), self._places.unschedulable.next_due())
+
+    def _counts(self) -> dict[Place, int]:
+        return self._places.counts()
+
+
+def _changes(old: Pod, new: Pod) -> Sequence[ClusterEvent]:
+    """The events that an update amounts to; none for one that repeats what is known, as after a new list."""
+    version = new.metadata.resource_version
+    if old is new or (version and version == old.metadata.resource_version):
+        return ()
+    return pod_change_events(old, new)

@@ -1,0 +1,99 @@
+"""Pods that wait for something to happen (kube-scheduler `unschedulableEntities`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+from kschedfw.framework.pod_info import QueuedPodInfo
+
+Rejector = tuple[str, str]
+"""Profile and plugin; the plugin is empty for a pod that nobody refused."""
+
+
+class UnschedulablePool:
+    """Refused and gated pods, found by who refused them, so that an event costs nothing for those it can't help.
+
+    `timeout` is after how many seconds without an attempt a pod is overdue.
+    """
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+        self._infos: dict[str, QueuedPodInfo] = {}
+        self._rejectors: dict[str, tuple[Rejector, ...]] = {}
+        self._by_rejector: dict[Rejector, dict[str, QueuedPodInfo]] = {}
+        self._gated: set[str] = set()
+        # Nobody is overdue up to this time. It may be earlier than needed, since pods leave.
+        self._none_due_until = math.inf
+
+    def __len__(self) -> int:
+        return len(self._infos)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._infos
+
+    @property
+    def gated_count(self) -> int:
+        return len(self._gated)
+
+    def get(self, uid: str) -> QueuedPodInfo | None:
+        return self._infos.get(uid)
+
+    def ordered(self) -> Sequence[QueuedPodInfo]:
+        """All of them in the order in which they entered the queue."""
+        return sorted(self._infos.values(), key=_sequence)
+
+    def put(self, info: QueuedPodInfo) -> None:
+        """Add the pod, or take note that it was changed."""
+        uid, profile = info.pod.uid, info.pod.spec.scheduler_name
+        self.remove(uid)
+        self._infos[uid] = info
+        self._rejectors[uid] = tuple((profile, plugin) for plugin in info.rejector_plugins or {""})
+        for rejector in self._rejectors[uid]:
+            self._by_rejector.setdefault(rejector, {})[uid] = info
+        if info.gated:
+            self._gated.add(uid)
+        self._none_due_until = min(self._none_due_until, self._last_due(info))
+
+    def remove(self, uid: str) -> QueuedPodInfo | None:
+        info = self._infos.pop(uid, None)
+        for rejector in self._rejectors.pop(uid, ()):
+            infos = self._by_rejector[rejector]
+            del infos[uid]
+            if not infos:
+                del self._by_rejector[rejector]
+        self._gated.discard(uid)
+        return info
+
+    def rejected_by(self, concerned: Callable[[Rejector], bool]) -> Sequence[QueuedPodInfo]:
+        """The pods that any of the rejectors concerned refused, in the order in which they entered the queue."""
+        found: dict[str, QueuedPodInfo] = {}
+        for rejector, infos in self._by_rejector.items():
+            if concerned(rejector):
+                found.update(infos)
+        return sorted(found.values(), key=_sequence)
+
+    def overdue(self, now: float) -> Sequence[QueuedPodInfo]:
+        """The pods that have waited longer than the timeout."""
+        if now <= self._none_due_until:
+            return ()
+        overdue = [info for info in self.ordered() if now > self._last_due(info)]
+        self._none_due_until = self._first_due(
+            info for info in self._infos.values() if now <= self._last_due(info)
+        )
+        return overdue
+
+    def next_due(self) -> float:
+        """A time before which nobody gets overdue; infinity where nobody is here."""
+        return math.nextafter(self._none_due_until, math.inf) if self._infos else math.inf
+
+    def _last_due(self, info: QueuedPodInfo) -> float:
+        since = info.timestamp if info.flush_timestamp is None else max(info.timestamp, info.flush_timestamp)
+        return since + self._timeout
+
+    def _first_due(self, infos: Iterable[QueuedPodInfo]) -> float:
+        return min(map(self._last_due, infos), default=math.inf)
+
+
+def _sequence(info: QueuedPodInfo) -> int:
+    return info.sequence

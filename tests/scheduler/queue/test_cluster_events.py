@@ -1,0 +1,170 @@
+"""What events are called, which subscription covers which event, and which events an update amounts to."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from kschedfw.api.node import Node, NodeCondition
+from kschedfw.api.pod import Pod
+from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
+from kschedfw.scheduler.queue import node_change_events, pod_change_events
+from kschedfw.scheduler.queue.cluster_events import (
+    ASSIGNED_POD_ADD,
+    FORCE_ACTIVATE,
+    NODE_ADD,
+    UNSCHEDULABLE_TIMEOUT,
+    UNSCHEDULED_POD_ADD,
+    UNSCHEDULED_POD_UPDATE,
+)
+from kschedfw.testing import make_node, make_pod
+
+
+@pytest.mark.parametrize(
+    ("event", "label"),
+    [
+        (NODE_ADD, "NodeAdd"),
+        (ASSIGNED_POD_ADD, "AssignedPodAdd"),
+        (UNSCHEDULED_POD_UPDATE, "UnschedulablePodUpdate"),
+        (ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT), "NodeUpdateNodeTaint"),
+        (
+            ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED),
+            "PodUpdatePodSchedulingGatesEliminated",
+        ),
+        (ClusterEvent(EventResource.CSI_NODE, ActionType.DELETE), "storage.k8s.io/CSINodeDelete"),
+        (ClusterEvent(EventResource.WILDCARD, ActionType.ALL), "*All"),
+        (UNSCHEDULABLE_TIMEOUT, "UnschedulableTimeout"),
+        (FORCE_ACTIVATE, "ForceActivate"),
+    ],
+)
+def test_labels_are_those_of_kube_schedulers_metrics(event: ClusterEvent, label: str) -> None:
+    assert event.label == label
+
+
+NODE, POD, WILDCARD = EventResource.NODE, EventResource.POD, EventResource.WILDCARD
+ADD, DELETE, UPDATE, ALL = ActionType.ADD, ActionType.DELETE, ActionType.UPDATE, ActionType.ALL
+LABEL = ActionType.UPDATE_NODE_LABEL
+
+
+@pytest.mark.parametrize(
+    ("resource", "action", "event", "covered"),
+    [
+        (NODE, ADD, NODE_ADD, True),
+        (NODE, ADD | LABEL, NODE_ADD, True),
+        (NODE, LABEL, NODE_ADD, False),
+        (POD, ADD, NODE_ADD, False),
+        (NODE, UPDATE, ClusterEvent(NODE, LABEL), True),
+        (NODE, LABEL, ClusterEvent(NODE, UPDATE), False),
+        (NODE, ALL, ClusterEvent(NODE, UPDATE), True),
+        (POD, ADD, ASSIGNED_POD_ADD, True),
+        (POD, ADD, UNSCHEDULED_POD_ADD, True),
+        (EventResource.ASSIGNED_POD, ADD, ASSIGNED_POD_ADD, True),
+        (EventResource.ASSIGNED_POD, ADD, UNSCHEDULED_POD_ADD, False),
+        (WILDCARD, ADD, NODE_ADD, True),
+        (WILDCARD, DELETE, NODE_ADD, False),
+        (WILDCARD, ALL, UNSCHEDULABLE_TIMEOUT, True),
+        (NODE, ALL, UNSCHEDULABLE_TIMEOUT, False),
+    ],
+)
+def test_a_subscription_covers_what_is_as_precise_or_more(
+    resource: EventResource, action: ActionType, event: ClusterEvent, covered: bool
+) -> None:
+    assert ClusterEvent(resource, action).matches(event) is covered
+
+
+POD_BASE = (
+    make_pod().labels(app="web").requests({"cpu": "1", "example.com/gpu": 1}).scheduling_gate("a").build()
+)
+
+
+def pod_actions(new: Pod, old: Pod = POD_BASE) -> list[ActionType]:
+    events = pod_change_events(old, new)
+    assert {event.resource for event in events} == {
+        EventResource.ASSIGNED_POD if new.node_name else EventResource.UNSCHEDULED_POD
+    }
+    return [event.action for event in events]
+
+
+@pytest.mark.parametrize(
+    ("new", "actions"),
+    [
+        (
+            attrs.evolve(POD_BASE, metadata=make_pod().labels(app="db").build().metadata),
+            [ActionType.UPDATE_POD_LABEL],
+        ),
+        (
+            attrs.evolve(POD_BASE, spec=attrs.evolve(POD_BASE.spec, scheduling_gates=())),
+            [ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED],
+        ),
+        (
+            attrs.evolve(
+                POD_BASE,
+                spec=attrs.evolve(
+                    POD_BASE.spec, tolerations=make_pod().toleration("x").build().spec.tolerations
+                ),
+            ),
+            [ActionType.UPDATE_POD_TOLERATION],
+        ),
+        (POD_BASE, [ActionType.UPDATE]),
+        (POD_BASE.bound_to("n"), [ActionType.UPDATE]),
+        (make_pod().scheduling_gate("b").labels(app="web").build(), [ActionType.UPDATE_POD_SCALE_DOWN]),
+        (
+            make_pod().build(),
+            [
+                ActionType.UPDATE_POD_LABEL,
+                ActionType.UPDATE_POD_SCALE_DOWN,
+                ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
+            ],
+        ),
+    ],
+)
+def test_an_update_of_a_pod_is_named_as_precisely_as_can_be(new: Pod, actions: list[ActionType]) -> None:
+    assert pod_actions(new) == actions
+
+
+@pytest.mark.parametrize("resource", ["cpu", "memory", "ephemeral-storage", "example.com/gpu"])
+def test_less_of_any_resource_is_a_scale_down_and_more_is_not(resource: str) -> None:
+    much, little = (make_pod().requests({resource: amount}).build() for amount in (2, 1))
+    assert pod_actions(little, much) == [ActionType.UPDATE_POD_SCALE_DOWN]
+    assert pod_actions(much, little) == [ActionType.UPDATE]
+
+
+def with_condition(node: Node, condition: NodeCondition) -> Node:
+    return attrs.evolve(node, status=attrs.evolve(node.status, conditions=(condition,)))
+
+
+NODE_BASE = make_node("n").labels(a="b").build()
+READY = with_condition(NODE_BASE, NodeCondition("Ready", "True", "KubeletReady", "first"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "actions"),
+    [
+        (NODE_BASE, NODE_BASE, []),
+        (NODE_BASE, make_node("n").labels(a="c").build(), [ActionType.UPDATE_NODE_LABEL]),
+        (
+            NODE_BASE,
+            make_node("n").labels(a="b").annotations({"x": "y"}).build(),
+            [ActionType.UPDATE_NODE_ANNOTATION],
+        ),
+        (
+            NODE_BASE,
+            make_node("n").labels(a="b").capacity(cpu=1).build(),
+            [ActionType.UPDATE_NODE_ALLOCATABLE],
+        ),
+        (NODE_BASE, make_node("n").labels(a="b").taint("t").build(), [ActionType.UPDATE_NODE_TAINT]),
+        (make_node("n").unschedulable().build(), make_node("n").build(), [ActionType.UPDATE_NODE_TAINT]),
+        (make_node("n").build(), make_node("n").unschedulable().build(), []),
+        (NODE_BASE, READY, [ActionType.UPDATE_NODE_CONDITION]),
+        (READY, with_condition(READY, NodeCondition("Ready", "True", "KubeletReady", "again")), []),
+        (
+            NODE_BASE,
+            make_node("n").taint("t").build(),
+            [ActionType.UPDATE_NODE_TAINT, ActionType.UPDATE_NODE_LABEL],
+        ),
+    ],
+)
+def test_an_update_of_a_node_is_what_plugins_may_care_about(
+    old: Node, new: Node, actions: list[ActionType]
+) -> None:
+    assert node_change_events(old, new) == [ClusterEvent(EventResource.NODE, action) for action in actions]

@@ -1,0 +1,100 @@
+"""Which plugins are asked about an event, and what becomes of their answers."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.scheduler.queue.cluster_events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT
+from kschedfw.scheduler.queue.hints import QueueingHints, Requeue
+from kschedfw.scheduler.queue.in_flight import Occurrence
+from tests.scheduler.queue.support import NODE_ADD, NODE_LABEL, PROFILE, always, pod
+
+QUEUE, SKIP = always(QueueingHint.QUEUE), always(QueueingHint.SKIP)
+
+
+def subscription(hint: object = None, event: ClusterEvent = NODE_ADD) -> ClusterEvent:
+    return ClusterEvent(event.resource, event.action, hint)  # type: ignore[arg-type]
+
+
+def judge(
+    subscriptions: dict[str, list[ClusterEvent]],
+    *,
+    refused: str = "",
+    pending: str = "",
+    event: ClusterEvent = NODE_ADD,
+    new: object | None = None,
+) -> Requeue:
+    """Plugins are single letters."""
+    info = QueuedPodInfo(PodInfo.of(pod()), unschedulable_plugins=set(refused), pending_plugins=set(pending))
+    return QueueingHints({PROFILE: subscriptions}).judge(info, Occurrence(event, None, new))
+
+
+@pytest.mark.parametrize(
+    ("subscriptions", "refused", "pending", "verdict"),
+    [
+        ({"A": [subscription(QUEUE)]}, "A", "", Requeue.AFTER_BACKOFF),
+        ({"A": [subscription(SKIP)]}, "A", "", Requeue.SKIP),
+        ({"A": [subscription(None)]}, "A", "", Requeue.AFTER_BACKOFF),
+        ({"A": [subscription(QUEUE, NODE_LABEL)]}, "A", "", Requeue.SKIP),
+        ({"A": [subscription(SKIP), subscription(QUEUE)]}, "A", "", Requeue.AFTER_BACKOFF),
+        ({"A": [subscription(SKIP)], "B": [subscription(QUEUE)]}, "A", "", Requeue.SKIP),
+        ({"A": [subscription(SKIP)], "B": [subscription(QUEUE)]}, "AB", "", Requeue.AFTER_BACKOFF),
+        ({"A": [subscription(QUEUE)], "P": [subscription(QUEUE)]}, "A", "P", Requeue.IMMEDIATELY),
+        ({"A": [subscription(QUEUE)], "P": [subscription(SKIP)]}, "A", "P", Requeue.AFTER_BACKOFF),
+        ({"A": [subscription(SKIP)], "P": [subscription(SKIP)]}, "A", "P", Requeue.SKIP),
+        ({}, "A", "", Requeue.AFTER_BACKOFF),
+        ({"A": []}, "A", "", Requeue.SKIP),
+        ({"A": []}, "", "", Requeue.AFTER_BACKOFF),
+    ],
+)
+def test_only_those_who_refused_the_pod_are_asked(
+    subscriptions: dict[str, list[ClusterEvent]], refused: str, pending: str, verdict: Requeue
+) -> None:
+    assert judge(subscriptions, refused=refused, pending=pending) is verdict
+
+
+def test_a_hint_gets_the_pod_and_the_object_before_and_after() -> None:
+    seen: list[tuple[Pod, object, object]] = []
+
+    def hint(each: Pod, old: object, new: object) -> QueueingHint:
+        seen.append((each, old, new))
+        return QueueingHint.SKIP
+
+    info = QueuedPodInfo(PodInfo.of(pod()), unschedulable_plugins={"A"})
+    QueueingHints({PROFILE: {"A": [subscription(hint)]}}).judge(info, Occurrence(NODE_ADD, "old", "new"))
+    assert seen == [(info.pod, "old", "new")]
+
+
+def test_a_hint_that_raises_counts_as_queue_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(*_: object) -> QueueingHint:
+        raise LookupError("no such thing")
+
+    with caplog.at_level(logging.ERROR):
+        assert judge({"A": [subscription(broken)]}, refused="A") is Requeue.AFTER_BACKOFF
+    assert "queueing hint of A failed on NodeAdd for pod default/pod" in caplog.text
+    assert "no such thing" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("event", "new", "verdict"),
+    [
+        (UNSCHEDULABLE_TIMEOUT, None, Requeue.AFTER_BACKOFF),
+        (FORCE_ACTIVATE, pod(), Requeue.AFTER_BACKOFF),
+        (FORCE_ACTIVATE, pod("another"), Requeue.SKIP),
+        (FORCE_ACTIVATE, "no pod", Requeue.SKIP),
+    ],
+)
+def test_a_wildcard_is_for_all_or_for_the_pod_that_comes_with_it(
+    event: ClusterEvent, new: object | None, verdict: Requeue
+) -> None:
+    assert judge({"A": []}, refused="A", pending="P", event=event, new=new) is verdict
+
+
+def test_who_subscribes_to_everything_is_asked_about_everything() -> None:
+    everything = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, QUEUE)
+    assert judge({"A": [everything]}, refused="A") is Requeue.AFTER_BACKOFF
