@@ -18,6 +18,7 @@ DEFAULT_PLUGINS = (
     EnabledPlugin("NodeResourcesFit", weight=1),
     EnabledPlugin("PodTopologySpread", weight=2),
     EnabledPlugin("InterPodAffinity", weight=2),
+    EnabledPlugin("DefaultPreemption"),
     EnabledPlugin("NodeResourcesBalancedAllocation", weight=1),
     EnabledPlugin("ImageLocality", weight=1),
     EnabledPlugin("DefaultBinder"),

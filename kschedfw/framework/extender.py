@@ -9,6 +9,7 @@ import attrs
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.snapshot import Snapshot
 
 EXTENDER_NAME = "Extender"
 """Stands for all extenders among the plugins that made a pod unschedulable."""
@@ -29,6 +30,17 @@ class ExtenderFilterResult:
     failed_and_unresolvable: Mapping[str, str]
 
 
+@attrs.frozen
+class Victims:
+    """The pods that must leave a node for another to fit, and how many of them a disruption budget forbids to evict.
+
+    They come in falling importance: the first one has the highest priority.
+    """
+
+    pods: tuple[Pod, ...]
+    num_pdb_violations: int = 0
+
+
 class Extender(Protocol):
     """kube-scheduler `fwk.Extender`; the HTTP client is one implementation."""
 
@@ -47,8 +59,18 @@ class Extender(Protocol):
     def is_prioritizer(self) -> bool: ...
 
     @property
+    def is_binder(self) -> bool:
+        """Whether it binds pods in place of the bind plugins."""
+        ...
+
+    @property
     def is_ignorable(self) -> bool:
         """Whether scheduling goes on without it when it fails."""
+        ...
+
+    @property
+    def supports_preemption(self) -> bool:
+        """Whether it has a say in preemption; others may still refuse the node in a later cycle."""
         ...
 
     def is_interested(self, pod: Pod) -> bool:
@@ -61,4 +83,17 @@ class Extender(Protocol):
 
     def prioritize(self, pod: Pod, nodes: Sequence[NodeInfo]) -> Mapping[str, int]:
         """A priority of 0–10 per node name; raises on any failure, which only loses its priorities."""
+        ...
+
+    def bind(self, pod: Pod, node_name: str) -> None:
+        """Bind the pod; raises on any failure."""
+        ...
+
+    def process_preemption(
+        self, pod: Pod, victims_by_node: Mapping[str, Victims], snapshot: Snapshot
+    ) -> Mapping[str, Victims]:
+        """Which of these nodes are left, each with its victims, more or fewer than before; raises on any failure.
+
+        Victims may be any pods that are on the node in the snapshot.
+        """
         ...

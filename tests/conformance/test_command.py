@@ -37,7 +37,6 @@ def test_check_passes_and_says_what_it_did_not_compare(
     assert "0 differences" in out
     assert "not compared: 3 scenarios with volumes" in out
     assert "scenarios with configurations beyond plugin arguments" in out
-    assert "not compared: decisions' postFilter" in out
     assert "not compared: PreFilter and PreScore skips of NodeVolumeLimits, VolumeBinding" in out
 
 

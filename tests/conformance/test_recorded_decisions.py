@@ -43,6 +43,7 @@ def test_every_decision_of_the_category_is_kube_schedulers(category: str, regist
         assert not_compared(scenario) is None
         decisions = decide(scenario, registry)
         compared += len(decisions)
+        assert all("postFilter" in decision for decision in decisions)
         found += [str(difference) for difference in differences(scenario, decisions)]
     assert found == []
     assert compared == COMPARED[category]

@@ -32,6 +32,10 @@ def differences(scenario: Scenario, decisions: list[Json]) -> Iterator[Differenc
     for expected, actual in zip(scenario.expected or (), decisions, strict=True):
         where = f"{scenario.name} {expected['pod']}"
         comparable = {key: value for key, value in _without_volumes(expected).items() if key in actual}
+        if "postFilter" in comparable:
+            recorded, planned = expected["postFilter"], actual["postFilter"]
+            comparable["postFilter"] = _preemption(recorded, following=planned)
+            actual = actual | {"postFilter": _preemption(planned)}
         yield from _compare(where, comparable, actual)
 
 
@@ -63,6 +67,24 @@ def _without_volumes(decision: Json) -> Json:
         | {"skip": [name for name in pre_filter["skip"] if name not in VOLUME_PLUGINS]},
         "preScoreSkip": [name for name in skipped if name not in VOLUME_PLUGINS],
     }
+
+
+def _preemption(post_filter: object, following: object = None) -> object:
+    """The outcome of preemption without what chance decides: the order of victims, and which of the tied nodes won.
+
+    Where the one that it is `following` took another of the tied nodes, so it does.
+    """
+    if not isinstance(post_filter, dict):
+        return post_filter
+    candidates = {
+        name: candidate | {"victims": sorted(candidate["victims"])}
+        for name, candidate in post_filter["candidates"].items()
+    }
+    outcome = post_filter | {"candidates": candidates, "tied": sorted(post_filter["tied"])}
+    node_name = following.get("nominatedNode") if isinstance(following, dict) else None
+    if node_name in outcome["tied"]:
+        outcome |= {"nominatedNode": node_name, **candidates[node_name]}
+    return outcome | {"victims": sorted(outcome["victims"])}
 
 
 def _compare(where: str, expected: object, actual: object) -> Iterator[Difference]:

@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
+import attrs
+
 from kschedfw.api.manifests import object_from_manifest
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import default_profile
+from kschedfw.framework.args import plugin_args
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis, FitError
 from kschedfw.framework.framework import Framework
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.preemption import Candidate, PreemptionPlan
 from kschedfw.framework.profile import ExtensionPoint, Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.results import IntArray
 from kschedfw.framework.scores import NodeScores
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Status
+from kschedfw.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
 from kschedfw.testing.conformance.scenario import KINDS, Json, Scenario, ScenarioError
@@ -50,11 +55,25 @@ def decide(scenario: Scenario, registry: Registry) -> list[Json]:
 def profile_of(config: Json | None) -> Profile:
     """The profile of a scenario's KubeSchedulerConfiguration.
 
+    Whatever it says, preemption tries all nodes (minCandidateNodesPercentage 100), as it did when scenarios were
+    recorded.
+
     Raises:
         ScenarioError: it does more than give arguments to the plugins of the default profile.
+        ArgsError: the arguments of preemption are wrong.
     """
+    profile = default_profile(_args_of(config))
+    given = plugin_args(
+        DefaultPreemption.name, DefaultPreemptionArgs, profile.args.get(DefaultPreemption.name)
+    )
+    assert isinstance(given, DefaultPreemptionArgs)
+    all_nodes = attrs.evolve(given, min_candidate_nodes_percentage=100)
+    return attrs.evolve(profile, args={**profile.args, DefaultPreemption.name: all_nodes})
+
+
+def _args_of(config: Json | None) -> dict[str, object]:
     if config is None:
-        return default_profile()
+        return {}
     profiles = config.get("profiles")
     if (
         not isinstance(profiles, list)
@@ -65,7 +84,7 @@ def profile_of(config: Json | None) -> Profile:
     (profile,) = profiles
     if unsupported := sorted(set(profile) - {"schedulerName", "pluginConfig"}):
         raise ScenarioError(f"config: profiles[0].{unsupported[0]} is not supported")
-    return default_profile({entry["name"]: entry["args"] for entry in profile.get("pluginConfig", ())})
+    return {entry["name"]: entry["args"] for entry in profile.get("pluginConfig", ())}
 
 
 class _Run:
@@ -110,16 +129,19 @@ class _Run:
             "feasible": sorted(info.name for info in feasible),
         }
         if not feasible:
-            # what preemption would say is left out, rather than recorded as if it had said nothing
-            return decision | {
-                "preScoreSkip": [],
-                "scores": {},
-                "totals": {},
-                "best": [],
-                "chosen": None,
-                "singleNode": False,
-                "fitError": str(FitError(pod, len(self.snapshot), diagnosis)),
-            }
+            return (
+                decision
+                | {
+                    "preScoreSkip": [],
+                    "scores": {},
+                    "totals": {},
+                    "best": [],
+                    "chosen": None,
+                    "singleNode": False,
+                    "fitError": str(FitError(pod, len(self.snapshot), diagnosis)),
+                }
+                | self._post_filter(state, pod, diagnosis)
+            )
         scores = self.scheduler.score_nodes(self.framework, state, pod, feasible)
         totals = _by_node(scores, scores.totals)
         best = sorted(name for name, total in totals.items() if total == max(totals.values()))
@@ -178,6 +200,17 @@ class _Run:
                     verdicts[info.name]["excluded"] = True
         return verdicts
 
+    def _post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> Json:
+        # Only planned: evictions would change what later pods of the scenario meet.
+        preemption = self.framework.plugins[DefaultPreemption.name]
+        assert isinstance(preemption, DefaultPreemption)
+        plan = preemption.plan(state, pod, diagnosis.node_to_status)
+        diagnosis.post_filter_message = plan.status.message
+        return {
+            "postFilter": _preemption(plan),
+            "fitErrorWithPostFilter": str(FitError(pod, len(self.snapshot), diagnosis)),
+        }
+
     def _filter_plugins(self, state: CycleState, pod: Pod) -> Json:
         refusals: dict[str, Json] = {}
         for info in self.snapshot.node_infos:
@@ -189,6 +222,24 @@ class _Run:
 
 def _verdict(status: Status) -> Json:
     return {"code": str(status.code), "reasons": sorted(status.reasons)}
+
+
+def _preemption(plan: PreemptionPlan) -> Json:
+    chosen = plan.chosen
+    return {
+        "code": str(plan.status.code),
+        "message": plan.status.message,
+        "nominatedNode": None if chosen is None else chosen.node_name,
+        **({"victims": [], "numPDBViolations": 0} if chosen is None else _victims(chosen)),
+        "tied": sorted(candidate.node_name for candidate in plan.tied),
+        "candidates": {candidate.node_name: _victims(candidate) for candidate in plan.candidates},
+        "rejected": {name: {"plugin": status.plugin} | _verdict(status) for name, status in plan.rejected},
+    }
+
+
+def _victims(candidate: Candidate) -> Json:
+    victims = candidate.victims
+    return {"victims": [pod.key for pod in victims.pods], "numPDBViolations": victims.num_pdb_violations}
 
 
 def _scores(scores: NodeScores) -> Json:

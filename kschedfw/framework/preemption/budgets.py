@@ -1,0 +1,68 @@
+"""Which evictions the PodDisruptionBudgets allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from kschedfw.api.pod import Pod
+from kschedfw.api.selectors import Selector, as_selector
+from kschedfw.api.workloads import PodDisruptionBudget
+from kschedfw.framework.pod_info import PodInfo
+
+
+@attrs.frozen
+class _Budget:
+    namespace: str
+    selector: Selector
+    allowed: int
+    disrupted: Mapping[str, str]
+
+    def covers(self, pod: Pod) -> bool:
+        # A pod that the API server has let go already was taken from the budget there.
+        return (
+            pod.namespace == self.namespace
+            and self.selector.matches(pod.labels)
+            and pod.name not in self.disrupted
+        )
+
+
+@attrs.frozen
+class DisruptionBudgets:
+    """The PodDisruptionBudgets of a cluster with their selectors compiled, once for all nodes that are looked at.
+
+    A budget whose selector is absent or empty covers no pod, and a pod without labels is covered by none.
+    """
+
+    _budgets: tuple[_Budget, ...] = ()
+
+    @classmethod
+    def of(cls, budgets: Iterable[PodDisruptionBudget]) -> DisruptionBudgets:
+        compiled = (
+            _Budget(
+                each.namespace,
+                as_selector(each.spec.selector),
+                each.status.disruptions_allowed,
+                each.status.disrupted_pods,
+            )
+            for each in budgets
+        )
+        return cls(tuple(budget for budget in compiled if not budget.selector.everything))
+
+    def split(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
+        """Pods whose eviction, one after the other in this order, violates a budget, and the others; orders are kept.
+
+        A pod uses up every budget that covers it, whether or not one of them is violated.
+        """
+        left = [budget.allowed for budget in self._budgets]
+        violating: list[PodInfo] = []
+        allowed: list[PodInfo] = []
+        for info in pods:
+            violates = False
+            for index, budget in enumerate(self._budgets):
+                if info.pod.labels and budget.covers(info.pod):
+                    left[index] -= 1
+                    violates |= left[index] < 0
+            (violating if violates else allowed).append(info)
+        return violating, allowed

@@ -1,0 +1,113 @@
+"""The preemption algorithm from a pod that fits nowhere to a nominated node (kube-scheduler `preemption.Evaluator`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kschedfw.api.pod import Pod
+from kschedfw.api.workloads import PodDisruptionBudget
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.diagnosis import Diagnosis, FitError, NodeToStatus
+from kschedfw.framework.handle import Handle
+from kschedfw.framework.preemption.budgets import DisruptionBudgets
+from kschedfw.framework.preemption.candidates import best_candidates
+from kschedfw.framework.preemption.dry_run import DryRun, dry_run
+from kschedfw.framework.preemption.eviction import prepare_candidate
+from kschedfw.framework.preemption.extender_calls import ask_extenders
+from kschedfw.framework.preemption.plan import PreemptionPlan
+from kschedfw.framework.preemption.rules import PreemptionRules
+from kschedfw.framework.results import PostFilterResult
+from kschedfw.framework.status import Code, PluginFailure, Status
+
+
+class Evaluator:
+    """Finds the node where evicting pods does least harm, and evicts them; used by post_filter plugins.
+
+    `plugin_name` is who rejects victims that wait at permit. All calls belong into a scheduling cycle, since the
+    handle's snapshot is read.
+    """
+
+    def __init__(self, plugin_name: str, handle: Handle, rules: PreemptionRules) -> None:
+        self._plugin_name = plugin_name
+        self._handle = handle
+        self._rules = rules
+
+    def preempt(
+        self, state: CycleState, pod: Pod, node_to_status: NodeToStatus
+    ) -> tuple[PostFilterResult | None, Status]:
+        """Make room for the pod: `plan`, then evict the victims. The answer is that of a post_filter hook.
+
+        The pod is looked up in the cluster first, since its nomination may have changed since it was queued.
+        """
+        self._handle.metrics.preemption_attempt()
+        present = self._handle.cluster.get(Pod, pod.key)
+        if present is None:
+            return None, Status.from_error(f'pod "{pod.name}" not found')
+        plan = self.plan(state, present, node_to_status)
+        if plan.chosen is None:
+            return plan.result, plan.status
+        self._handle.metrics.preemption_victims(len(plan.chosen.victims.pods))
+        status = prepare_candidate(self._handle, self._plugin_name, plan.chosen, present)
+        if not status.is_success:
+            return None, status
+        return plan.result, plan.status
+
+    def plan(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> PreemptionPlan:
+        """What `preempt` would do, given why each node refused the pod. Changes nothing but the random generator.
+
+        Exceptions of the rules and of the cluster come through; the framework makes an ERROR of them.
+        """
+        nominated_node_status = node_to_status.get(pod.status.nominated_node_name)
+        if objection := self._rules.objection(pod, nominated_node_status):
+            return PreemptionPlan(Status.unschedulable(objection))
+        if not len(self._handle.snapshot):
+            return PreemptionPlan(Status.from_error("no nodes available"))
+        found = self._find_candidates(state, pod, node_to_status)
+        if not found.candidates:
+            if found.errors:
+                return PreemptionPlan(_joined(found.errors), rejected=found.node_to_status)
+            return self._no_candidates(pod, found)
+        try:
+            left = ask_extenders(self._handle.extenders, pod, found.candidates, self._handle.snapshot)
+        except Exception as error:
+            # As with filters, what an extender raises is its failure.
+            return PreemptionPlan(
+                Status.from_error(error), candidates=found.candidates, rejected=found.node_to_status
+            )
+        tied = best_candidates(left, self._rules.score_functions())
+        return PreemptionPlan(
+            status=Status.success() if tied else Status.unschedulable("no candidate node for preemption"),
+            result=PostFilterResult.nominate(tied[0].node_name) if tied else None,
+            candidates=found.candidates,
+            tied=tied,
+            rejected=found.node_to_status,
+        )
+
+    def _find_candidates(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> DryRun:
+        # Other refusals than UNSCHEDULABLE won't change with the pods on the node.
+        nodes = [
+            info
+            for info in self._handle.snapshot.node_infos
+            if node_to_status.get(info.name).code is Code.UNSCHEDULABLE
+        ]
+        if not nodes:
+            return DryRun()
+        budgets = DisruptionBudgets.of(self._handle.cluster.list(PodDisruptionBudget))
+        offset, wanted = self._rules.offset_and_num_candidates(len(nodes))
+        return dry_run(self._rules, state, pod, nodes, budgets, offset=offset, wanted=wanted)
+
+    def _no_candidates(self, pod: Pod, found: DryRun) -> PreemptionPlan:
+        diagnosis = Diagnosis(node_to_status=found.node_to_status)
+        reason = str(FitError(pod, len(self._handle.snapshot), diagnosis))
+        # Where no room can be made, an earlier nomination means nothing any more.
+        return PreemptionPlan(
+            Status.unschedulable(reason), result=PostFilterResult.nominate(""), rejected=found.node_to_status
+        )
+
+
+def _joined(errors: Sequence[Status]) -> Status:
+    """Several errors as one, in the words of Kubernetes' aggregated errors: equal texts once, several in brackets."""
+    texts = list(dict.fromkeys(status.message for status in errors))
+    failure = PluginFailure(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
+    failure.__cause__ = errors[0].as_error()
+    return Status.from_error(failure)

@@ -1,0 +1,100 @@
+"""Carries a preemption out: victims go, and whoever waited for the same room with less right looks elsewhere.
+
+kube-scheduler evicts on a goroutine of its own by default, and holds the pod back in pre_enqueue until that is done.
+Here it is done before post_filter returns, in the order of the victims, as with the gate
+SchedulerAsyncPreemption off: what happened is known when the pod goes back to the queue, and nothing depends on
+threads.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from kschedfw.api.pod import Pod, PodCondition
+from kschedfw.framework.handle import Handle
+from kschedfw.framework.preemption.candidates import Candidate
+from kschedfw.framework.status import Status
+
+logger = logging.getLogger(__name__)
+
+DISRUPTION_TARGET = "DisruptionTarget"
+PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
+
+
+def is_terminating_by_preemption(pod: Pod) -> bool:
+    """Whether the pod is being deleted because a scheduler preempted it."""
+    target = next((each for each in pod.status.conditions if each.type == DISRUPTION_TARGET), None)
+    return (
+        pod.is_terminating
+        and target is not None
+        and target.status == "True"
+        and target.reason == PREEMPTION_BY_SCHEDULER
+    )
+
+
+def prepare_candidate(handle: Handle, plugin_name: str, candidate: Candidate, pod: Pod) -> Status:
+    """Evict the candidate's victims, then take back lower nominations to its node; ERROR where an eviction fails.
+
+    Victims that are terminating already are left to it. An eviction that fails ends it: the pod isn't nominated, and
+    its next attempt finds the node as it is then.
+    """
+    for victim in candidate.victims.pods:
+        if victim.is_terminating:
+            continue
+        try:
+            _evict(handle, plugin_name, victim, pod, candidate.node_name)
+        except Exception as error:
+            # Whatever kind of cluster refuses, it costs this attempt and no more.
+            return Status.from_error(error)
+    _clear_lower_nominations(handle, pod, candidate.node_name)
+    return Status.success()
+
+
+def _evict(handle: Handle, plugin_name: str, victim: Pod, pod: Pod, node_name: str) -> None:
+    if not _reject_waiting(handle, plugin_name, victim) and not _delete(handle, victim, pod):
+        return
+    message = f"Preempted by pod {pod.uid} on node {node_name}"
+    handle.cluster.record_event(victim, "Normal", "Preempted", message)
+
+
+def _reject_waiting(handle: Handle, plugin_name: str, victim: Pod) -> bool:
+    """Send a victim that waits at permit back to the queue; False where it doesn't wait, or no longer."""
+    waiting = handle.waiting_pods.get(victim.uid)
+    if waiting is None:
+        return False
+    waiting.reject(plugin_name, "preempted")
+    fate = waiting.poll()
+    return fate is not None and not fate.is_success
+
+
+def _delete(handle: Handle, victim: Pod, pod: Pod) -> bool:
+    """Mark the victim and delete it; False where it is gone already."""
+    condition = PodCondition(
+        type=DISRUPTION_TARGET,
+        status="True",
+        reason=PREEMPTION_BY_SCHEDULER,
+        message=f"{pod.spec.scheduler_name}: preempting to accommodate a higher priority pod",
+    )
+    try:
+        handle.cluster.patch_pod_status(victim, condition=condition)
+        handle.cluster.delete(victim)
+    except Exception:
+        present = handle.cluster.get(Pod, victim.key)
+        if present is None or present.uid != victim.uid:
+            return False
+        raise
+    return True
+
+
+def _clear_lower_nominations(handle: Handle, pod: Pod, node_name: str) -> None:
+    """Pods that were to get room here may not fit any more; without the nomination they look for another place."""
+    for info in handle.nominator.nominated_pods_for_node(node_name):
+        if info.pod.priority >= pod.priority:
+            continue
+        try:
+            handle.cluster.patch_pod_status(info.pod, nominated_node_name="")
+        except Exception:
+            # Not worth failing for: at worst the pod waits longer than it needs to.
+            logger.warning(
+                "can't take back the nomination of pod %s to node %s", info.pod.key, node_name, exc_info=True
+            )

@@ -1,0 +1,105 @@
+"""What preemption plugins may decide each for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kschedfw.api.pod import Pod, PreemptionPolicy
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.extender import Victims
+from kschedfw.framework.handle import Handle
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.preemption.budgets import DisruptionBudgets
+from kschedfw.framework.preemption.candidates import LEAST_HARM, ScoreFunction, start_time
+from kschedfw.framework.preemption.eviction import is_terminating_by_preemption
+from kschedfw.framework.preemption.victims import select_victims
+from kschedfw.framework.status import Code, Status
+
+DEFAULT_MIN_CANDIDATE_NODES_PERCENTAGE = 10
+DEFAULT_MIN_CANDIDATE_NODES_ABSOLUTE = 100
+
+
+class PreemptionRules:
+    """Who may preempt whom, how hard to look for nodes, and which node to prefer; as DefaultPreemption has it.
+
+    Another preemption plugin overrides what it sees differently (kube-scheduler `preemption.Interface`,
+    `IsEligiblePod`, `MoreImportantPod`). The methods are called in the scheduling cycle; `may_preempt`,
+    `more_important`, `potential_victims` and `select_victims` from several threads at once.
+
+    The dry run goes on until there are candidates for `min_candidate_nodes_percentage` (0–100) of the nodes where
+    preemption may help, but at least `min_candidate_nodes_absolute`.
+    """
+
+    def __init__(
+        self,
+        handle: Handle,
+        *,
+        min_candidate_nodes_percentage: int = DEFAULT_MIN_CANDIDATE_NODES_PERCENTAGE,
+        min_candidate_nodes_absolute: int = DEFAULT_MIN_CANDIDATE_NODES_ABSOLUTE,
+    ) -> None:
+        self.handle = handle
+        self._percentage = min_candidate_nodes_percentage
+        self._absolute = min_candidate_nodes_absolute
+
+    def objection(self, pod: Pod, nominated_node_status: Status) -> str:
+        """Why the pod may not preempt anyone now; empty if it may.
+
+        While victims of an earlier preemption still terminate on its nominated node, the pod has to wait for
+        them, unless the filters have ruled that node out by now (`nominated_node_status`).
+        """
+        if pod.spec.preemption_policy is PreemptionPolicy.NEVER:
+            return "not eligible due to preemptionPolicy=Never."
+        node_name = pod.status.nominated_node_name
+        if not node_name or nominated_node_status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return ""
+        if node_name in self.handle.snapshot:
+            victims = self.potential_victims(pod, self.handle.snapshot.get(node_name))
+            if any(is_terminating_by_preemption(info.pod) for info in victims):
+                return "not eligible due to a terminating pod on the nominated node."
+        return ""
+
+    def may_preempt(self, pod: Pod, victim: PodInfo, node_info: NodeInfo) -> bool:  # noqa: ARG002  # for overriding
+        """Whether the pod may have the victim evicted from the node: if the victim's priority is lower.
+
+        An override should go on allowing that for system pods, or they may find no room.
+        """
+        return victim.pod.priority < pod.priority
+
+    def more_important(self, first: Pod, second: Pod) -> bool:
+        """Whether more is done to spare the first: it has the higher priority or, if equal, has run longer.
+
+        Must be a strict weak order. Victims are listed by it, and score functions rely on a first one that has the
+        highest priority.
+        """
+        if first.priority != second.priority:
+            return first.priority > second.priority
+        return start_time(first) < start_time(second)
+
+    def potential_victims(self, pod: Pod, node_info: NodeInfo) -> Sequence[PodInfo]:
+        """The pods on the node that may be evicted for this one."""
+        return [info for info in node_info.pods if self.may_preempt(pod, info, node_info)]
+
+    def offset_and_num_candidates(self, num_nodes: int) -> tuple[int, int]:
+        """At which of the nodes where preemption may help to begin, at random, and how many candidates will do."""
+        wanted = max(num_nodes * self._percentage // 100, self._absolute)
+        return self.handle.random.randrange(num_nodes), min(wanted, num_nodes)
+
+    def select_victims(
+        self,
+        state: CycleState,
+        pod: Pod,
+        node_info: NodeInfo,
+        potential: Sequence[PodInfo],
+        budgets: DisruptionBudgets,
+    ) -> Victims | Status:
+        """Whom to evict out of the potential victims (at least one), or why that is no use.
+
+        `state` and `node_info` are copies that may be changed.
+        """
+        framework = self.handle.framework
+        return select_victims(framework, state, pod, node_info, potential, budgets, self.more_important)
+
+    def score_functions(self) -> Sequence[ScoreFunction]:
+        """By what to choose among several candidates, the decisive criterion first."""
+        return LEAST_HARM

@@ -1,0 +1,107 @@
+"""Whom to evict from one node: as few pods, and as unimportant ones, as will do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cmp_to_key
+
+import attrs
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.extender import Victims
+from kschedfw.framework.framework import Framework
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.preemption.budgets import DisruptionBudgets
+from kschedfw.framework.status import Status
+
+MoreImportant = Callable[[Pod, Pod], bool]
+"""Whether more should be done to spare the first pod than the second; a strict weak order."""
+
+
+class _TrialError(KschedfwError):
+    """A plugin couldn't follow a pod's removal or return; carries its status."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+@attrs.frozen
+class _Trial:
+    """A node, and what plugins know of it, that pods are taken from and put back on for the sake of argument."""
+
+    framework: Framework
+    state: CycleState
+    pod: Pod
+    node_info: NodeInfo
+
+    def remove(self, info: PodInfo) -> None:
+        self.node_info.remove_pod(info.pod)
+        status = self.framework.run_pre_filter_remove_pod(self.state, self.pod, info, self.node_info)
+        if not status.is_success:
+            raise _TrialError(status)
+
+    def put_back(self, info: PodInfo) -> None:
+        self.node_info.add_pod(info)
+        status = self.framework.run_pre_filter_add_pod(self.state, self.pod, info, self.node_info)
+        if not status.is_success:
+            raise _TrialError(status)
+
+    def verdict(self) -> Status:
+        return self.framework.run_filter_plugins_with_nominated_pods(self.state, self.pod, self.node_info)
+
+    def not_spared(self, infos: Sequence[PodInfo]) -> list[PodInfo]:
+        """Put the pods back one by one; gives those without which alone the pod fits, and leaves them off."""
+        evicted = []
+        for info in infos:
+            self.put_back(info)
+            if not self.verdict().is_success:
+                self.remove(info)
+                evicted.append(info)
+        return evicted
+
+
+def select_victims(
+    framework: Framework,
+    state: CycleState,
+    pod: Pod,
+    node_info: NodeInfo,
+    potential: Sequence[PodInfo],
+    budgets: DisruptionBudgets,
+    more_important: MoreImportant,
+) -> Victims | Status:
+    """Those of the potential victims that must leave the node for the pod to fit, or why even that isn't enough.
+
+    With all of them gone, the pod must pass the filters, nominated pods included. Then each is spared with which it
+    still does: first those whose eviction violates a disruption budget, then the others, in either group the more
+    important ones first. `state` and `node_info` are changed on the way, so they have to be copies.
+
+    Semantics: kube-scheduler DefaultPreemption `SelectVictimsOnNode`.
+    """
+    trial = _Trial(framework, state, pod, node_info)
+    try:
+        for info in potential:
+            trial.remove(info)
+        verdict = trial.verdict()
+        if not verdict.is_success:
+            return verdict
+        by_importance = _sorted(potential, more_important)
+        violating, others = budgets.split(by_importance)
+        evicted_violating = trial.not_spared(violating)
+        evicted = {*evicted_violating, *trial.not_spared(others)}
+    except _TrialError as error:
+        return error.status
+    victims = tuple(info.pod for info in by_importance if info in evicted)
+    return Victims(victims, len(evicted_violating))
+
+
+def _sorted(infos: Sequence[PodInfo], more_important: MoreImportant) -> list[PodInfo]:
+    """The most important first; equally important ones as they were."""
+
+    def compare(first: PodInfo, second: PodInfo) -> int:
+        return more_important(second.pod, first.pod) - more_important(first.pod, second.pod)
+
+    return sorted(infos, key=cmp_to_key(compare))
