@@ -6,11 +6,12 @@ BIN := $(VENV)/bin
 
 SAMPLE := examples/sample-cluster/
 SEED ?= 1
+SECONDS ?= 600
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint fmt changelog clean
+.PHONY: help demo test soak lint fmt changelog clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -21,6 +22,9 @@ demo: $(VENV)/.installed-cli ## simulate the sample cluster (SEED=1)
 test: lint ## all checks: those of lint, then the tests
 	@echo '== pytest'
 	@$(BIN)/python -m pytest --cov --cov-report=term
+
+soak: $(VENV)/.installed-dev ## run the scheduler through random worlds (SECONDS=600)
+	@$(BIN)/python -m tests.scheduler.invariants.soak $(SECONDS)
 
 lint: $(VENV)/.installed-dev ## ruff, mypy and import-linter
 	@echo '== ruff check'

@@ -16,16 +16,18 @@ import typer
 from kschedfw.api.errors import KschedfwError
 from kschedfw.cli.inputs import InputFormat, InvalidInputError, read_input
 from kschedfw.cli.output import print_report, progress_bar
-from kschedfw.simulator import Simulation
+from kschedfw.cli.serve_extender import SERVE_EXTENDER_HELP, serve_extender
+from kschedfw.simulator import Arrivals, Simulation
 
 HELP = """Simulate kube-scheduler: the decisions of v1.36, without a cluster."""
 
-SIMULATE_HELP = """Schedule the pending pods of a cluster, one after another, and show how it went.
+SIMULATE_HELP = """Schedule the pending pods of a cluster in virtual time, and show how it went.
 
 CLUSTER are manifests: files (YAML or JSON, plain or gzipped), directories of them, or - for the
-standard input. Pods in them that are
-bound stay where they are, pending ones are scheduled, by priority and then in the order in which they were read. No
-pod is tried twice, and nothing is preempted.
+standard input. Pending pods in them are scheduled, by priority and then in the order in which they were read. They may
+preempt others, bound ones too, and are tried again when that makes sense.
+
+All pods are there from the start and stay, or with --arrivals, --arrival-rate or --mean-duration they come and go.
 
 \b
 Exit codes:
@@ -112,7 +114,22 @@ def simulate(
     format: Annotated[
         InputFormat, typer.Option(help="openb: CLUSTER and --pods are CSVs of the OpenB trace.")
     ] = InputFormat.MANIFESTS,
-    seed: Annotated[int, typer.Option(metavar="N", help="Decides between nodes of equal score.")] = 0,
+    arrivals: Annotated[
+        bool, typer.Option("--arrivals", help="Pods come and go by their own times, where they have some.")
+    ] = False,
+    arrival_rate: Annotated[
+        float | None,
+        typer.Option(metavar="N", help="Pods without a time of their own come at random, N per second."),
+    ] = None,
+    mean_duration: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="Pods without a duration of their own stay so long, on average."
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Decides between nodes of equal score, and draws times.")
+    ] = 0,
     percentage: Annotated[
         int,
         typer.Option(
@@ -141,6 +158,7 @@ def simulate(
         print(problem, file=sys.stderr)
     simulation = Simulation(
         loaded.cluster,
+        arrivals=_arrivals(arrivals, arrival_rate, mean_duration),
         seed=seed,
         percentage_of_nodes_to_score=percentage,
         parallelism=parallelism,
@@ -160,3 +178,14 @@ def simulate(
         raise typer.Exit(
             _complain(f"nothing to simulate: the input has no {missing}", ExitCode.NOTHING_TO_DO)
         )
+
+
+def _arrivals(wanted: bool, rate: float | None, mean_duration: float | None) -> Arrivals | None:
+    if not wanted and rate is None and mean_duration is None:
+        return None
+    return Arrivals(rate, mean_duration)
+
+
+app.command(
+    "serve-extender", help=SERVE_EXTENDER_HELP, short_help="Offer plugins to a stock kube-scheduler."
+)(serve_extender)

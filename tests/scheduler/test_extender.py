@@ -8,7 +8,8 @@ import attrs
 import pytest
 
 from kschedfw import Code, CycleState, FitError, NodeInfo, Pod, ScheduleResult, Status
-from kschedfw.framework.extender import Extender, ExtenderFilterResult
+from kschedfw.framework.extender import Extender, ExtenderFilterResult, Victims
+from kschedfw.framework.snapshot import Snapshot
 from kschedfw.scheduler import SchedulingError
 from kschedfw.testing import make_pod
 from tests.framework.support import answering, nodes, plugin, pod
@@ -42,6 +43,14 @@ class Helper:
     def is_prioritizer(self) -> bool:
         return self.rate is not None
 
+    @property
+    def is_binder(self) -> bool:
+        return False
+
+    @property
+    def supports_preemption(self) -> bool:
+        return False
+
     def is_interested(self, pod: Pod) -> bool:
         return self.interested
 
@@ -57,6 +66,14 @@ class Helper:
             raise self.error
         assert self.rate is not None
         return {info.name: self.rate(info.name) for info in nodes} | {"unknown": 10}
+
+    def process_preemption(
+        self, pod: Pod, victims_by_node: Mapping[str, Victims], snapshot: Snapshot | None = None
+    ) -> Mapping[str, Victims]:
+        raise NotImplementedError
+
+    def bind(self, pod: Pod, node_name: str) -> None:
+        raise NotImplementedError
 
 
 def bench(*extenders: Extender, names: str = "abc") -> Bench:

@@ -1,0 +1,147 @@
+"""`kschedfw serve-extender`: plugins for a stock kube-scheduler."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.cli.inputs import InputFormat, read_input
+from kschedfw.cluster import InMemoryCluster
+from kschedfw.framework.profile import EnabledPlugin, Profile
+from kschedfw.framework.registry import Registry
+
+if TYPE_CHECKING:
+    import uvicorn
+
+MAX_WEIGHT = (1 << 31) - 1  # kube-scheduler's weights have 32 bits
+NEEDS_EXTRA = "serve-extender needs the extra serve: pip install 'kschedfw[serve]'"
+
+SERVE_EXTENDER_HELP = """Offer plugins to a stock kube-scheduler, as a scheduler extender.
+
+The server answers POST /filter, /prioritize and /preempt as k8s.io/kube-scheduler/extender/v1 says, and GET
+/healthz. Configure it in kube-scheduler with filterVerb: filter, prioritizeVerb: prioritize and, with --cluster,
+preemptVerb: preempt. The pods on the nodes, and nodes that kube-scheduler only names (nodeCacheCapable: true),
+are looked up in what --cluster gives, which doesn't change while the server runs.
+
+It serves until Ctrl-C or SIGTERM.
+
+\b
+Exit codes:
+  0    ended by Ctrl-C
+  1    the extra serve isn't installed
+  2    bad usage or bad input, or the address is taken
+  70   a bug in kschedfw
+"""
+
+
+class UsageError(KschedfwError):
+    """Arguments that make no sense together."""
+
+
+def serve_extender(
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[=WEIGHT]",
+            help="A plugin to run, and the weight of its score. Repeatable; at least one is needed.",
+        ),
+    ] = None,
+    cluster: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Manifests of nodes, pods and so on, or a directory. Repeatable."),
+    ] = None,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="N", help="0: any free one; it is printed.")
+    ] = 8888,
+    tls_cert: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Serve https with this certificate (PEM).")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key (PEM).")] = None,
+    parallelism: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Threads for plugins. Pays off where they block.")
+    ] = 1,
+    skip_invalid: Annotated[
+        bool, typer.Option("--skip-invalid", help="Leave invalid objects out instead of giving up.")
+    ] = False,
+) -> None:
+    try:
+        import uvicorn
+    except ModuleNotFoundError:
+        print(f"kschedfw: {NEEDS_EXTRA}", file=sys.stderr)
+        raise typer.Exit(1) from None
+
+    from kschedfw.extender_server import ExtenderApp  # other commands needn't wait for it
+
+    registry = Registry()
+    app = ExtenderApp(
+        _profile(plugin or [], registry),
+        registry=registry,
+        cluster=_read_cluster(cluster, skip_invalid=skip_invalid),
+        parallelism=parallelism,
+    )
+    config = uvicorn.Config(app, log_level="warning", lifespan="on", timeout_keep_alive=75)
+    _set_certificate(config, tls_cert, tls_key)
+    with _listen(host, port) as listening:
+        scheme = "https" if config.is_ssl else "http"
+        shown_host = f"[{host}]" if ":" in host else host
+        print(
+            f"kschedfw: extender at {scheme}://{shown_host}:{listening.getsockname()[1]}; Ctrl-C ends it",
+            file=sys.stderr,
+            flush=True,
+        )
+        try:
+            uvicorn.Server(config).run(sockets=[listening])
+        except KeyboardInterrupt:  # after it has shut down: this is how a server is meant to end
+            return
+
+
+def _set_certificate(config: uvicorn.Config, cert: Path | None, key: Path | None) -> None:
+    if (cert is None) != (key is None):
+        raise UsageError("--tls-cert and --tls-key belong together")
+    if cert is not None and key is not None:
+        config.ssl_certfile, config.ssl_keyfile = str(cert), str(key)
+    try:
+        config.load()
+    except OSError as error:
+        raise UsageError(f"certificate {cert} with key {key} can't be used: {error}") from error
+
+
+def _profile(plugins: list[str], registry: Registry) -> Profile:
+    if not plugins:
+        raise UsageError(f"give at least one --plugin; installed are: {', '.join(registry.names())}")
+    return Profile(map(_enabled, plugins))
+
+
+def _enabled(text: str) -> EnabledPlugin:
+    name, equals, weight = text.partition("=")
+    if not equals:
+        return EnabledPlugin(name)
+    if not weight.isdecimal() or not 1 <= int(weight) <= MAX_WEIGHT:
+        raise UsageError(f"--plugin {text}: the weight must be 1–{MAX_WEIGHT}")
+    return EnabledPlugin(name, int(weight))
+
+
+def _read_cluster(files: list[Path] | None, *, skip_invalid: bool) -> InMemoryCluster | None:
+    if not files:
+        return None
+    loaded = read_input(InputFormat.MANIFESTS, files, [], skip_invalid=skip_invalid)
+    for line in (*loaded.problems, *loaded.notes):
+        print(line, file=sys.stderr)
+    return loaded.cluster
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        # `strerror` repeats the address, where it isn't about finding it
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        raise UsageError(f"can't listen on {host}, port {port}: {why}") from error

@@ -1,0 +1,274 @@
+"""What the plugins of a profile say, in the terms of the extender protocol."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import NoReturn
+
+import attrs
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.manifests import ManifestError, node_from_manifest, pod_from_manifest
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.cluster import Cluster, InMemoryCluster
+from kschedfw.extender_server.state import ClusterState
+from kschedfw.framework.clock import Clock
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.extender import MAX_EXTENDER_PRIORITY
+from kschedfw.framework.framework import Framework, not_left_over
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.profile import ExtensionPoint, Profile
+from kschedfw.framework.registry import Registry
+from kschedfw.framework.results import MAX_NODE_SCORE
+from kschedfw.framework.status import Code, Status
+from kschedfw.scheduler.http_extender.go_json import Manifest
+from kschedfw.scheduler.http_extender.wire import (
+    ExtenderArgs,
+    ExtenderPreemptionArgs,
+    ExtenderPreemptionResult,
+    FilterResult,
+    HostPriorityList,
+    MetaVictims,
+)
+
+UNKNOWN_NODE = "node(s) not known to the extender"
+
+
+class RequestError(KschedfwError, ValueError):
+    """The request can't be answered as it is; the text says what is wrong with it."""
+
+
+class EvaluationError(KschedfwError):
+    """A plugin failed."""
+
+
+@attrs.frozen(eq=False)
+class _Question:
+    """A pod and the nodes in question, which are in the snapshot, and names of others."""
+
+    pod: Pod
+    nodes: Sequence[NodeInfo]
+    unknown: Sequence[str] = ()
+
+
+class Evaluator:
+    """Answers one request after the other, whatever the number of threads that ask.
+
+    Raises what `Framework` does.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        registry: Registry | None = None,
+        cluster: Cluster | None = None,
+        parallelism: int = 1,
+        clock: Clock | None = None,
+    ) -> None:
+        self._knows_cluster = cluster is not None
+        self._framework = Framework(
+            Registry() if registry is None else registry,
+            profile,
+            cluster=InMemoryCluster() if cluster is None else cluster,
+            clock=clock,
+            random=Random(0),
+            parallelizer=Parallelizer(parallelism),
+        )
+        weights = map(profile.weight, self._framework.plugins_at(ExtensionPoint.SCORE))
+        self._highest_total = MAX_NODE_SCORE * sum(weights)
+        self._state = ClusterState(cluster)
+        self._lock = threading.Lock()
+
+    def filter(self, args: ExtenderArgs) -> FilterResult:
+        """Which nodes pass, in the form in which they were sent.
+
+        Raises:
+            RequestError: the request makes no sense.
+            EvaluationError: a plugin failed.
+        """
+        with self._lock:
+            question = self._question(args)
+            verdicts = self._verdicts(question)
+        passed = {name for name, status in verdicts.items() if status.is_success}
+        unresolvable = dict.fromkeys(question.unknown, UNKNOWN_NODE)
+        failed = {}
+        for name, status in verdicts.items():
+            if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                unresolvable[name] = status.message
+            elif not status.is_success:
+                failed[name] = status.message
+        nodes, node_names = None, None
+        if args.nodes is not None:
+            sent = zip(question.nodes, args.nodes, strict=True)
+            nodes = tuple(manifest for info, manifest in sent if info.name in passed)
+        else:
+            node_names = tuple(info.name for info in question.nodes if info.name in passed)
+        return FilterResult(nodes, node_names, failed, unresolvable)
+
+    def prioritize(self, args: ExtenderArgs) -> HostPriorityList:
+        """The nodes' weighted scores, brought from 0–100 to 0–10; 0 for nodes that aren't known.
+
+        Raises:
+            RequestError: the request makes no sense.
+            EvaluationError: a plugin failed.
+        """
+        with self._lock:
+            question = self._question(args)
+            totals = self._totals(question)
+        known = [
+            (info.name, self._priority(total)) for info, total in zip(question.nodes, totals, strict=True)
+        ]
+        return HostPriorityList((*known, *((name, 0) for name in question.unknown)))
+
+    def preempt(self, args: ExtenderPreemptionArgs) -> ExtenderPreemptionResult:
+        """The candidates on which the pod passes the filters once the victims are gone.
+
+        Raises:
+            RequestError: the request makes no sense, or there is no cluster to look the nodes up in.
+            EvaluationError: a plugin failed.
+        """
+        victims = _victims(args)
+        if not self._knows_cluster:
+            raise RequestError(
+                "requests for preemption don't have the nodes, and this extender knows no cluster"
+            )
+        pod = _read_pod(args.pod)
+        with self._lock:
+            self._framework.handle.snapshot.replace(self._state.node_infos())
+            agreed = self._agreed(pod, {name: set(each.uids) for name, each in victims.items()})
+        return ExtenderPreemptionResult({name: each for name, each in victims.items() if name in agreed})
+
+    def close(self) -> None:
+        """Stop following the cluster, and end the framework's threads."""
+        self._state.close()
+        self._framework.close()
+
+    # With the lock held
+
+    def _question(self, args: ExtenderArgs) -> _Question:
+        pod, snapshot = _read_pod(args.pod), self._framework.handle.snapshot
+        if args.nodes is not None:
+            sent = [_read_node(index, manifest) for index, manifest in enumerate(args.nodes)]
+            snapshot.replace(self._state.node_infos(sent))
+            return _Question(pod, [snapshot.get(node.name) for node in sent])
+        if args.node_names is None:
+            raise RequestError("neither Nodes nor NodeNames is there")
+        if not self._knows_cluster:
+            raise RequestError(
+                "NodeNames is of no use here, since this extender knows no cluster: "
+                "configure it with nodeCacheCapable: false"
+            )
+        snapshot.replace(self._state.node_infos())
+        known = [snapshot.get(name) for name in args.node_names if name in snapshot]
+        return _Question(pod, known, [name for name in args.node_names if name not in snapshot])
+
+    def _verdicts(self, question: _Question) -> Mapping[str, Status]:
+        framework, state = self._framework, CycleState()
+        left_over, status, narrowing = framework.run_pre_filter_plugins(state, question.pod)
+        if not status.is_success:
+            if not status.is_rejected:
+                _fail(status)
+            return {info.name: status for info in question.nodes}
+        verdicts: dict[str, Status] = {}
+        nodes = question.nodes
+        if left_over is not None:
+            excluded = not_left_over(narrowing)
+            verdicts = {info.name: excluded for info in nodes if info.name not in left_over.node_names}
+            nodes = [info for info in nodes if info.name in left_over.node_names]
+        check = framework.node_filter(state, question.pod, nodes).check
+        statuses = self._checked(len(nodes), check)
+        return verdicts | {info.name: status for info, status in zip(nodes, statuses, strict=True)}
+
+    def _checked(self, pieces: int, check: Callable[[int], Status]) -> Sequence[Status]:
+        """The verdict on every node; an error ends it."""
+        parallelizer = self._framework.handle.parallelizer
+        statuses = parallelizer.map_until(pieces, check, lambda status: status.code is Code.ERROR)
+        if statuses and statuses[-1].code is Code.ERROR:
+            _fail(statuses[-1])
+        return statuses
+
+    def _totals(self, question: _Question) -> Sequence[int]:
+        framework, state, pod = self._framework, CycleState(), question.pod
+        # Refusals are the filter's business, and who asks for priorities has filtered already.
+        _, status, _ = framework.run_pre_filter_plugins(state, pod)
+        if status.code is Code.ERROR:
+            _fail(status)
+        status = framework.run_pre_score_plugins(state, pod, question.nodes)
+        if not status.is_success:
+            _fail(status)
+        scores, status = framework.run_score_plugins(state, pod, question.nodes)
+        if scores is None:
+            _fail(status)
+        return [int(total) for total in scores.totals]
+
+    def _priority(self, total: int) -> int:
+        """Rounded. What all plugins give at most becomes 10, so that an extender with their weight has their say."""
+        if not self._highest_total:
+            return 0
+        return (2 * total * MAX_EXTENDER_PRIORITY + self._highest_total) // (2 * self._highest_total)
+
+    def _agreed(self, pod: Pod, victims: Mapping[str, set[str]]) -> set[str]:
+        framework, state = self._framework, CycleState()
+        left_over, status, _ = framework.run_pre_filter_plugins(state, pod)
+        if status.code is Code.ERROR:
+            _fail(status)
+        if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return set()
+        snapshot = framework.handle.snapshot
+        names = [
+            name
+            for name in victims
+            if name in snapshot and (left_over is None or name in left_over.node_names)
+        ]
+
+        def check(index: int) -> Status:
+            return self._without(state, pod, snapshot.get(names[index]), victims[names[index]])
+
+        statuses = self._checked(len(names), check)
+        return {name for name, status in zip(names, statuses, strict=True) if status.is_success}
+
+    def _without(self, state: CycleState, pod: Pod, node_info: NodeInfo, victims: set[str]) -> Status:
+        """The filters' verdict on the node without these pods; those that have gone already are none the less gone."""
+        state, info = state.clone(), node_info.clone()
+        for victim in node_info.pods:
+            if victim.pod.uid in victims:
+                info.remove_pod(victim.pod)
+                status = self._framework.run_pre_filter_remove_pod(state, pod, victim, info)
+                if not status.is_success:
+                    return status
+        return self._framework.run_filter_plugins_with_nominated_pods(state, pod, info)
+
+
+def _fail(status: Status) -> NoReturn:
+    raise EvaluationError(status.message) from status.error
+
+
+def _read_pod(manifest: Manifest) -> Pod:
+    try:
+        return pod_from_manifest(manifest)
+    except ManifestError as error:
+        raise RequestError(f"Pod: {error}") from error
+
+
+def _read_node(index: int, manifest: Manifest) -> Node:
+    try:
+        return node_from_manifest(manifest)
+    except ManifestError as error:
+        raise RequestError(f"Nodes.items[{index}]: {error}") from error
+
+
+def _victims(args: ExtenderPreemptionArgs) -> Mapping[str, MetaVictims]:
+    """The victims by uid, in whichever form they came."""
+    if args.meta_victims is not None:
+        return args.meta_victims
+    if args.victims is None:
+        raise RequestError("neither NodeNameToVictims nor NodeNameToMetaVictims is there")
+    return {
+        name: MetaVictims(tuple(_read_pod(pod).uid for pod in each.pods), each.num_pdb_violations)
+        for name, each in args.victims.items()
+    }

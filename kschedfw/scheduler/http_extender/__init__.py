@@ -1,0 +1,32 @@
+"""The HTTP extender client: processes outside that filter, prioritise, preempt and bind (extra `extender`)."""
+
+from kschedfw.scheduler.http_extender.chain import bind_with_extenders, make_extenders, order_extenders
+from kschedfw.scheduler.http_extender.client import HTTPExtender
+from kschedfw.scheduler.http_extender.config import (
+    DEFAULT_TIMEOUT,
+    ExtenderConfig,
+    ExtenderManagedResource,
+    ExtenderTLSConfig,
+    check_extenders,
+    ignored_resources,
+    with_ignored_resources,
+)
+from kschedfw.scheduler.http_extender.errors import ExtenderConfigError, ExtenderError
+from kschedfw.scheduler.http_extender.transport import MissingExtraError
+
+__all__ = [
+    "DEFAULT_TIMEOUT",
+    "ExtenderConfig",
+    "ExtenderConfigError",
+    "ExtenderError",
+    "ExtenderManagedResource",
+    "ExtenderTLSConfig",
+    "HTTPExtender",
+    "MissingExtraError",
+    "bind_with_extenders",
+    "check_extenders",
+    "ignored_resources",
+    "make_extenders",
+    "order_extenders",
+    "with_ignored_resources",
+]

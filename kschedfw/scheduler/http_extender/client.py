@@ -1,0 +1,228 @@
+"""The HTTP extender as the scheduler sees it (kube-scheduler `HTTPExtender`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Self, TypeVar
+
+from kschedfw.api.frozendict import EMPTY
+from kschedfw.api.pod import Pod
+from kschedfw.framework.clock import Clock, SystemClock
+from kschedfw.framework.extender import MAX_EXTENDER_PRIORITY, ExtenderFilterResult, Victims
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.results import MAX_NODE_SCORE
+from kschedfw.framework.snapshot import NodeNotFoundError, Snapshot
+from kschedfw.scheduler.http_extender.as_sent import NodesAsSent, pod_as_sent
+from kschedfw.scheduler.http_extender.config import ExtenderConfig, check_extenders
+from kschedfw.scheduler.http_extender.go_json import WireError
+from kschedfw.scheduler.http_extender.transport import Transport
+from kschedfw.scheduler.http_extender.wire import (
+    ExtenderArgs,
+    ExtenderBindingArgs,
+    ExtenderBindingResult,
+    ExtenderPreemptionArgs,
+    ExtenderPreemptionResult,
+    FilterResult,
+    FullVictims,
+    HostPriorityList,
+    MetaVictims,
+    node_name,
+)
+
+T = TypeVar("T")
+
+_INT64_MAX = (1 << 63) - 1
+
+
+class HTTPExtender:
+    """Asks a process behind a URL. Thread-safe; `close` it in the end, or use it as a context manager.
+
+    Every method that asks raises ExtenderError if the extender can't be reached, is too slow, reports an error or
+    answers something else than the protocol says. What that means for the pod is the scheduler's business.
+
+    Raises:
+        ExtenderConfigError: the configuration can't work, or its certificates or keys can't be read.
+        MissingExtraError: the extra `extender` isn't installed.
+    """
+
+    def __init__(self, config: ExtenderConfig, *, clock: Clock | None = None) -> None:
+        check_extenders([config])
+        self.config = config
+        self._managed = frozenset(resource.name for resource in config.managed_resources)
+        self._nodes = NodesAsSent()
+        self._transport = Transport(config, SystemClock() if clock is None else clock)
+
+    # What it is
+
+    @property
+    def name(self) -> str:
+        """Its URL prefix."""
+        return self.config.url_prefix
+
+    @property
+    def weight(self) -> int:
+        return self.config.weight
+
+    @property
+    def is_filter(self) -> bool:
+        return bool(self.config.filter_verb)
+
+    @property
+    def is_prioritizer(self) -> bool:
+        return bool(self.config.prioritize_verb)
+
+    @property
+    def is_binder(self) -> bool:
+        return bool(self.config.bind_verb)
+
+    @property
+    def supports_preemption(self) -> bool:
+        return bool(self.config.preempt_verb)
+
+    @property
+    def is_ignorable(self) -> bool:
+        return self.config.ignorable
+
+    def is_interested(self, pod: Pod) -> bool:
+        """Whether a container or init container names one of its resources; without such it is always interested."""
+        if not self._managed:
+            return True
+        containers = (*pod.spec.containers, *pod.spec.init_containers)
+        return any(
+            not self._managed.isdisjoint(names)
+            for container in containers
+            for names in (container.resources.requests, container.resources.limits)
+        )
+
+    # What it does
+
+    def filter(self, pod: Pod, nodes: Sequence[NodeInfo]) -> ExtenderFilterResult:
+        """Which of the nodes are left, in the extender's order."""
+        verb = self.config.filter_verb
+        if not verb:
+            return ExtenderFilterResult(nodes, EMPTY, EMPTY)
+        result = self._ask(verb, self._args(pod, nodes).write(), FilterResult.read)
+        if result.error:
+            raise self._transport.error(verb, result.error)
+        by_name = {info.name: info for info in nodes}
+        feasible = []
+        for name in self._names(verb, result):
+            if name not in by_name:
+                raise self._transport.error(
+                    verb, f'it claims a filtered node "{name}" which is not found in the input node list'
+                )
+            feasible.append(by_name[name])
+        return ExtenderFilterResult(feasible, result.failed, result.failed_and_unresolvable)
+
+    def prioritize(self, pod: Pod, nodes: Sequence[NodeInfo]) -> Mapping[str, int]:
+        """The sum of the priorities that it gave each node; nodes that it left out are missing."""
+        verb = self.config.prioritize_verb
+        if not verb:
+            return {info.name: 0 for info in nodes}
+        answer = self._ask(verb, self._args(pod, nodes).write(), HostPriorityList.read)
+        totals: dict[str, int] = {}
+        for host, priority in answer.priorities:
+            totals[host] = totals.get(host, 0) + priority
+        scale = self.weight * (MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY)
+        for host, total in totals.items():
+            if abs(total * scale) > _INT64_MAX:
+                raise self._transport.error(
+                    verb, f'the priority of node "{host}" is out of all range: {total}'
+                )
+        return totals
+
+    def process_preemption(
+        self, pod: Pod, victims_by_node: Mapping[str, Victims], snapshot: Snapshot | None = None
+    ) -> Mapping[str, Victims]:
+        verb = self.config.preempt_verb
+        if not verb:
+            raise self._transport.error("preemption", "the extender has no preempt verb")
+        body = self._preemption_args(pod, victims_by_node).write()
+        answer = self._ask(verb, body, ExtenderPreemptionResult.read)
+        return {
+            node: Victims(
+                tuple(self._victims(verb, node, meta.uids, victims_by_node, snapshot)),
+                meta.num_pdb_violations,
+            )
+            for node, meta in answer.meta_victims.items()
+        }
+
+    def bind(self, pod: Pod, node_name: str) -> None:
+        verb = self.config.bind_verb
+        if not verb:
+            raise self._transport.error("binding", "the extender has no bind verb")
+        body = ExtenderBindingArgs(pod.name, pod.namespace, pod.uid, node_name).write()
+        result = self._ask(verb, body, ExtenderBindingResult.read)
+        if result.error:
+            raise self._transport.error(verb, result.error)
+
+    def close(self) -> None:
+        """End its connections."""
+        self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # How
+
+    def _ask(self, verb: str, body: bytes, read: Callable[[bytes], T]) -> T:
+        answer = self._transport.post(verb, body)
+        try:
+            return read(answer)
+        except WireError as error:
+            raise self._transport.error(verb, f"the answer is malformed: {error}") from error
+
+    def _args(self, pod: Pod, nodes: Sequence[NodeInfo]) -> ExtenderArgs:
+        if self.config.node_cache_capable:
+            return ExtenderArgs(pod_as_sent(pod), node_names=tuple(info.name for info in nodes))
+        return ExtenderArgs(pod_as_sent(pod), nodes=self._nodes.write([info.node for info in nodes]))
+
+    def _names(self, verb: str, result: FilterResult) -> Iterable[str]:
+        """The nodes that are left. Names count only from an extender with a cache, whole nodes from both kinds."""
+        if self.config.node_cache_capable and result.node_names is not None:
+            return result.node_names
+        try:
+            return [node_name(node, f"Nodes.items[{i}]") for i, node in enumerate(result.nodes or ())]
+        except WireError as error:
+            raise self._transport.error(verb, f"the answer is malformed: {error}") from error
+
+    def _preemption_args(self, pod: Pod, victims_by_node: Mapping[str, Victims]) -> ExtenderPreemptionArgs:
+        if self.config.node_cache_capable:
+            meta = {
+                node: MetaVictims(tuple(victim.uid for victim in victims.pods), victims.num_pdb_violations)
+                for node, victims in victims_by_node.items()
+            }
+            return ExtenderPreemptionArgs(pod_as_sent(pod), meta_victims=meta)
+        full = {
+            node: FullVictims(tuple(map(pod_as_sent, victims.pods)), victims.num_pdb_violations)
+            for node, victims in victims_by_node.items()
+        }
+        return ExtenderPreemptionArgs(pod_as_sent(pod), victims=full)
+
+    def _victims(
+        self,
+        verb: str,
+        node: str,
+        uids: Iterable[str],
+        victims_by_node: Mapping[str, Victims],
+        snapshot: Snapshot | None,
+    ) -> Iterator[Pod]:
+        """The pods that the extender means."""
+        if snapshot is not None:
+            try:
+                known = {info.pod.uid: info.pod for info in snapshot.get(node).pods}
+            except NodeNotFoundError as error:
+                raise self._transport.error(verb, str(error)) from error
+        elif node in victims_by_node:
+            known = {victim.uid: victim for victim in victims_by_node[node].pods}
+        else:
+            raise self._transport.error(verb, f'it chose node "{node}", which was no candidate')
+        for uid in uids:
+            if uid not in known:
+                raise self._transport.error(
+                    verb, f'it claims to preempt a pod with uid "{uid}" on node "{node}", which has none such'
+                )
+            yield known[uid]

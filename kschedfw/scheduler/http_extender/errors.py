@@ -1,0 +1,48 @@
+"""What can go wrong with extenders: their configuration, and their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import urlsplit, urlunsplit
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.field_errors import FieldError
+
+
+class ExtenderConfigError(KschedfwError, ValueError):
+    """Extenders that can't work, alone or together; names every bad field."""
+
+    def __init__(self, errors: Iterable[FieldError]) -> None:
+        self.errors = tuple(errors)
+        super().__init__(self.errors)
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.errors))
+
+
+class ExtenderError(KschedfwError):
+    """A call to an extender failed.
+
+    Attributes:
+        extender: the extender's name, which is its URL prefix (without a password).
+        verb: the verb that was called, as it stands in the URL.
+        url: where it was sent (without a password).
+        cause: what went wrong; the extender's own text where it reported an error.
+    """
+
+    def __init__(self, extender: str, verb: str, url: str, cause: str) -> None:
+        self.extender, self.url = without_password(extender), without_password(url)
+        self.verb, self.cause = verb, cause
+        super().__init__(self.extender, self.verb, self.url, self.cause)
+
+    def __str__(self) -> str:
+        return f'extender "{self.extender}": {self.verb} at {self.url} failed: {self.cause}'
+
+
+def without_password(url: str) -> str:
+    """The URL as it may be shown; these texts end up in events, which many can read."""
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    if not at or ":" not in user:
+        return url
+    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}:xxxxx@{host}"))

@@ -1,0 +1,130 @@
+"""JSON as Go's encoding/json reads it, since that is what both ends of the extender protocol are used to.
+
+Keys match whatever their case, unknown keys are passed over, null is as good as missing, and a value of another type
+is an error. Like Go's Decoder this reads the first value of a text and doesn't look further.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Final, NoReturn
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.frozendict import EMPTY
+
+Manifest = Mapping[str, object]
+
+_INT64: Final = range(-(1 << 63), 1 << 63)
+_SPACE: Final = " \t\r\n"
+_SHOWN: Final = 60
+
+
+class WireError(KschedfwError, ValueError):
+    """A body isn't what the protocol says; the text names the field."""
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise WireError(f"no JSON: {name} is no number")
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def decode(body: bytes) -> object:
+    """The first JSON value of the body.
+
+    Raises:
+        WireError: there is none.
+    """
+    text = body.decode("utf-8", errors="replace").lstrip(_SPACE)
+    if not text:
+        raise WireError("no JSON: it is empty")
+    try:
+        value: object = _DECODER.raw_decode(text)[0]
+    except json.JSONDecodeError as error:
+        raise WireError(f"no JSON: {error.msg} at character {error.pos}: {_excerpt(text)}") from None
+    except RecursionError:
+        raise WireError("no JSON: it is nested too deeply") from None
+    except ValueError as error:  # an integer of thousands of digits
+        if isinstance(error, WireError):
+            raise
+        raise WireError(f"no JSON: {error}") from None
+    return value
+
+
+def encode(value: object) -> bytes:
+    """Compact JSON in ASCII."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def fields(value: object, path: str) -> Mapping[str, object]:
+    """The fields of an object by lower-case name; none for null."""
+    if value is None:
+        return EMPTY
+    return {key.lower(): content for key, content in _mapping(value, path).items()}
+
+
+def string(value: object, path: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise _wrong(value, path, "a string")
+    return value
+
+
+def integer(value: object, path: str) -> int:
+    if value is None:
+        return 0
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _wrong(value, path, "an integer")
+    if value not in _INT64:
+        raise WireError(f"{path}: must be an integer of 64 bits")
+    return value
+
+
+def items(value: object, path: str) -> Iterator[tuple[str, object]]:
+    """The items of a list, each with its path; none for null."""
+    if value is None:
+        return
+    if not isinstance(value, list):
+        raise _wrong(value, path, "a list")
+    for index, content in enumerate(value):
+        yield f"{path}[{index}]", content
+
+
+def entries(value: object, path: str) -> Iterator[tuple[str, str, object]]:
+    """The entries of a map: key, path, content; none for null."""
+    if value is None:
+        return
+    for key, content in _mapping(value, path).items():
+        yield key, f"{path}[{key}]", content
+
+
+def manifest(value: object, path: str) -> Manifest:
+    """An API object, as it is."""
+    return EMPTY if value is None else _mapping(value, path)
+
+
+def strings(value: object, path: str) -> tuple[str, ...] | None:
+    """A list of strings; None for null, which is something else than an empty one."""
+    return None if value is None else tuple(string(content, place) for place, content in items(value, path))
+
+
+def string_map(value: object, path: str) -> dict[str, str]:
+    return {key: string(content, place) for key, place, content in entries(value, path)}
+
+
+def _mapping(value: object, path: str) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise _wrong(value, path, "an object")
+    return value
+
+
+def _wrong(value: object, path: str, expected: str) -> WireError:
+    return WireError(f"{path}: must be {expected}, not {_excerpt(json.dumps(value))}")
+
+
+def _excerpt(text: str) -> str:
+    shown = " ".join(text[: _SHOWN + 1].split())
+    return repr(shown if len(text) <= _SHOWN else f"{shown[:_SHOWN]}…")

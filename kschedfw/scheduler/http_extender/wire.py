@@ -1,0 +1,251 @@
+"""The request and response bodies of k8s.io/kube-scheduler/extender/v1.
+
+The Go types have no JSON tags, so that kube-scheduler writes the names of their fields as they are (`NodeNames`) and
+reads them in any case (`nodenames`). Each type has `read` for the end that receives it and `write` for the one
+that sends it; the client and the extender server use one end each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from kschedfw.api.frozendict import EMPTY
+from kschedfw.scheduler.http_extender.go_json import (
+    Manifest,
+    WireError,
+    decode,
+    encode,
+    entries,
+    fields,
+    integer,
+    items,
+    manifest,
+    string,
+    string_map,
+    strings,
+)
+
+
+@attrs.frozen
+class ExtenderArgs:
+    """Asks for a filter or priorities: the pod, and the nodes in full or by name."""
+
+    pod: Manifest
+    nodes: tuple[Manifest, ...] | None = None
+    node_names: tuple[str, ...] | None = None
+
+    @classmethod
+    def read(cls, body: bytes) -> ExtenderArgs:
+        """Raises WireError."""
+        given = fields(decode(body), "ExtenderArgs")
+        if given.get("pod") is None:
+            raise WireError("Pod: is missing")
+        return cls(
+            pod=manifest(given["pod"], "Pod"),
+            nodes=_read_node_list(given.get("nodes")),
+            node_names=strings(given.get("nodenames"), "NodeNames"),
+        )
+
+    def write(self) -> bytes:
+        return encode({"Pod": self.pod, "Nodes": _node_list(self.nodes), "NodeNames": self.node_names})
+
+
+@attrs.frozen
+class FilterResult:
+    """ExtenderFilterResult: the nodes that are left, in the form in which they came, and why others aren't."""
+
+    nodes: tuple[Manifest, ...] | None = None
+    node_names: tuple[str, ...] | None = None
+    failed: Mapping[str, str] = EMPTY
+    failed_and_unresolvable: Mapping[str, str] = EMPTY
+    error: str = ""
+
+    @classmethod
+    def read(cls, body: bytes) -> FilterResult:
+        """Raises WireError."""
+        given = fields(decode(body), "ExtenderFilterResult")
+        return cls(
+            nodes=_read_node_list(given.get("nodes")),
+            node_names=strings(given.get("nodenames"), "NodeNames"),
+            failed=string_map(given.get("failednodes"), "FailedNodes"),
+            failed_and_unresolvable=string_map(
+                given.get("failedandunresolvablenodes"), "FailedAndUnresolvableNodes"
+            ),
+            error=string(given.get("error"), "Error"),
+        )
+
+    def write(self) -> bytes:
+        return encode(
+            {
+                "Nodes": _node_list(self.nodes),
+                "NodeNames": self.node_names,
+                "FailedNodes": dict(self.failed),
+                "FailedAndUnresolvableNodes": dict(self.failed_and_unresolvable),
+                "Error": self.error,
+            }
+        )
+
+
+@attrs.frozen
+class HostPriorityList:
+    """Pairs of a node's name and its priority; a node that comes twice gets the sum."""
+
+    priorities: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def read(cls, body: bytes) -> HostPriorityList:
+        """Raises WireError."""
+        pairs = []
+        for path, item in items(decode(body), "HostPriorityList"):
+            given = fields(item, path)
+            pairs.append(
+                (string(given.get("host"), f"{path}.Host"), integer(given.get("score"), f"{path}.Score"))
+            )
+        return cls(tuple(pairs))
+
+    def write(self) -> bytes:
+        return encode([{"Host": host, "Score": score} for host, score in self.priorities])
+
+
+@attrs.frozen
+class FullVictims:
+    """Victims as whole pods."""
+
+    pods: tuple[Manifest, ...]
+    num_pdb_violations: int = 0
+
+
+@attrs.frozen
+class MetaVictims:
+    """Victims by uid."""
+
+    uids: tuple[str, ...]
+    num_pdb_violations: int = 0
+
+
+@attrs.frozen
+class ExtenderPreemptionArgs:
+    """Asks which candidates for preemption are all right: their victims in full, or by uid."""
+
+    pod: Manifest
+    victims: Mapping[str, FullVictims] | None = None
+    meta_victims: Mapping[str, MetaVictims] | None = None
+
+    @classmethod
+    def read(cls, body: bytes) -> ExtenderPreemptionArgs:
+        """Raises WireError."""
+        given = fields(decode(body), "ExtenderPreemptionArgs")
+        if given.get("pod") is None:
+            raise WireError("Pod: is missing")
+        full, meta = given.get("nodenametovictims"), given.get("nodenametometavictims")
+        return cls(
+            pod=manifest(given["pod"], "Pod"),
+            victims=None if full is None else _read_victims(full),
+            meta_victims=None if meta is None else _read_meta_victims(meta),
+        )
+
+    def write(self) -> bytes:
+        full = None
+        if self.victims is not None:
+            full = {
+                node: {"Pods": each.pods, "NumPDBViolations": each.num_pdb_violations}
+                for node, each in self.victims.items()
+            }
+        meta = None if self.meta_victims is None else _write_meta_victims(self.meta_victims)
+        return encode({"Pod": self.pod, "NodeNameToVictims": full, "NodeNameToMetaVictims": meta})
+
+
+@attrs.frozen
+class ExtenderPreemptionResult:
+    """The candidates that are all right; victims are always given by uid."""
+
+    meta_victims: Mapping[str, MetaVictims]
+
+    @classmethod
+    def read(cls, body: bytes) -> ExtenderPreemptionResult:
+        """Raises WireError."""
+        given = fields(decode(body), "ExtenderPreemptionResult")
+        return cls(_read_meta_victims(given.get("nodenametometavictims")))
+
+    def write(self) -> bytes:
+        return encode({"NodeNameToMetaVictims": _write_meta_victims(self.meta_victims)})
+
+
+@attrs.frozen
+class ExtenderBindingArgs:
+    """Asks to bind a pod to a node."""
+
+    pod_name: str
+    pod_namespace: str
+    pod_uid: str
+    node: str
+
+    def write(self) -> bytes:
+        return encode(
+            {
+                "PodName": self.pod_name,
+                "PodNamespace": self.pod_namespace,
+                "PodUID": self.pod_uid,
+                "Node": self.node,
+            }
+        )
+
+
+@attrs.frozen
+class ExtenderBindingResult:
+    """Whether it is bound: it is, without an error."""
+
+    error: str = ""
+
+    @classmethod
+    def read(cls, body: bytes) -> ExtenderBindingResult:
+        """Raises WireError."""
+        return cls(string(fields(decode(body), "ExtenderBindingResult").get("error"), "Error"))
+
+
+def node_name(node: Manifest, path: str) -> str:
+    """The name of a node's manifest. Raises WireError."""
+    return string(
+        fields(fields(node, path).get("metadata"), f"{path}.metadata").get("name"), f"{path}.metadata.name"
+    )
+
+
+def _node_list(nodes: tuple[Manifest, ...] | None) -> object:
+    return None if nodes is None else {"metadata": {}, "items": nodes}
+
+
+def _read_node_list(value: object) -> tuple[Manifest, ...] | None:
+    if value is None:
+        return None
+    listed = fields(value, "Nodes").get("items")
+    return tuple(manifest(content, path) for path, content in items(listed, "Nodes.items"))
+
+
+def _read_victims(value: object) -> dict[str, FullVictims]:
+    victims = {}
+    for node, path, content in entries(value, "NodeNameToVictims"):
+        given = fields(content, path)
+        pods = tuple(manifest(pod, place) for place, pod in items(given.get("pods"), f"{path}.Pods"))
+        victims[node] = FullVictims(pods, integer(given.get("numpdbviolations"), f"{path}.NumPDBViolations"))
+    return victims
+
+
+def _read_meta_victims(value: object) -> dict[str, MetaVictims]:
+    victims = {}
+    for node, path, content in entries(value, "NodeNameToMetaVictims"):
+        given = fields(content, path)
+        uids = tuple(
+            string(fields(pod, place).get("uid"), f"{place}.UID")
+            for place, pod in items(given.get("pods"), f"{path}.Pods")
+        )
+        victims[node] = MetaVictims(uids, integer(given.get("numpdbviolations"), f"{path}.NumPDBViolations"))
+    return victims
+
+
+def _write_meta_victims(victims: Mapping[str, MetaVictims]) -> object:
+    return {
+        node: {"Pods": [{"UID": uid} for uid in each.uids], "NumPDBViolations": each.num_pdb_violations}
+        for node, each in victims.items()
+    }

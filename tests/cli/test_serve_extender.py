@@ -1,0 +1,131 @@
+"""`kschedfw serve-extender`: its arguments, and how it starts and ends. What it serves: see tests/extender_server."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from kschedfw.cli.app import run
+from tests.extender_server.processes import COMMAND, served
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 2) -> str:
+    """The one line that says what is wrong."""
+    assert run(["serve-extender", *map(str, arguments)]) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_serves_until_ctrl_c() -> None:
+    with served("--plugin", "NodeName") as url:
+        assert url.startswith("http://127.0.0.1:")
+        with urllib.request.urlopen(f"{url}/healthz") as reply:
+            assert reply.read() == b"ok\n"
+
+
+def test_serves_on_ipv6() -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("NOT TESTED: no IPv6 here")
+    with served("--plugin", "NodeName", "--host", "::1") as url:
+        assert url.startswith("http://[::1]:")
+
+
+def test_sigterm_ends_it_too() -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "--plugin", "NodeName", "--port", "0"], stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    assert "Ctrl-C ends it" in process.stderr.readline()
+    process.terminate()
+    _, rest = process.communicate(timeout=60)
+    assert (process.returncode, rest) == (-signal.SIGTERM, "")
+
+
+class TestInThisProcess:
+    @pytest.fixture(autouse=True)
+    def _no_server(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Everything but the serving, which Ctrl-C ends at once."""
+
+        def interrupted(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("uvicorn.Server.run", interrupted)
+
+    def test_ends_well(self, cluster_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        arguments = ["--plugin", "TaintToleration=3", "--plugin", "NodeName", "--cluster", str(cluster_dir)]
+        assert run(["serve-extender", *arguments, "--port", "0"]) == 0
+        assert capsys.readouterr().err.startswith("kschedfw: extender at http://127.0.0.1:")
+
+    def test_notes_on_the_input(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (tmp_path / "map.yaml").write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: m}}")
+        assert run(["serve-extender", "--plugin", "NodeName", "--cluster", str(tmp_path), "--port", "0"]) == 0
+        assert capsys.readouterr().err.startswith(
+            "scheduling has no use for some of the input: 1 ConfigMap\n"
+        )
+
+    def test_needs_the_extra(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "uvicorn", None)
+        assert complaint(capsys, "--plugin", "NodeName", code=1) == (
+            "kschedfw: serve-extender needs the extra serve: pip install 'kschedfw[serve]'\n"
+        )
+
+    def test_needs_a_plugin(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert complaint(capsys).startswith(
+            "kschedfw: give at least one --plugin; installed are: DefaultBinder, "
+        )
+
+    def test_the_plugin_must_be_there(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert "did you mean 'NodeName'?" in complaint(capsys, "--plugin", "NodeNam")
+
+    def test_each_plugin_once(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert "lists NodeName more than once" in complaint(
+            capsys, "--plugin", "NodeName", "--plugin", "NodeName=2"
+        )
+
+    @pytest.mark.parametrize("weight", ["", "0", "-1", "many", "2147483648"])
+    def test_weights_are_positive_numbers(self, weight: str, capsys: pytest.CaptureFixture[str]) -> None:
+        assert complaint(capsys, "--plugin", f"NodeName={weight}") == (
+            f"kschedfw: --plugin NodeName={weight}: the weight must be 1–2147483647\n"
+        )
+
+    def test_a_taken_port(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            assert complaint(capsys, "--plugin", "NodeName", "--port", port) == (
+                f"kschedfw: can't listen on 127.0.0.1, port {port}: Address already in use\n"
+            )
+
+    def test_certificate_and_key_belong_together(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert complaint(capsys, "--plugin", "NodeName", "--tls-cert", "c") == (
+            "kschedfw: --tls-cert and --tls-key belong together\n"
+        )
+
+    def test_a_certificate_that_is_not_there(self, capsys: pytest.CaptureFixture[str]) -> None:
+        complained = complaint(capsys, "--plugin", "NodeName", "--tls-cert", "c.pem", "--tls-key", "k.pem")
+        assert complained.startswith("kschedfw: certificate c.pem with key k.pem can't be used: ")
+
+    def test_bad_input(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (tmp_path / "bad.yaml").write_text("{apiVersion: v1, kind: Node, metadata: {name: N}}")
+        arguments = ["serve-extender", "--plugin", "NodeName", "--cluster", str(tmp_path), "--port", "0"]
+        assert run(arguments) == 2
+        assert "metadata.name" in capsys.readouterr().err
+        assert run([*arguments, "--skip-invalid"]) == 0
+        assert "metadata.name" in capsys.readouterr().err
+
+
+def test_other_commands_do_not_wait_for_it() -> None:
+    late = {"uvicorn", "httpx2", "kschedfw.extender_server"}
+    code = f"import sys, kschedfw.cli.app; assert not {late} & sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", code], check=True)
