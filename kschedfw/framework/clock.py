@@ -12,6 +12,10 @@ class Clock(Protocol):
 
     def now(self) -> float: ...
 
+    def monotonic(self) -> float:
+        """Seconds since an unknown moment, for durations: unlike `now`, never set back or forward."""
+        ...
+
     def wait_until(self, condition: threading.Condition, deadline: float) -> None:
         """Wait on a held condition until it is notified or this clock reaches the deadline; may return early."""
         ...
@@ -22,6 +26,10 @@ class SystemClock:
 
     def now(self) -> float:
         return time.time()
+
+    def monotonic(self) -> float:
+        # Monotonic as well, and finer than time.monotonic where that ticks in milliseconds.
+        return time.perf_counter()
 
     def wait_until(self, condition: threading.Condition, deadline: float) -> None:
         condition.wait(max(0.0, deadline - self.now()))

@@ -46,12 +46,14 @@ class CycleState:
     is never changed after its write needs no `clone`.
 
     `skip_filter_plugins` and `skip_score_plugins` name the plugins whose pre_filter or pre_score answered SKIP.
+    `record_plugin_metrics` has the durations of single plugins measured in this cycle, if anybody listens.
     """
 
-    __slots__ = ("_data", "skip_filter_plugins", "skip_score_plugins")
+    __slots__ = ("_data", "record_plugin_metrics", "skip_filter_plugins", "skip_score_plugins")
 
     def __init__(self) -> None:
         self._data: dict[str, object] = {}
+        self.record_plugin_metrics = False
         self.skip_filter_plugins: frozenset[str] = frozenset()
         self.skip_score_plugins: frozenset[str] = frozenset()
 
@@ -83,6 +85,7 @@ class CycleState:
             name: value.clone() if isinstance(value, Clonable) else value
             for name, value in self._data.items()
         }
+        copy.record_plugin_metrics = self.record_plugin_metrics
         copy.skip_filter_plugins = self.skip_filter_plugins
         copy.skip_score_plugins = self.skip_score_plugins
         return copy

@@ -15,6 +15,8 @@ from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.handle import ClusterClient, Handle, PodNominator
 from kschedfw.framework.hooks import HookTable
+from kschedfw.framework.measuring import Hooks, Meter
+from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, PluginSampling
 from kschedfw.framework.node_filter import FilterHooks, NodeFilter, checked
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.parallelizer import Parallelizer
@@ -45,6 +47,9 @@ class Framework:
     Everything a plugin may depend on is passed in here. Without a `snapshot` the framework makes an empty one;
     a scheduler shares its own. Statuses that come back carry the plugin that gave them.
 
+    A `metrics` recorder is told how long extension points take, and single plugins in those cycles whose state
+    says `record_plugin_metrics`. pre_enqueue has no state; `plugin_sampling` draws for it.
+
     Raises:
         PluginError: a plugin isn't found, can't be loaded or made, or its hooks don't fit the hookspecs.
         ArgsError: a plugin's arguments are wrong.
@@ -63,6 +68,8 @@ class Framework:
         random: Random | None = None,
         parallelizer: Parallelizer | None = None,
         extenders: Sequence[Extender] = (),
+        metrics: MetricsRecorder | None = None,
+        plugin_sampling: PluginSampling | None = None,
     ) -> None:
         self.profile = profile
         self.waiting_pods = WaitingPods()
@@ -76,14 +83,21 @@ class Framework:
             random=Random(0) if random is None else random,  # ties aren't secrets
             parallelizer=Parallelizer() if parallelizer is None else parallelizer,
             extenders=tuple(extenders),
+            metrics=NO_METRICS if metrics is None else metrics,
         )
         self.plugins: Mapping[str, AnyPlugin] = {
             name: self._make(registry, name) for name in profile.plugin_names
         }
         sources = {name: registry.distribution(name) for name in self.plugins}
-        self._hooks = HookTable(profile, self.plugins, sources)
-        self._filter = FilterHooks(self._hooks, self.handle)
-        self._score = ScoreHooks(self._hooks, profile, self.handle)
+        table = HookTable(profile, self.plugins, sources)
+        meter = Meter.for_recorder(
+            self.handle.metrics, self.handle.clock, profile.scheduler_name, plugin_sampling
+        )
+        self._hooks: Hooks = table if meter is None else meter.hooks(table)
+        self._filter = FilterHooks(self._hooks, self.handle, meter)
+        self._score = ScoreHooks(self._hooks, profile, self.handle, meter)
+        if meter is not None:
+            meter.attach(self)
         self.handle._framework = self
 
     def _make(self, registry: Registry, name: str) -> AnyPlugin:
@@ -294,9 +308,11 @@ class Framework:
         if waiting is None:
             return _SUCCESS
         try:
-            return waiting.wait()
+            status = waiting.wait()
         finally:
             self.waiting_pods.remove(pod.uid)
+        self.handle.metrics.permit_wait(status.code, self.handle.clock.monotonic() - waiting.started)
+        return status
 
     def run_pre_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         return self._first_failure("pre_bind", "PreBind", state, pod, node_name)

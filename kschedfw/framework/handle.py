@@ -12,6 +12,7 @@ from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.extender import Extender
+from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.pod_info import PodInfo
 from kschedfw.framework.snapshot import Snapshot
@@ -69,6 +70,7 @@ class Handle:
     random: Random
     parallelizer: Parallelizer
     extenders: tuple[Extender, ...] = ()
+    metrics: MetricsRecorder = NO_METRICS
     _framework: Framework | None = None
 
     @property

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.handle import Handle
-from kschedfw.framework.hooks import Hook, HookTable
+from kschedfw.framework.hooks import Hook
+from kschedfw.framework.measuring import Hooks, Meter
+from kschedfw.framework.metrics import Operation
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.pod_info import PodInfo
 from kschedfw.framework.results import Verdicts
@@ -30,12 +32,13 @@ def checked(answer: object, plugin: str, hook: str) -> Status:
 class FilterHooks:
     """Runs the filter hooks of a profile on single nodes."""
 
-    def __init__(self, hooks: HookTable, handle: Handle) -> None:
+    def __init__(self, hooks: Hooks, handle: Handle, meter: Meter | None = None) -> None:
         self._filters = hooks["filter"]
         self._batch = dict(hooks["filter_batch"])
         self._add_pod = hooks["pre_filter_add_pod"]
         self._remove_pod = hooks["pre_filter_remove_pod"]
         self._handle = handle
+        self._meter = meter
         self._active: dict[frozenset[str], tuple[tuple[str, Hook], ...]] = {}
 
     def active(self, state: CycleState) -> tuple[tuple[str, Hook], ...]:
@@ -124,6 +127,7 @@ class FilterHooks:
 
     def prepare(self, state: CycleState, pod: Pod, node_infos: Sequence[NodeInfo]) -> NodeFilter:
         """Ask the batch forms about all these nodes of the snapshot, so that `check` has less to call."""
+        started = 0.0 if self._meter is None else self._meter.now()
         active = self.active(state)
         verdicts: dict[str, Verdicts] = {}
         failure: Status | None = None
@@ -145,7 +149,17 @@ class FilterHooks:
                     codes = np.empty(len(rows), dtype=np.int64)
                     codes[order] = answer.codes
                     verdicts[name] = Verdicts(codes, answer.statuses)
-        return NodeFilter(self, state, pod, node_infos, verdicts, failure)
+        return NodeFilter(self, state, pod, node_infos, verdicts, failure, started)
+
+    def search(self, node_filter: NodeFilter, enough: Callable[[Status], bool]) -> list[Status]:
+        """The filter's verdicts up to the first that is enough; measured from its preparation on."""
+        parallelizer, count, meter = self._handle.parallelizer, len(node_filter), self._meter
+        if meter is None:
+            return parallelizer.map_until(count, node_filter.check, enough)
+        with meter.working(Operation.FILTER, parallelizer, count):
+            statuses = parallelizer.map_until(count, node_filter.check, enough)
+        meter.filtered(node_filter.started, statuses)
+        return statuses
 
 
 class NodeFilter:
@@ -159,13 +173,25 @@ class NodeFilter:
         node_infos: Sequence[NodeInfo],
         verdicts: dict[str, Verdicts],
         failure: Status | None,
+        started: float = 0.0,
     ) -> None:
+        self.started = started
         self._hooks = hooks
         self._state = state
         self._pod = pod
         self._node_infos = node_infos
         self._verdicts = verdicts
         self._failure = failure
+
+    def __len__(self) -> int:
+        return len(self._node_infos)
+
+    def check_until(self, enough: Callable[[Status], bool]) -> list[Status]:
+        """The verdicts on the nodes in order, up to the first for which `enough` says True; in parallel.
+
+        This is what extension point Filter is measured by, once for a cycle.
+        """
+        return self._hooks.search(self, enough)
 
     def check(self, index: int) -> Status:
         """The verdict on node `index` of the list, nominated pods included."""

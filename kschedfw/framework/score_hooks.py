@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import numpy as np
 
@@ -10,7 +11,9 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.handle import Handle
-from kschedfw.framework.hooks import Hook, HookTable
+from kschedfw.framework.hooks import Hook
+from kschedfw.framework.measuring import Hooks, Meter
+from kschedfw.framework.metrics import Operation
 from kschedfw.framework.node_filter import checked
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.profile import Profile
@@ -24,7 +27,7 @@ MIN_INT64, MAX_INT64 = -(1 << 63), (1 << 63) - 1
 class ScoreHooks:
     """pre_score, score (or its batch form), normalize_score, range check and weights."""
 
-    def __init__(self, hooks: HookTable, profile: Profile, handle: Handle) -> None:
+    def __init__(self, hooks: Hooks, profile: Profile, handle: Handle, meter: Meter | None = None) -> None:
         self._pre_score = hooks["pre_score"]
         self._scores = hooks["score"]
         self._batch = dict(hooks["score_batch"])
@@ -35,6 +38,7 @@ class ScoreHooks:
                 f"profile {profile.scheduler_name!r}: total score of Score plugins could overflow"
             )
         self._handle = handle
+        self._meter = meter
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status:
         skipped: set[str] = set()
@@ -85,7 +89,9 @@ class ScoreHooks:
             return [_called(name, hook, state, pod, info) for name, hook in scalar]
 
         if scalar:
-            rows = self._handle.parallelizer.map(len(nodes), score_node)
+            parallelizer, count, meter = self._handle.parallelizer, len(nodes), self._meter
+            with nullcontext() if meter is None else meter.working(Operation.SCORE, parallelizer, count):
+                rows = parallelizer.map(count, score_node)
             columns = np.array(rows, dtype=np.int64).reshape(len(nodes), len(scalar))
             raw.update({name: columns[:, column].copy() for column, (name, _) in enumerate(scalar)})
         return raw

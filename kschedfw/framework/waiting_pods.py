@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock, format_duration
@@ -20,7 +20,10 @@ class WaitingPod:
         self.pod = pod
         self._clock = clock
         self._changed = threading.Condition()
+        self.started = clock.monotonic()
+        """When the wait began, on the clock's monotonic scale."""
         self._status: Status | None = None
+        self._when_settled: list[Callable[[], None]] = []
         now = clock.now()
         self._timeouts = {plugin: min(timeout, MAX_PERMIT_TIMEOUT) for plugin, timeout in timeouts.items()}
         self._deadlines = {plugin: now + timeout for plugin, timeout in self._timeouts.items()}
@@ -31,32 +34,51 @@ class WaitingPod:
         with self._changed:
             return tuple(self._deadlines)
 
+    @property
+    def deadline(self) -> float | None:
+        """When the first of the waits ends; None once the pod's fate is settled."""
+        with self._changed:
+            return min(self._deadlines.values(), default=None)
+
+    def on_settled(self, callback: Callable[[], None]) -> None:
+        """Call back once, on whatever thread settles the pod's fate; at once if it is settled."""
+        with self._changed:
+            if self._status is None:
+                self._when_settled.append(callback)
+                return
+        callback()
+
     def allow(self, plugin: str) -> None:
         """Take back the plugin's hold; the pod goes on when the last one is gone."""
         with self._changed:
             self._deadlines.pop(plugin, None)
             if not self._deadlines:
                 self._settle(Status.success())
+        self._call_back()
 
     def reject(self, plugin: str, message: str) -> None:
         """Refuse the pod for good. Nothing happens if its fate is settled already."""
         with self._changed:
             self._settle(Status.unschedulable(message).with_plugin(plugin))
+        self._call_back()
 
     def poll(self) -> Status | None:
         """The pod's fate, or None while it still waits; notices timeouts. Never blocks."""
         with self._changed:
             self._expire()
-            return self._status
+        self._call_back()
+        return self._status
 
     def wait(self) -> Status:
         """Block until the pod is allowed (success), rejected or timed out (UNSCHEDULABLE)."""
         with self._changed:
-            while True:
-                self._expire()
-                if self._status is not None:
-                    return self._status
+            self._expire()
+            while self._status is None:
                 self._clock.wait_until(self._changed, min(self._deadlines.values()))
+                self._expire()
+            status = self._status
+        self._call_back()
+        return status
 
     def _expire(self) -> None:
         now = self._clock.now()
@@ -74,6 +96,15 @@ class WaitingPod:
             self._status = status
             self._deadlines.clear()
             self._changed.notify_all()
+
+    def _call_back(self) -> None:
+        """Tell those who asked that the fate is settled, without the lock, for they may do anything."""
+        with self._changed:
+            if self._status is None:
+                return
+            callbacks, self._when_settled = self._when_settled, []
+        for callback in callbacks:
+            callback()
 
 
 class WaitingPods:

@@ -1,24 +1,19 @@
-"""What the simulation knows: time, the cluster's nodes and pods, and which pods are up for scheduling.
-
-Serial and without retries; the scheduler's own queue isn't needed for that.
-"""
+"""Virtual time, and which pods of a cluster are up for scheduling."""
 
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
 
 import attrs
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.volumes import Volume
-from kschedfw.cluster import Cluster, EventType, WatchEvent
-from kschedfw.scheduler import Cache, CacheError
+from kschedfw.cluster import Cluster
 
 
 class VirtualClock:
-    """A clock that moves only when someone waits on it; starts at 0."""
+    """A clock that moves only when it is told to, or someone waits on it; starts at 0."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -26,33 +21,16 @@ class VirtualClock:
     def now(self) -> float:
         return self._now
 
+    def monotonic(self) -> float:
+        return self._now
+
     def wait_until(self, condition: threading.Condition, deadline: float) -> None:  # noqa: ARG002
         # In a serial simulation nobody else could end the wait, so the time just passes.
-        self._now = max(self._now, deadline)
+        self.advance_to(deadline)
 
-
-class CacheFeed:
-    """Keeps a cache in step with a cluster's nodes and bound pods until it is closed."""
-
-    def __init__(self, cluster: Cluster, cache: Cache) -> None:
-        self._cache = cache
-        self.close = cluster.watch(self._on_event)
-
-    def _on_event(self, event: WatchEvent) -> None:
-        obj, deleted = event.object, event.type is EventType.DELETED
-        if isinstance(obj, Node):
-            if deleted:
-                self._cache.remove_node(obj)
-            else:
-                self._cache.add_node(obj)
-        elif isinstance(obj, Pod):
-            if deleted or obj.is_terminal:
-                with suppress(CacheError):  # a pending pod isn't there
-                    self._cache.remove_pod(obj)
-            elif isinstance(event.old, Pod) and event.old.node_name:
-                self._cache.update_pod(obj)
-            elif obj.node_name:
-                self._cache.add_pod(obj)
+    def advance_to(self, time: float) -> None:
+        """Move on to that time, in seconds; never back."""
+        self._now = max(self._now, time)
 
 
 @attrs.define

@@ -17,6 +17,9 @@ class FakeClock:
         with self._lock:
             return self._now
 
+    def monotonic(self) -> float:
+        return self.now()
+
     def advance(self, seconds: float) -> None:
         """Let time pass and wake everyone, so that they look at it again."""
         with self._lock:

@@ -131,6 +131,75 @@ class TestTimeout:
         assert waiting(A=0.0).wait().message == "rejected due to timeout after waiting 0s at plugin A"
 
 
+class TestDeadline:
+    def test_it_is_that_of_the_first_plugin_that_still_holds_the_pod(self) -> None:
+        held = waiting(FakeClock(1000.0), A=30.0, B=10.0)
+        assert held.deadline == 1010.0
+        held.allow("B")
+        assert held.deadline == 1030.0
+
+    def test_it_is_capped_like_the_wait(self) -> None:
+        assert waiting(FakeClock(1000.0), A=3600.0).deadline == 1000.0 + MAX_PERMIT_TIMEOUT
+
+    @pytest.mark.parametrize(
+        "settle", [lambda held: held.allow("A"), lambda held: held.reject("A", "no")], ids=["allow", "reject"]
+    )
+    def test_a_pod_whose_fate_is_settled_has_none(self, settle: Callable[[WaitingPod], None]) -> None:
+        held = waiting()
+        settle(held)
+        assert held.deadline is None
+
+
+def _by_time(held: WaitingPod, clock: FakeClock, look: Callable[[WaitingPod], Status | None]) -> None:
+    clock.advance(10)
+    look(held)
+
+
+SETTLED: list[Callable[[WaitingPod, FakeClock], None]] = [
+    lambda held, _: held.allow("A"),
+    lambda held, _: held.reject("A", "no"),
+    lambda held, clock: _by_time(held, clock, WaitingPod.poll),
+    lambda held, clock: _by_time(held, clock, WaitingPod.wait),
+]
+
+
+class TestOnSettled:
+    @pytest.mark.parametrize("settle", SETTLED, ids=["allow", "reject", "poll", "wait"])
+    def test_whoever_settles_the_fate_calls_back_once(
+        self, settle: Callable[[WaitingPod, FakeClock], None]
+    ) -> None:
+        clock, calls = FakeClock(), []
+        held = waiting(clock)
+        held.on_settled(lambda: calls.append("first"))
+        held.on_settled(lambda: calls.append("second"))
+        assert calls == []
+        settle(held, clock)
+        assert calls == ["first", "second"]
+        held.poll()
+        held.wait()
+        held.reject("A", "again")
+        assert calls == ["first", "second"]
+
+    def test_at_once_if_it_is_settled(self) -> None:
+        calls: list[Status | None] = []
+        held = waiting()
+        held.allow("A")
+        held.on_settled(lambda: calls.append(held.poll()))
+        assert calls == [Status.success()]
+
+    def test_no_lock_is_held_meanwhile(self) -> None:
+        held = waiting()
+        waiters: list[Waiter] = []
+
+        def look_from_another_thread() -> None:
+            waiters.append(Waiter(held))
+            assert waiters[0].result() == Status.success()
+
+        held.on_settled(look_from_another_thread)
+        held.allow("A")
+        assert len(waiters) == 1
+
+
 class TestThreads:
     @pytest.mark.parametrize("make_clock", [FakeClock, SystemClock])
     @pytest.mark.parametrize(

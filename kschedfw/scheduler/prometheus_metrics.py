@@ -1,0 +1,320 @@
+"""The scheduler's metrics for Prometheus, under kube-scheduler v1.36's names, labels and buckets.
+
+Needs the extra `metrics`; nothing else in the package imports this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import attrs
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.framework.metrics import AttemptResult, CachedObject, HintResult, MeasuredPoint, Operation
+from kschedfw.framework.status import Code
+
+
+class MissingExtraError(KschedfwError, ImportError):
+    """A part of kschedfw is used whose optional dependencies aren't installed; says how to install them."""
+
+
+try:
+    from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+    from prometheus_client.metrics import MetricWrapperBase
+except ImportError as error:
+    raise MissingExtraError(
+        "Prometheus metrics need prometheus-client; install it with: pip install 'kschedfw[metrics]'"
+    ) from error
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+
+MetricT = TypeVar("MetricT", bound=MetricWrapperBase)
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+"""The content type of `PrometheusMetrics.exposition`."""
+
+MAX_ATTEMPTS_LABEL: Final = 15
+"""From so many attempts on, the durations until pods were scheduled are told in one series."""
+
+_CODES: Final = {code: str(code) for code in Code}
+
+
+def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
+    """Upper bounds of buckets, each by the factor above the one before; the rest goes into +Inf."""
+    bounds = []
+    for _ in range(count):
+        bounds.append(start)
+        start *= factor
+    return tuple(bounds)
+
+
+ATTEMPT_SECONDS: Final = exponential(0.001, 2, 15)
+POD_SECONDS: Final = exponential(0.01, 2, 20)
+POINT_SECONDS: Final = exponential(0.0001, 2, 12)
+PLUGIN_SECONDS: Final = exponential(0.00001, 1.5, 20)
+ATTEMPTS: Final = exponential(1, 2, 5)
+VICTIMS: Final = exponential(1, 2, 7)
+
+
+class _Registry(CollectorRegistry):
+    """Leaves out what prometheus-client adds on its own account, wall clock times of creation."""
+
+    def collect(self) -> Iterable[Metric]:
+        for metric in super().collect():
+            created = f"{metric.name}_created"
+            metric.samples = [sample for sample in metric.samples if sample.name != created]
+            yield metric
+
+
+@attrs.frozen
+class _Maker:
+    """Makes metrics of the subsystem `scheduler` in one registry."""
+
+    registry: CollectorRegistry
+
+    def counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(name, text, labels, subsystem="scheduler", registry=self.registry)
+
+    def gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(name, text, labels, subsystem="scheduler", registry=self.registry)
+
+    def histogram(self, name: str, text: str, buckets: Sequence[float], *labels: str) -> Histogram:
+        return Histogram(name, text, labels, subsystem="scheduler", buckets=buckets, registry=self.registry)
+
+
+class PrometheusMetrics:
+    """A `MetricsRecorder` with a registry of its own, so that several schedulers fit into one process.
+
+    Serve `exposition()` over HTTP, or give `registry` to prometheus-client's own servers. As in kube-scheduler,
+    a series with labels appears when something is told of it first.
+
+    Raises:
+        MissingExtraError: on import of this module, where prometheus-client isn't installed.
+    """
+
+    def __init__(self) -> None:
+        self.registry: CollectorRegistry = _Registry()
+        make = _Maker(self.registry)
+        self._make_attempts(make)
+        self._make_plugins(make)
+        self._make_queue(make)
+
+    def _make_attempts(self, make: _Maker) -> None:
+        self._attempts = _children(
+            make.counter(
+                "schedule_attempts_total",
+                "Attempts to schedule a pod: scheduled, unschedulable (it fits nowhere) or error (something failed).",
+                "result",
+                "profile",
+            )
+        )
+        self._attempt_seconds = _children(
+            make.histogram(
+                "scheduling_attempt_duration_seconds",
+                "How long attempts to schedule a pod take, from the scheduling cycle to the end of binding.",
+                ATTEMPT_SECONDS,
+                "result",
+                "profile",
+            )
+        )
+        self._algorithm_seconds = make.histogram(
+            "scheduling_algorithm_duration_seconds",
+            "How long it takes to look for a node, preemption included.",
+            ATTEMPT_SECONDS,
+        )
+        self._pod_attempts = make.histogram(
+            "pod_scheduling_attempts", "Attempts that pods needed until they were bound.", ATTEMPTS
+        )
+        self._pod_seconds = _children(
+            make.histogram(
+                "pod_scheduling_sli_duration_seconds",
+                "Time from a pod's first attempt until it was bound, by the number of attempts.",
+                POD_SECONDS,
+                "attempts",
+            )
+        )
+        self._after_flush = make.counter(
+            "pod_scheduled_after_flush_total",
+            "Pods bound after they were retried only because they had been unschedulable for very long; "
+            "if there are many, a plugin's queueing hints or events are wrong.",
+        )
+        self._preemption_attempts = make.counter(
+            "preemption_attempts_total", "Attempts to make room by preemption."
+        )
+        self._preemption_victims = make.histogram(
+            "preemption_victims", "Pods chosen to be evicted, per preemption.", VICTIMS
+        )
+        self._cache_size = _children(
+            make.gauge("cache_size", "Nodes, pods and assumed pods in the scheduler's cache.", "type")
+        )
+        self._workers = _children(
+            make.gauge("goroutines", "Workers that are busy, by what they are busy with.", "operation")
+        )
+        self._event_seconds = _children(
+            make.histogram(
+                "event_handling_duration_seconds",
+                "How long it takes to tell cache and queue of an event.",
+                POINT_SECONDS,
+                "event",
+            )
+        )
+
+    def _make_plugins(self, make: _Maker) -> None:
+        self._point_seconds = _children(
+            make.histogram(
+                "framework_extension_point_duration_seconds",
+                "How long all plugins of an extension point take for a pod.",
+                POINT_SECONDS,
+                "extension_point",
+                "status",
+                "profile",
+            )
+        )
+        self._plugin_seconds = _children(
+            make.histogram(
+                "plugin_execution_duration_seconds",
+                "How long a plugin takes at an extension point, in a sample of the scheduling cycles.",
+                PLUGIN_SECONDS,
+                "plugin",
+                "extension_point",
+                "status",
+            )
+        )
+        self._evaluations = _children(
+            make.counter(
+                "plugin_evaluation_total",
+                "How often a plugin was asked (PreFilter, Filter, PreScore and Score only).",
+                "plugin",
+                "extension_point",
+                "profile",
+            )
+        )
+        self._permit_seconds = _children(
+            make.histogram(
+                "permit_wait_duration_seconds", "How long pods wait on permit.", ATTEMPT_SECONDS, "result"
+            )
+        )
+
+    def _make_queue(self, make: _Maker) -> None:
+        self._pending = _children(
+            make.gauge(
+                "pending_pods",
+                "Pods in the queue: active (ready to be tried), backoff (ready after a while), unschedulable "
+                "(were tried and refused) or gated (not to be tried yet).",
+                "queue",
+            )
+        )
+        self._incoming = _children(
+            make.counter(
+                "queue_incoming_pods_total",
+                "Pods put into a part of the queue, by the event that did it.",
+                "queue",
+                "event",
+            )
+        )
+        self._unschedulable = _children(
+            make.gauge(
+                "unschedulable_pods",
+                "Pods that a plugin has rejected, alone or among others: the sum over plugins counts pods repeatedly.",
+                "plugin",
+                "profile",
+            )
+        )
+        self._hint_seconds = _children(
+            make.histogram(
+                "queueing_hint_execution_duration_seconds",
+                "How long a plugin's queueing hint takes.",
+                PLUGIN_SECONDS,
+                "plugin",
+                "event",
+                "hint",
+            )
+        )
+        self._in_flight = _children(
+            make.gauge("inflight_events", "Events kept for pods that are being scheduled.", "event")
+        )
+
+    def exposition(self) -> bytes:
+        """All metrics in Prometheus' text format, to be served as `CONTENT_TYPE`."""
+        return generate_latest(self.registry)
+
+    # Attempts
+
+    def scheduling_attempt(self, result: AttemptResult, profile: str, seconds: float) -> None:
+        self._attempts(result, profile).inc()
+        self._attempt_seconds(result, profile).observe(seconds)
+
+    def scheduling_algorithm(self, seconds: float) -> None:
+        self._algorithm_seconds.observe(seconds)
+
+    def pod_scheduled(self, attempts: int, seconds: float | None) -> None:
+        self._pod_attempts.observe(attempts)
+        if seconds is not None:
+            label = str(attempts) if attempts < MAX_ATTEMPTS_LABEL else f"{MAX_ATTEMPTS_LABEL}+"
+            self._pod_seconds(label).observe(seconds)
+
+    def pod_scheduled_after_flush(self) -> None:
+        self._after_flush.inc()
+
+    def cache_size(self, kind: CachedObject, count: int) -> None:
+        self._cache_size(kind).set(count)
+
+    def workers(self, operation: Operation, change: int) -> None:
+        self._workers(operation).inc(change)
+
+    def event_handled(self, event: str, seconds: float) -> None:
+        self._event_seconds(event).observe(seconds)
+
+    # Plugins
+
+    def extension_point(self, point: MeasuredPoint, code: Code, profile: str, seconds: float) -> None:
+        self._point_seconds(point, _CODES[code], profile).observe(seconds)
+
+    def plugin_execution(self, plugin: str, point: MeasuredPoint, code: Code, seconds: float) -> None:
+        self._plugin_seconds(plugin, point, _CODES[code]).observe(seconds)
+
+    def plugin_evaluations(self, plugin: str, point: MeasuredPoint, profile: str, count: int) -> None:
+        self._evaluations(plugin, point, profile).inc(count)
+
+    def permit_wait(self, code: Code, seconds: float) -> None:
+        self._permit_seconds(_CODES[code]).observe(seconds)
+
+    # Preemption
+
+    def preemption_attempt(self) -> None:
+        self._preemption_attempts.inc()
+
+    def preemption_victims(self, count: int) -> None:
+        self._preemption_victims.observe(count)
+
+    # Queue
+
+    def pending_pods(self, queue: str, count: int) -> None:
+        self._pending(queue).set(count)
+
+    def pod_incoming(self, queue: str, event: str) -> None:
+        self._incoming(queue, event).inc()
+
+    def unschedulable_pods(self, plugin: str, profile: str, change: int) -> None:
+        self._unschedulable(plugin, profile).inc(change)
+
+    def queueing_hint(self, plugin: str, event: str, result: HintResult, seconds: float) -> None:
+        self._hint_seconds(plugin, event, result).observe(seconds)
+
+    def in_flight_events(self, event: str, change: int) -> None:
+        self._in_flight(event).inc(change)
+
+
+def _children(metric: MetricT) -> Callable[..., MetricT]:
+    """A function from label values to the metric with them; `labels` itself takes a lock and converts each time."""
+    known: dict[tuple[str, ...], MetricT] = {}
+
+    def child(*labels: str) -> MetricT:
+        found = known.get(labels)
+        if found is None:
+            found = known[labels] = metric.labels(*labels)
+        return found
+
+    return child
