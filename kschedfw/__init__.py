@@ -5,7 +5,7 @@ The names below are the public interface, together with `kschedfw.testing`; ever
 For plugin authors: `Plugin`, `hookimpl`, `Status`, `Code`, `CycleState`, `StateKey`, `Handle`, `Reads`, `NodeInfo`,
 `PodInfo`, `PreFilterResult`, `PostFilterResult`, `NodeTable`, `Verdicts`, `Pod`, `Node`; for the rules of arguments
 `FieldError`; for queueing hints `ClusterEvent`, `EventResource`, `ActionType`, `QueueingHint`.
-For embedders: `Registry`, `Profile`, `EnabledPlugin`, `default_profile`, `Framework`, `Snapshot`, `Cache`,
+For embedders: `Scheduler`, `Registry`, `Profile`, `EnabledPlugin`, `default_profile`, `Framework`, `Snapshot`, `Cache`,
 `Parallelizer`, `GenericScheduler`, `ScheduleResult`, `FitError`, `NoNodesAvailableError`, `SchedulingError`,
 `InMemoryCluster`, `read_manifests`.
 For everyone: `KschedfwError`, the base of all errors, and `__version__`.
@@ -35,7 +35,7 @@ from kschedfw.framework.registry import Registry
 from kschedfw.framework.results import PostFilterResult, PreFilterResult, Verdicts
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Code, Status
-from kschedfw.scheduler import Cache, GenericScheduler, ScheduleResult, SchedulingError
+from kschedfw.scheduler import Cache, GenericScheduler, Scheduler, ScheduleResult, SchedulingError
 
 __version__ = _version("kschedfw")
 
@@ -69,6 +69,7 @@ __all__ = [
     "Reads",
     "Registry",
     "ScheduleResult",
+    "Scheduler",
     "SchedulingError",
     "Snapshot",
     "StateKey",

@@ -44,6 +44,7 @@ PUBLIC = {
         "Reads",
         "Registry",
         "ScheduleResult",
+        "Scheduler",
         "SchedulingError",
         "Snapshot",
         "StateKey",

@@ -6,19 +6,23 @@ from kschedfw.scheduler.cache import Cache, CacheError
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult, num_feasible_nodes_to_find
 from kschedfw.scheduler.nominator import Nominator
+from kschedfw.scheduler.scheduler import BindingExecutor, InlineExecutor, Scheduler
 from kschedfw.scheduler.select import Selection, select_host
 
 __all__ = [
     "Cache",
+    "BindingExecutor",
     "CacheError",
     "Diagnosis",
     "Extender",
     "ExtenderFilterResult",
     "FitError",
     "GenericScheduler",
+    "InlineExecutor",
     "NoNodesAvailableError",
     "Nominator",
     "ScheduleResult",
+    "Scheduler",
     "SchedulingError",
     "Selection",
     "num_feasible_nodes_to_find",

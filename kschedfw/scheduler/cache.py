@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from weakref import WeakKeyDictionary
 
 import attrs
@@ -11,6 +12,7 @@ from kschedfw.api.errors import KschedfwError
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock
+from kschedfw.framework.metrics import CachedObject
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.pod_info import PodInfo
 from kschedfw.framework.snapshot import Snapshot, set_image_states
@@ -70,6 +72,7 @@ class Cache:
         self._ttl = assumed_pod_ttl
         self._lock = threading.RLock()
         self._pods: dict[str, _PodState] = {}
+        self._assumed: set[str] = set()
         self._infos: dict[str, NodeInfo] = {}
         """By node; what was changed last stands last, so that a snapshot finds what it hasn't seen at the end."""
         self._homeless: dict[str, dict[str, PodInfo]] = {}
@@ -209,10 +212,19 @@ class Cache:
             return []
         now = self._clock.now()
         with self._lock:
-            expired = [s for s in self._pods.values() if s.deadline is not None and s.deadline <= now]
+            assumed = [self._pods[uid] for uid in self._assumed]
+            expired = [s for s in assumed if s.deadline is not None and s.deadline <= now]
             for state in expired:
                 self._take(state)
             return [state.pod for state in expired]
+
+    def next_expiry(self) -> float | None:
+        """When the first assumed pod expires, in the clock's seconds; None if none will."""
+        if not self._ttl:
+            return None
+        with self._lock:
+            assumed = [self._pods[uid] for uid in self._assumed]
+            return min((state.deadline for state in assumed if state.deadline is not None), default=None)
 
     # Looking in
 
@@ -241,12 +253,21 @@ class Cache:
                 seen.images_version = self._images_version
                 set_image_states(snapshot.node_infos)
 
+    def sizes(self) -> Mapping[CachedObject, int]:
+        """How much of what is in the cache; assumed pods count among the pods, too."""
+        with self._lock:
+            return {
+                CachedObject.NODES: len(self._infos),
+                CachedObject.PODS: len(self._pods),
+                CachedObject.ASSUMED_PODS: len(self._assumed),
+            }
+
     def dump(self) -> CacheDump:
         with self._lock:
             return CacheDump(
                 nodes=tuple(self._infos[name].node for name in self._tree.names()),
                 pods=tuple(state.pod for state in self._pods.values()),
-                assumed=frozenset(uid for uid, state in self._pods.items() if state.assumed),
+                assumed=frozenset(self._assumed),
             )
 
     def _added(self, pod: Pod, doing: str) -> _PodState:
@@ -258,6 +279,8 @@ class Cache:
     def _put(self, state: _PodState) -> None:
         pod = state.pod
         self._pods[pod.uid] = state
+        if state.assumed:
+            self._assumed.add(pod.uid)
         info = self._infos.get(pod.node_name)
         if info is None:
             self._homeless.setdefault(pod.node_name, {})[pod.uid] = state.info
@@ -268,6 +291,7 @@ class Cache:
     def _take(self, state: _PodState) -> None:
         pod = state.pod
         del self._pods[pod.uid]
+        self._assumed.discard(pod.uid)
         info = self._infos.get(pod.node_name)
         if info is not None:
             info.remove_pod(pod)

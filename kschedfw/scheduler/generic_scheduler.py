@@ -237,8 +237,7 @@ class GenericScheduler:
             passed += status.is_success
             return passed > wanted or status.code is Code.ERROR
 
-        node_filter = framework.node_filter(state, pod, order)
-        statuses = framework.handle.parallelizer.map_until(len(order), node_filter.check, enough)
+        statuses = framework.node_filter(state, pod, order).check_until(enough)
         feasible: list[NodeInfo] = []
         for info, status in zip(order, statuses, strict=False):
             if status.is_success:

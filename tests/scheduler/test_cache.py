@@ -207,6 +207,33 @@ class TestExpiry:
         cache.finish_binding(pod("p", "a"))
         assert cache.expire_assumed_pods() == []
 
+    def test_it_tells_when_the_first_one_will(self) -> None:
+        clock = FakeClock(1000.0)
+        cache = Cache(clock=clock, assumed_pod_ttl=30)
+        cache.add_node(NODES[0])
+        for name in "pqr":
+            cache.assume_pod(pod(name, "a"))
+        assert cache.next_expiry() is None, "no binding has finished"
+        cache.finish_binding(pod("p", "a"))
+        clock.advance(10)
+        cache.finish_binding(pod("q", "a"))
+        assert cache.next_expiry() == 1030.0
+        cache.add_pod(pod("p", "a"))
+        assert cache.next_expiry() == 1040.0
+        cache.forget_pod(pod("q", "a"))
+        assert cache.next_expiry() is None
+
+    def test_without_a_ttl_there_is_no_such_time(self) -> None:
+        cache = cache_with(NODES[0])
+        cache.assume_pod(pod("p", "a"))
+        cache.finish_binding(pod("p", "a"))
+        assert cache.next_expiry() is None
+
+    def test_the_end_of_a_binding_means_nothing_to_a_pod_that_is_not_there(self) -> None:
+        cache = Cache(clock=FakeClock(), assumed_pod_ttl=30)
+        cache.finish_binding(pod("p", "a"))
+        assert cache.next_expiry() is None
+
     def test_a_ttl_needs_a_clock(self) -> None:
         with pytest.raises(CacheError, match="assumed_pod_ttl needs a clock"):
             Cache(assumed_pod_ttl=30)

@@ -1,0 +1,35 @@
+"""One attempt to schedule one pod, from the queue to its end."""
+
+from __future__ import annotations
+
+import attrs
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.framework import Framework
+from kschedfw.framework.pod_info import QueuedPodInfo
+from kschedfw.framework.results import PostFilterResult
+from kschedfw.scheduler.generic_scheduler import ScheduleResult
+
+CLEAR_NOMINATION = PostFilterResult.nominate("")
+"""The outcome of an attempt after which an earlier nomination of the pod is of no use."""
+
+
+@attrs.define(eq=False)
+class Attempt:
+    """What the hooks of one attempt share.
+
+    `started` is on the clock's monotonic scale, in seconds. `assumed` is the pod bound to the chosen node, once there
+    is one.
+    """
+
+    info: QueuedPodInfo
+    framework: Framework
+    started: float
+    state: CycleState = attrs.field(factory=CycleState)
+    result: ScheduleResult | None = None
+    assumed: Pod | None = None
+
+    @property
+    def pod(self) -> Pod:
+        return self.info.pod

@@ -1,0 +1,140 @@
+"""From a place that is reserved to a pod that is bound (kube-scheduler `bindingCycle`)."""
+
+from __future__ import annotations
+
+import logging
+
+from kschedfw.api.pod import Pod
+from kschedfw.cluster import Cluster
+from kschedfw.framework.activation import take_pods_to_activate
+from kschedfw.framework.clock import Clock
+from kschedfw.framework.diagnosis import Diagnosis, FitError
+from kschedfw.framework.metrics import NO_METRICS, AttemptResult, MetricsRecorder
+from kschedfw.framework.status import Status
+from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt
+from kschedfw.scheduler.cache import Cache, CacheError
+from kschedfw.scheduler.failure import FailureHandler
+from kschedfw.scheduler.http_extender import bind_with_extenders
+from kschedfw.scheduler.queue import PodQueue, PreCheck
+from kschedfw.scheduler.queue.cluster_events import ASSIGNED_POD_DELETE
+
+_log = logging.getLogger(__name__)
+
+
+class BindingCycle:
+    """Runs pre_bind, bind and post_bind of assumed pods, and undoes what was reserved if that fails. Thread-safe."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        cache: Cache,
+        queue: PodQueue,
+        failures: FailureHandler,
+        clock: Clock,
+        metrics: MetricsRecorder = NO_METRICS,
+    ) -> None:
+        self._cluster = cluster
+        self._cache = cache
+        self._queue = queue
+        self._failures = failures
+        self._clock = clock
+        self._metrics = metrics
+
+    def run(self, attempt: Attempt) -> None:
+        """Bind the pod whose wait for permission is over, whatever its outcome."""
+        status = self._run(attempt)
+        if not status.is_success:
+            self.give_up(attempt, status)
+
+    def give_up(self, attempt: Attempt, status: Status) -> None:
+        """Undo reserve and assume, and let the pod come back."""
+        assumed, _ = _placed(attempt)
+        release(attempt, self._cache)
+        if not status.is_rejected:
+            self._tell_of_room(assumed)
+            self._failures.handle(attempt, status, CLEAR_NOMINATION)
+            return
+        # The pod itself was refused for another reason than room. So its flight has to end first: what happens
+        # during a flight counts for the pod in flight, too.
+        self._failures.handle(attempt, status, CLEAR_NOMINATION)
+        self._tell_of_room(assumed, lambda pod: pod.uid != assumed.uid)
+
+    def _tell_of_room(self, assumed: Pod, whom: PreCheck | None = None) -> None:
+        """The pod's room is free again, as if a bound pod had been deleted."""
+        self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, assumed, None, whom)
+
+    def _run(self, attempt: Attempt) -> Status:
+        assumed, host = _placed(attempt)
+        framework, state = attempt.framework, attempt.state
+        status = framework.wait_on_permit(assumed)
+        if not status.is_success:
+            return as_fit_error(attempt, host, status) if status.is_rejected else status
+        # From here on a failure is no verdict on the pod, so events during its flight need not be kept.
+        self._queue.done(assumed.uid)
+        status = framework.run_pre_bind_plugins(state, assumed, host)
+        if not status.is_success:
+            return _as_error(status)
+        status = self._bind(attempt, assumed, host)
+        self._cache.finish_binding(assumed)
+        if not status.is_success:
+            return _as_error(status)
+        self._cluster.record_event(
+            assumed, "Normal", "Scheduled", f"Successfully assigned {assumed.key} to {host}"
+        )
+        self._count(attempt)
+        for failure in framework.run_post_bind_plugins(state, assumed, host):
+            _log.error("%s", failure.message, exc_info=failure.error)
+        self._queue.activate(take_pods_to_activate(state))
+        return status
+
+    def _count(self, attempt: Attempt) -> None:
+        info, first = attempt.info, attempt.info.initial_attempt_timestamp
+        self._metrics.scheduling_attempt(
+            AttemptResult.SCHEDULED,
+            attempt.framework.profile.scheduler_name,
+            self._clock.monotonic() - attempt.started,
+        )
+        self._metrics.pod_scheduled(info.attempts, None if first is None else self._clock.now() - first)
+        if info.was_flushed_from_unschedulable:
+            self._metrics.pod_scheduled_after_flush()
+
+    def _bind(self, attempt: Attempt, assumed: Pod, host: str) -> Status:
+        try:
+            if bind_with_extenders(attempt.framework.handle.extenders, assumed, host):
+                return Status.success()
+        except Exception as error:
+            return Status.from_error(error)
+        status = attempt.framework.run_bind_plugins(attempt.state, assumed, host)
+        if status.is_skip:
+            return Status.from_error(f"no bind plugin would bind pod {assumed.key}")
+        return status
+
+
+def release(attempt: Attempt, cache: Cache) -> None:
+    """Unreserve, in reverse order, and forget the assumed pod; failures are logged, for nothing can be done."""
+    assumed, host = _placed(attempt)
+    for failure in attempt.framework.run_reserve_plugins_unreserve(attempt.state, assumed, host):
+        _log.error("%s", failure.message, exc_info=failure.error)
+    try:
+        cache.forget_pod(assumed)
+    except CacheError as error:  # the cluster has confirmed it, or it was deleted
+        _log.info("%s", error)
+
+
+def as_fit_error(attempt: Attempt, host: str, status: Status) -> Status:
+    """A refusal after a node was chosen, told as that of this one node."""
+    diagnosis = Diagnosis()
+    diagnosis.node_to_status.set(host, status)
+    diagnosis.add_plugin_status(status)
+    error = FitError(attempt.pod, 1, diagnosis)
+    return Status(status.code, (str(error),), status.plugin, error)
+
+
+def _as_error(status: Status) -> Status:
+    """pre_bind and bind can't reject a pod any more, only fail."""
+    return Status.from_error(status.as_error()).with_plugin(status.plugin) if status.is_rejected else status
+
+
+def _placed(attempt: Attempt) -> tuple[Pod, str]:
+    assert attempt.assumed is not None
+    return attempt.assumed, attempt.assumed.node_name

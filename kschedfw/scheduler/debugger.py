@@ -1,0 +1,146 @@
+"""Compares what the scheduler believes with what the cluster says, and prints both (the cache debugger)."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from queue import SimpleQueue
+from typing import Protocol
+
+import attrs
+
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.framework.handle import ClusterClient
+from kschedfw.framework.snapshot import Snapshot
+from kschedfw.scheduler.cache import Cache
+
+_log = logging.getLogger(__name__)
+
+
+class PendingPods(Protocol):
+    """What the debugger asks of a queue."""
+
+    def pending_pods(self) -> tuple[Sequence[Pod], str]:
+        """The pods that wait, and a summary of where."""
+        ...
+
+
+@attrs.frozen
+class Discrepancies:
+    """Names and uids that only one side knows; all empty where cache and cluster agree."""
+
+    missed_nodes: tuple[str, ...] = ()
+    redundant_nodes: tuple[str, ...] = ()
+    missed_pods: tuple[str, ...] = ()
+    redundant_pods: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return any(attrs.astuple(self))
+
+    def __str__(self) -> str:
+        found = [
+            f"{name.replace('_', ' ')}: {', '.join(what)}"
+            for name, what in attrs.asdict(self).items()
+            if what
+        ]
+        return "; ".join(found) or "cache and cluster agree"
+
+
+class CacheDebugger:
+    """Looks into cache and queue of a running scheduler."""
+
+    def __init__(self, cluster: ClusterClient, cache: Cache, queue: PendingPods) -> None:
+        self._cluster = cluster
+        self._cache = cache
+        self._queue = queue
+
+    def compare(self) -> Discrepancies:
+        """What differs. Assumed pods are no discrepancy: the cluster can't know of them yet."""
+        dump = self._cache.dump()
+        pending, _ = self._queue.pending_pods()
+        nodes = self._cluster.list(Node)
+        pods = [pod for pod in self._cluster.list(Pod) if not pod.is_terminal]
+        known = {pod.uid for pod in dump.pods} | {pod.uid for pod in pending}
+        confirmed = {pod.uid for pod in dump.pods} - dump.assumed
+        return Discrepancies(
+            missed_nodes=_missing((node.name for node in nodes), {node.name for node in dump.nodes}),
+            redundant_nodes=_missing((node.name for node in dump.nodes), {node.name for node in nodes}),
+            missed_pods=_missing((pod.uid for pod in pods if pod.node_name), known),
+            redundant_pods=_missing(confirmed, {pod.uid for pod in pods}),
+        )
+
+    def dump(self) -> str:
+        """Cache and queue as text."""
+        dump = self._cache.dump()
+        snapshot = Snapshot()
+        self._cache.update_snapshot(snapshot)
+        lines = ["Dump of cached NodeInfo"]
+        for info in snapshot.node_infos:
+            lines.append(
+                f"Node name: {info.name}; requested: {info.requested}; allocatable: {info.allocatable}; "
+                f"pods: {len(info.pods)}"
+            )
+            lines += [
+                f"  {pod_info.pod.key} uid={pod_info.pod.uid}{' (assumed)' if pod_info.pod.uid in dump.assumed else ''}"
+                for pod_info in info.pods
+            ]
+        pending, summary = self._queue.pending_pods()
+        lines.append(f"Dump of scheduling queue ({summary})")
+        lines += [f"  {pod.key} uid={pod.uid}" for pod in pending]
+        return "\n".join(lines)
+
+    def install_signal_handler(
+        self, signum: int | None = None, write: Callable[[str], object] | None = None
+    ) -> Callable[[], None]:
+        """Write `compare` and `dump` whenever the process gets the signal; gives what ends that.
+
+        Args:
+            signum: SIGUSR2 if none is given; systems without that signal need another one.
+            write: gets each of the two texts, without a newline at its end; standard error if there is none.
+                It is called on a thread of its own, which lives as long as the handler: code that interrupts the
+                scheduler anywhere would find cache and queue half changed, and their locks open to it.
+
+        What is raised there is logged (`kschedfw.scheduler.debugger`). Handlers can be installed and taken out by
+        the main thread only.
+
+        Raises:
+            ValueError: this isn't the main thread, or there is no such signal.
+        """
+        number = getattr(signal, "SIGUSR2", None) if signum is None else signum
+        if number is None:
+            raise ValueError("this system has no SIGUSR2; name another signal")
+        to_write = _to_stderr if write is None else write
+        # The one queue whose put may interrupt itself.
+        requests = SimpleQueue[bool]()
+        before = signal.signal(number, lambda _number, _frame: requests.put(True))
+
+        def serve() -> None:
+            while requests.get():
+                try:
+                    to_write(str(self.compare()))
+                    to_write(self.dump())
+                except Exception:
+                    _log.exception("the debugger failed")
+
+        thread = threading.Thread(target=serve, name="kschedfw-debugger", daemon=True)
+        thread.start()
+
+        def uninstall() -> None:
+            signal.signal(number, before)
+            requests.put(False)
+            thread.join()
+
+        return uninstall
+
+
+def _to_stderr(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def _missing(wanted: Iterable[str], present: set[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(wanted) - present))

@@ -1,0 +1,183 @@
+"""Keeps cache and queue in step with a cluster (kube-scheduler `eventhandlers.go`)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+from kschedfw.api.meta import Named
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod, PodCondition
+from kschedfw.api.storage import (
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from kschedfw.cluster import Cluster, EventType, WatchEvent
+from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
+from kschedfw.framework.framework import Framework
+from kschedfw.scheduler.cache import Cache
+from kschedfw.scheduler.failure import REASON_SCHEDULING_GATED, patch_condition
+from kschedfw.scheduler.queue import PodQueue
+from kschedfw.scheduler.queue.cluster_events import (
+    ASSIGNED_POD_DELETE,
+    NODE_ADD,
+    NODE_DELETE,
+    node_change_events,
+    pod_change_events,
+)
+
+_GATED = PodCondition(
+    "PodScheduled",
+    "False",
+    REASON_SCHEDULING_GATED,
+    "Scheduling is blocked due to non-empty scheduling gates",
+)
+_RESOURCES: Mapping[type[Named], EventResource] = {
+    PersistentVolume: EventResource.PERSISTENT_VOLUME,
+    PersistentVolumeClaim: EventResource.PERSISTENT_VOLUME_CLAIM,
+    StorageClass: EventResource.STORAGE_CLASS,
+    CSINode: EventResource.CSI_NODE,
+}
+_ACTIONS = {
+    EventType.ADDED: ActionType.ADD,
+    EventType.MODIFIED: ActionType.UPDATE,
+    EventType.DELETED: ActionType.DELETE,
+}
+
+
+class EventHandlers:
+    """Follows a cluster from its creation to `close`.
+
+    Events may come late, twice, in the wrong order, or not at all. So what counts is the last state of an object that
+    was seen here, not the one that an event says was there before; states older than that are passed over; and
+    `resync` puts right what was missed.
+    """
+
+    def __init__(
+        self, cluster: Cluster, cache: Cache, queue: PodQueue, frameworks: Mapping[str, Framework]
+    ) -> None:
+        self._cluster = cluster
+        self._cache = cache
+        self._queue = queue
+        self._frameworks = frameworks
+        self._nodes: dict[str, Node] = {}
+        self._pods: dict[str, Pod] = {}
+        self._lock = threading.RLock()
+        self.close: Callable[[], None] = cluster.watch(self.handle)
+
+    def handle(self, event: WatchEvent) -> None:
+        """Take one event."""
+        obj, deleted = event.object, event.type is EventType.DELETED
+        with self._lock:
+            if isinstance(obj, Node):
+                self._node_event(obj, deleted=deleted)
+            elif isinstance(obj, Pod):
+                self._pod_event(obj, deleted=deleted or obj.is_terminal)
+            elif (resource := _RESOURCES.get(type(obj))) is not None:
+                change = ClusterEvent(resource, _ACTIONS[event.type])
+                old, new = (obj, None) if deleted else (event.old, obj)
+                self._queue.move_all_to_active_or_backoff(change, old, new)
+
+    def resync(self) -> None:
+        """Compare with the whole cluster, and take what differs as events that were missed."""
+        with self._lock:
+            nodes = {node.name: node for node in self._cluster.list(Node)}
+            pods = {pod.key: pod for pod in self._cluster.list(Pod)}
+            for name in self._nodes.keys() - nodes.keys():
+                self._node_event(self._nodes[name], deleted=True)
+            for key in self._pods.keys() - pods.keys():
+                self._pod_event(self._pods[key], deleted=True)
+            for node in nodes.values():
+                if self._nodes.get(node.name) != node:
+                    self._node_event(node, deleted=False)
+            for pod in pods.values():
+                if self._pods.get(pod.key) != pod:
+                    self._pod_event(pod, deleted=pod.is_terminal)
+                elif self._is_ours(pod):
+                    # It may have been lost here: an assumed pod that expired, but was never bound.
+                    self._queue.add_if_not_present(pod)
+
+    def _node_event(self, node: Node, *, deleted: bool) -> None:
+        last = self._nodes.get(node.name)
+        if deleted:
+            # A late event may be about a node that had the name before.
+            if last is not None and last.uid == node.uid:
+                del self._nodes[node.name]
+                self._cache.remove_node(last)
+                self._queue.move_all_to_active_or_backoff(NODE_DELETE, last, None)
+            return
+        if last is not None and _is_older(node, last):
+            return
+        self._nodes[node.name] = node
+        self._cache.add_node(node)
+        for change in (NODE_ADD,) if last is None else node_change_events(last, node):
+            self._queue.move_all_to_active_or_backoff(change, last, node)
+
+    def _pod_event(self, pod: Pod, *, deleted: bool) -> None:
+        last = self._pods.get(pod.key)
+        if last is not None and last.uid != pod.uid:
+            if deleted or _is_older(pod, last):
+                return  # of a pod that had the name before
+            self._forget(last)
+            last = None
+        if deleted:
+            self._forget(pod)
+        elif last is None or not _is_older(pod, last):
+            self._pods[pod.key] = pod
+            self._present(pod, last)
+            if last is not None and (pod.node_name or pod.status.nominated_node_name) != _nominated(last):
+                self._nomination_ended(last)
+
+    def _present(self, pod: Pod, last: Pod | None) -> None:
+        known = self._cache.get_pod(pod)
+        if not pod.node_name:
+            if self._is_ours(pod):
+                self._queue.update(last, pod)
+                if pod.spec.scheduling_gates:
+                    patch_condition(self._cluster, pod, _GATED)
+        elif known is None or self._cache.is_assumed(pod):
+            self._queue.delete(pod)
+            self._cache.add_pod(pod)
+            self._queue.assigned_pod_added(pod)
+        elif known != pod:
+            self._cache.update_pod(pod)
+            for change in pod_change_events(known, pod):
+                self._queue.assigned_pod_updated(known, pod, change)
+
+    def _is_ours(self, pod: Pod) -> bool:
+        """Whether the pod has to be scheduled here; one that is assumed is out of the queue's hands."""
+        waits = not pod.node_name and self._cache.get_pod(pod) is None
+        return waits and pod.spec.scheduler_name in self._frameworks
+
+    def _forget(self, pod: Pod) -> None:
+        """The pod is gone, or has ended; what it had on its node is free at once, even if it was only assumed there."""
+        self._pods.pop(pod.key, None)
+        self._queue.delete(pod)
+        for framework in self._frameworks.values():
+            framework.waiting_pods.reject(pod.uid)
+        known = self._cache.get_pod(pod)
+        if known is not None:
+            self._cache.remove_pod(pod)
+            self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, known, None)
+        else:
+            self._nomination_ended(pod)
+
+    def _nomination_ended(self, last: Pod) -> None:
+        """The place that a pod was nominated to is free for those that had to respect the nomination."""
+        if _nominated(last):
+            self._queue.move_all_to_active_or_backoff(
+                ASSIGNED_POD_DELETE, last, None, lambda pod: pod.priority <= last.priority
+            )
+
+
+def _nominated(pod: Pod) -> str:
+    """The node that a pending pod is nominated to; empty for others."""
+    return "" if pod.node_name else pod.status.nominated_node_name
+
+
+def _is_older(state: Named, last: Named) -> bool:
+    """Whether the state comes before the one that was seen last; versions that aren't numbers can't be compared."""
+    old, new = last.metadata.resource_version, state.metadata.resource_version
+    return old.isdecimal() and new.isdecimal() and int(new) < int(old)

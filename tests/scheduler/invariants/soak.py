@@ -1,0 +1,51 @@
+"""Runs random worlds, one seed after the other, for as long as it is told: `python -m …soak SECONDS [FIRST_SEED]`.
+
+Prints progress; ends with exit code 1 at the first failure, after printing seed, step and property.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+from itertools import count
+
+from kschedfw.framework.clock import SystemClock
+from tests.scheduler.invariants.world import run_world
+
+STEPS = 1000
+PROGRESS = 10.0  # seconds between two lines
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run for arguments[0] seconds, from seed arguments[1] on if given."""
+    logging.disable(logging.CRITICAL)
+    clock = SystemClock()
+    seconds = float(arguments[0])
+    first = int(arguments[1]) if len(arguments) > 1 else int(clock.now())
+    began = reported = clock.monotonic()
+    steps = 0
+    for seed in count(first):
+        now = clock.monotonic()
+        if now - reported >= PROGRESS or now - began >= seconds:
+            reported = now
+            rate = steps / (now - began) if now > began else 0.0
+            _say(f"{now - began:.0f} s: seeds {first}–{seed - 1}, {steps} steps, {rate:.0f} steps/s")
+        if now - began >= seconds:
+            break
+        try:
+            run_world(seed, STEPS)
+        except AssertionError as error:
+            _say(f"FAILED: {error}")
+            return 1
+        steps += STEPS
+    return 0
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

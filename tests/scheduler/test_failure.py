@@ -1,0 +1,217 @@
+"""What is told, and where the pod goes, when an attempt ends without a node."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedfw import InMemoryCluster, Pod, PostFilterResult, Profile, Status
+from kschedfw.api.pod import PodCondition
+from kschedfw.scheduler.failure import truncated
+from kschedfw.scheduler.queue.metrics import Place
+from kschedfw.testing import make_pod
+from tests.framework.support import answering, plugin
+from tests.scheduler.stage import NODE_ADDED, Stage, node, pod
+
+
+class Unreachable(InMemoryCluster):
+    """A cluster to which the connection is lost now and then, for reads of pods, or for patches."""
+
+    lost = ""
+
+    def get(self, kind, key):  # type: ignore[no-untyped-def]  # as in the base
+        if self.lost == "get" and kind is Pod:
+            raise ConnectionError("lost")
+        return super().get(kind, key)
+
+    def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
+    ) -> None:
+        if self.lost == "patch":
+            raise ConnectionError("lost")
+        super().patch_pod_status(pod, condition=condition, nominated_node_name=nominated_node_name)
+
+
+class TestWords:
+    def test_a_pod_without_any_node(self) -> None:
+        stage = Stage()
+        stage.run(pod())
+        assert stage.condition() == ("False", "Unschedulable", "no nodes available to schedule pods")
+        assert stage.events() == [("Warning", "FailedScheduling", "no nodes available to schedule pods")]
+
+    def test_a_pod_that_fits_nowhere_says_what_the_filters_and_preemption_said(self) -> None:
+        stage = Stage(nodes=[node(cpu=1)])
+        stage.run(pod(cpu="2"))
+        message = (
+            "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: "
+            "1 Preemption is not helpful for scheduling."
+        )
+        assert stage.condition() == ("False", "Unschedulable", message)
+        assert stage.events() == [("Warning", "FailedScheduling", message)]
+        assert stage.place() is Place.UNSCHEDULABLE
+
+    @pytest.mark.parametrize(
+        ("point", "message"),
+        [
+            ("pre_filter", 'running PreFilter plugin "Broken": down'),
+            ("filter", 'running "Broken" filter plugin: down'),
+            ("pre_score", 'running PreScore plugin "Broken": down'),
+            ("score", 'plugin "Broken" failed with: down'),
+        ],
+    )
+    def test_an_error_of_a_plugin_in_the_scheduling_cycle(self, point: str, message: str) -> None:
+        stage = Stage(plugin("Broken", **{point: answering(OSError("down"))}), nodes=[node("a"), node("b")])
+        assert stage.run(pod()) == 1
+        status, reason, said = stage.condition()
+        assert (status, reason) == ("False", "SchedulerError")
+        assert message in said
+        assert stage.place() is Place.BACKOFF
+
+    def test_the_event_is_cut_at_1024_characters_the_condition_is_not(self) -> None:
+        long = "x" * 2000
+        stage = Stage(plugin("Long", filter=answering(Status.unresolvable(long))), nodes=[node()])
+        stage.run(pod())
+        ((_, _, message),) = stage.events()
+        assert len(message) == 1024
+        assert message.endswith("x ...")
+        assert long in stage.condition()[2]
+
+    def test_what_is_short_enough_is_left_alone(self) -> None:
+        assert truncated("x" * 1024) == "x" * 1024
+
+    def test_what_changes_nothing_is_not_written_again(self) -> None:
+        stage = Stage(nodes=[node(cpu=1)])
+        stage.run(pod(cpu="2"))
+        version = stage.cluster.resource_version
+        stage.scheduler.queue.activate([stage.pod()])
+        assert stage.run() == 1
+        assert stage.cluster.resource_version == version
+        assert stage.cluster.events[0].count == 2
+
+
+class TestWhetherItComesBack:
+    def test_a_pod_that_was_deleted_meanwhile_does_not(self) -> None:
+        cluster = InMemoryCluster()
+
+        def meddle(pod: Pod) -> Status:
+            cluster.delete(pod)
+            return Status.unschedulable("no")
+
+        stage = Stage(plugin("Meddler", filter=meddle), cluster=cluster, nodes=[node()])
+        assert stage.run(pod()) == 1
+        assert stage.scheduler.queue.pending_pods()[0] == []
+        assert not stage.scheduler.queue.in_flight_pods()
+        assert stage.events() == []
+
+    def test_a_pod_of_the_same_name_is_another_one(self) -> None:
+        cluster = InMemoryCluster()
+        again: list[Pod] = []
+
+        def replace(pod: Pod) -> Status:
+            if not again:
+                cluster.delete(pod)
+                again.append(cluster.add(make_pod("pod").uid("second").build()))
+            return Status.unresolvable("no")
+
+        no = plugin("Meddler", filter=replace, events_to_register=answering([NODE_ADDED]))
+        stage = Stage(no, cluster=cluster, nodes=[node()])
+        assert stage.run(pod()) == 2
+        assert [each.uid for each in stage.scheduler.queue.pending_pods()[0]] == ["second"]
+
+    def test_a_pod_that_is_queued_already_stays_as_it_is(self) -> None:
+        cluster = InMemoryCluster()
+        stages: list[Stage] = []
+
+        def meddle(pod: Pod) -> Status:
+            stages[0].scheduler.queue.done(pod.uid)
+            stages[0].scheduler.queue.add(pod)
+            stages[0].scheduler.stop()
+            return Status.unresolvable("no")
+
+        stages.append(Stage(plugin("Meddler", filter=meddle), cluster=cluster, nodes=[node()]))
+        stages[0].run(pod())
+        assert stages[0].place() is Place.ACTIVE
+
+    def test_a_pod_that_was_bound_meanwhile_does_not(self) -> None:
+        cluster = InMemoryCluster()
+
+        def meddle(pod: Pod) -> Status:
+            cluster.bind(pod, "n")
+            return Status.unschedulable("no")
+
+        stage = Stage(plugin("Meddler", filter=meddle), cluster=cluster, nodes=[node()])
+        assert stage.run(pod()) == 1
+        assert stage.place() is None
+        assert stage.condition() == ("True", "", "")
+        assert stage.in_cache() == {"n": {"pod"}}
+
+    @pytest.mark.parametrize("lost", ["get", "patch"])
+    def test_if_the_cluster_can_not_be_reached_the_pod_is_kept(self, lost: str) -> None:
+        cluster = Unreachable()
+        picky = plugin(
+            "Picky",
+            filter=answering(Status.unresolvable("no")),
+            events_to_register=answering([NODE_ADDED]),
+        )
+        stage = Stage(picky, cluster=cluster, nodes=[node()])
+        stage.add(pod())
+        cluster.lost = lost
+        assert stage.run() == 1
+        cluster.lost = ""
+        assert stage.place() is Place.UNSCHEDULABLE
+
+    def test_it_comes_back_as_it_is_by_now(self) -> None:
+        cluster = InMemoryCluster()
+
+        def relabel(pod: Pod) -> Status:
+            cluster.update(make_pod("pod").requests(cpu="1").labels(new="yes").build())
+            return Status.unresolvable("no")
+
+        no = plugin("Meddler", filter=relabel, events_to_register=answering([NODE_ADDED]))
+        stage = Stage(no, cluster=cluster, nodes=[node()])
+        stage.run(pod())
+        (pending,) = stage.scheduler.queue.pending_pods()[0]
+        assert pending.labels == {"new": "yes"}
+
+
+class TestNomination:
+    def stage(self, *answers: object, nominated: str = "", error: bool = False) -> Stage:
+        """One attempt of a pod that fits nowhere, with a post_filter that answers so."""
+        refuse = OSError("down") if error else Status.unschedulable("no")
+        hooks = {"post_filter": answering(answers[0])} if answers else {}
+        no = plugin("No", filter=answering(refuse), events_to_register=answering([NODE_ADDED]), **hooks)
+        profile = Profile(["No", "PrioritySort"])
+        stage = Stage(no, nodes=[node("a"), node("b")], profiles=[profile])
+        stage.run(make_pod().nominated_node(nominated).build() if nominated else pod())
+        return stage
+
+    def test_the_node_that_post_filter_made_room_on(self) -> None:
+        stage = self.stage((PostFilterResult.nominate("a"), Status.success()))
+        assert stage.nominated("a") == ["pod"]
+        assert stage.pod().status.nominated_node_name == "a"
+
+    def test_it_replaces_an_earlier_one(self) -> None:
+        stage = self.stage((PostFilterResult.nominate("a"), Status.success()), nominated="b")
+        assert stage.nominated("a") == ["pod"]
+        assert stage.nominated("b") == []
+        assert stage.pod().status.nominated_node_name == "a"
+
+    def test_it_is_taken_back_where_no_room_can_be_made(self) -> None:
+        stage = self.stage((PostFilterResult.nominate(""), Status.unschedulable("no")), nominated="b")
+        assert stage.nominated("b") == []
+        assert stage.pod().status.nominated_node_name == ""
+
+    @pytest.mark.parametrize("result", [None, PostFilterResult()])
+    def test_a_post_filter_without_an_opinion_leaves_it(self, result: PostFilterResult | None) -> None:
+        stage = self.stage((result, Status.unschedulable("no")), nominated="b")
+        assert stage.nominated("b") == ["pod"]
+        assert stage.pod().status.nominated_node_name == "b"
+
+    @pytest.mark.parametrize("error", [True, False])
+    def test_an_error_or_a_profile_without_post_filter_takes_it_back(self, error: bool) -> None:
+        stage = self.stage(nominated="b", error=error)
+        assert stage.nominated("b") == []
+        assert stage.pod().status.nominated_node_name == ""
+
+    def test_what_post_filter_says_stands_at_the_end(self) -> None:
+        stage = self.stage((None, Status.unschedulable("nobody would go")))
+        assert stage.condition()[2] == "0/2 nodes are available: 2 no. nobody would go"

@@ -1,0 +1,176 @@
+"""What a pod that found no place waits for: room made by preemption, events that may help, gates, or time."""
+
+from __future__ import annotations
+
+import attrs
+
+from kschedfw import (
+    ActionType,
+    ClusterEvent,
+    EventResource,
+    InMemoryCluster,
+    Node,
+    Pod,
+    PodInfo,
+    Status,
+)
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.scheduler.queue.metrics import Place
+from kschedfw.testing import make_pod
+from tests.framework.support import answering, plugin
+from tests.scheduler.stage import (
+    NODE_ADDED,
+    Stage,
+    node,
+    pod,
+    witness,
+)
+
+MINUTE = 60.0
+
+
+class TestPreemption:
+    def test_victims_go_the_pod_is_nominated_and_then_scheduled(self) -> None:
+        stage = Stage(nodes=[node(cpu=2)])
+        stage.run(pod("low-a"), pod("low-b"))
+        stage.add(pod("vip", cpu="2", priority=100))
+        assert stage.scheduler.schedule_one()
+        vip = stage.pod("vip")
+        assert [each.name for each in stage.cluster.list(Pod)] == ["vip"]
+        assert vip.status.nominated_node_name == "n"
+        assert stage.nominated("n") == ["vip"]
+        assert stage.condition("vip") == (
+            "False",
+            "Unschedulable",
+            "0/1 nodes are available: 1 Insufficient cpu.",
+        )
+        for victim in ("low-a", "low-b"):
+            assert stage.events(victim)[-1] == (
+                "Normal",
+                "Preempted",
+                f"Preempted by pod {vip.uid} on node n",
+            )
+        assert stage.run() == 1
+        assert stage.node_of("vip") == "n"
+        assert stage.pod("vip").status.nominated_node_name == ""
+        assert stage.nominated("n") == []
+
+    def test_a_lower_pod_does_not_take_the_room_that_was_made(self) -> None:
+        stage = Stage(nodes=[node(cpu=2)])
+        stage.run(pod("low", cpu="2"))
+        stage.add(pod("vip", cpu="2", priority=100))
+        assert stage.scheduler.schedule_one()
+        vip = stage.pod("vip")
+        stage.scheduler.queue.delete(vip)
+        stage.scheduler.nominator.add(PodInfo.of(vip))
+        assert stage.run(pod("thief", cpu="1", priority=5)) == 1
+        assert stage.node_of("thief") == ""
+
+    def test_lower_nominations_to_the_node_are_taken_back(self) -> None:
+        stage = Stage(nodes=[node(cpu=2)])
+        stage.run(pod("bound", cpu="2"))
+        waits = make_pod("waits").requests(cpu="8").priority(5).nominated_node("n").build()
+        stage.add(waits)
+        stage.add(pod("vip", cpu="2", priority=100))
+        assert stage.scheduler.schedule_one()
+        assert stage.pod("vip").status.nominated_node_name == "n"
+        assert stage.pod("waits").status.nominated_node_name == ""
+        assert stage.nominated("n") == ["vip"]
+
+    def test_a_victim_that_waits_for_permission_goes_back_to_the_queue(self) -> None:
+        gate = witness("Gate", [], permit=[Status.wait(600)])
+        stage = Stage(gate, nodes=[node(cpu=2)])
+        stage.run(pod("low", cpu="2"))
+        assert stage.waiting() == ["low"]
+        stage.run(pod("vip", cpu="2", priority=100))
+        assert stage.waiting() == []
+        assert stage.node_of("vip") == "n"
+        assert stage.place("low") is Place.UNSCHEDULABLE
+
+
+class TestTryingAgain:
+    def test_when_a_node_is_added_on_which_it_fits(self) -> None:
+        stage = Stage(nodes=[node(cpu=1)])
+        stage.run(pod(cpu="3"))
+        assert stage.place() is Place.UNSCHEDULABLE
+        assert stage.run(node("small", cpu=2), after=MINUTE) == 0
+        assert stage.run(node("large", cpu=4)) == 1
+        assert stage.node_of() == "large"
+
+    def test_not_when_what_changed_can_not_help(self) -> None:
+        stage = Stage(nodes=[node(cpu=1)])
+        stage.run(pod(cpu="3"))
+        stage.run(make_pod("elsewhere").scheduler_name("somebody").build(), after=MINUTE)
+        relabelled = attrs.evolve(
+            node(cpu=1), metadata=attrs.evolve(node().metadata, labels=FrozenDict({"a": "b"}), uid="")
+        )
+        stage.cluster.update(relabelled)
+        assert stage.run() == 0
+
+    def test_when_a_pod_that_was_in_its_way_goes(self) -> None:
+        stage = Stage(nodes=[node(cpu=1)])
+        stage.run(pod("first"))
+        stage.run(pod("second"))
+        stage.delete("first")
+        assert stage.run(after=MINUTE) == 1
+        assert stage.node_of("second") == "n"
+
+    def test_when_something_helpful_happens_during_its_own_attempt(self) -> None:
+        cluster = InMemoryCluster()
+        added: list[Node] = []
+
+        def too_late(pod: Pod) -> Status | None:
+            if not added:
+                added.append(cluster.add(node("late")))
+                return Status.unresolvable("no")
+            return None
+
+        late = plugin("Late", filter=too_late, events_to_register=answering([NODE_ADDED]))
+        stage = Stage(late, cluster=cluster, nodes=[node()])
+        assert stage.run(pod()) == 2
+        assert stage.node_of()
+
+    def test_after_five_minutes_in_any_case(self) -> None:
+        # Its plugin has changed its mind, and nobody told.
+        answers = [Status.unresolvable("no")]
+        moody = plugin(
+            "Moody",
+            filter=lambda: answers.pop() if answers else None,
+            events_to_register=answering([NODE_ADDED]),
+        )
+        stage = Stage(moody, nodes=[node()])
+        stage.run(pod())
+        assert stage.run(after=5 * MINUTE) == 0
+        assert stage.run(after=1) == 1
+        assert stage.node_of() == "n"
+
+    def test_when_the_plugin_says_so(self) -> None:
+        answers = [Status.pending("not yet")]
+        claims = ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD)
+        waits = plugin(
+            "Waits",
+            filter=lambda: answers[0] if answers else None,
+            events_to_register=answering([claims]),
+        )
+        stage = Stage(waits, nodes=[node()])
+        stage.run(pod())
+        answers.clear()
+        stage.scheduler.queue.move_all_to_active_or_backoff(claims, None, None)
+        assert stage.run() == 1, "pending pods skip the backoff"
+
+
+class TestGates:
+    def test_a_pod_with_gates_waits_until_the_last_one_is_removed(self) -> None:
+        stage = Stage(nodes=[node()])
+        assert stage.run(make_pod().requests(cpu="1").scheduling_gate("quota", "image").build()) == 0
+        assert stage.place() is Place.GATED
+        assert stage.condition() == (
+            "False",
+            "SchedulingGated",
+            "Scheduling is blocked due to non-empty scheduling gates",
+        )
+        stage.cluster.update(make_pod().requests(cpu="1").scheduling_gate("image").build())
+        assert stage.run() == 0
+        stage.cluster.update(pod())
+        assert stage.run() == 1
+        assert stage.node_of() == "n"
