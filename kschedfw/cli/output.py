@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kschedfw.framework.resource import CPU, EPHEMERAL_STORAGE, MEMORY
-from kschedfw.simulator import Report
+from kschedfw.simulator import Replay, Report
 
 # A pipe has no width; what reads it (grep, less) does better with long lines than with broken ones.
 PIPE_WIDTH = 1000
@@ -48,7 +48,11 @@ def print_report(report: Report) -> None:
         console.print(_pods(report))
         if report.reasons:
             console.print(_reasons(report))
-        if report.utilisation:
+        if report.replay is not None:
+            console.print(_times(report.replay))
+            if report.replay.peaks:
+                console.print(_peaks(report.replay))
+        elif report.utilisation:
             console.print(_utilisation(report, wide=console.width >= WIDE))
             console.print(_pods_per_node(report))
         if report.notes:
@@ -62,11 +66,9 @@ def _headline(report: Report) -> Text:
     if report.interrupted:
         text.append("Interrupted. This is what was done so far.\n", style="bold yellow")
     speed = (
-        f" in {report.elapsed:.1f} s ({report.decisions_per_second:,.0f} decisions/s)"
-        if report.attempts
-        else ""
+        f" in {report.elapsed:.1f} s ({report.decisions_per_second:,.0f} decisions/s)" if report.tried else ""
     )
-    text.append(f"{_count(report.attempts, 'pod')} tried on {_count(report.nodes, 'node')}{speed}; ")
+    text.append(f"{_count(report.tried, 'pod')} tried on {_count(report.nodes, 'node')}{speed}; ")
     text.append(f"profile {report.profile}, seed {report.seed}")
     return text
 
@@ -97,6 +99,7 @@ def _pods(report: Report) -> Padding:
     table = _table("Pods", "", "pods", "share")
     rows = [
         ("placed", report.placed, True),
+        ("preempted", report.preempted, True),
         ("unschedulable", report.unschedulable, True),
         ("gated", report.gated, True),
         ("failed", report.failed, True),
@@ -110,7 +113,14 @@ def _pods(report: Report) -> Padding:
         if count or name in ("placed", "unschedulable"):
             share = _percent(count / report.pods) if counted and report.pods else ""
             table.add_row(name, f"{count:,}", share)
-    return _block(table)
+    return _block(table, _effort(report))
+
+
+def _effort(report: Report) -> str:
+    attempts = _count(report.attempts, "attempt")
+    if not report.preemptions:
+        return f"{attempts}, no preemption"
+    return f"{attempts}, {_count(report.preemptions, 'preemption')} with {_count(report.victims, 'victim')}"
 
 
 def _reasons(report: Report) -> Padding:
@@ -145,6 +155,26 @@ def _pods_per_node(report: Report) -> Padding:
         f"{spread.max:.0f}",
         f"{spread.stddev:.1f}",
     )
+    return _block(table)
+
+
+def _times(replay: Replay) -> Padding:
+    table = _table("Virtual time", "", "mean", "p95", "max")
+    waiting = replay.waiting
+    row = (f"{seconds:,.1f} s" for seconds in (waiting.mean, waiting.p95, waiting.max))
+    table.add_row("from arrival to binding", *row)
+    return _block(table, f"makespan: {replay.makespan:,.1f} s; {_count(replay.departed, 'pod')} left again")
+
+
+def _peaks(replay: Replay) -> Padding:
+    table = _table("Peak of what was requested", "resource", "requested", "of", "share")
+    for peak in replay.peaks:
+        table.add_row(
+            Text(peak.resource),
+            _amount(peak.resource, peak.requested),
+            _amount(peak.resource, peak.allocatable),
+            _percent(peak.share),
+        )
     return _block(table)
 
 

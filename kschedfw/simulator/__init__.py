@@ -1,15 +1,20 @@
 """Replays a cluster: schedules its pending pods in virtual time and reports how it went."""
 
+from kschedfw.simulator.arrivals import Arrivals, ArrivalsError
 from kschedfw.simulator.decision import Decision, Outcome
 from kschedfw.simulator.openb import OpenbError, openb_notes, read_openb_nodes, read_openb_pods
-from kschedfw.simulator.report import Reason, Report, Spread, Utilisation
+from kschedfw.simulator.report import Peak, Reason, Replay, Report, Spread, Utilisation
 from kschedfw.simulator.simulation import Simulation
 
 __all__ = [
+    "Arrivals",
+    "ArrivalsError",
     "Decision",
     "OpenbError",
     "Outcome",
+    "Peak",
     "Reason",
+    "Replay",
     "Report",
     "Simulation",
     "Spread",

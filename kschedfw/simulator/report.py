@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypedDict
 
 import attrs
@@ -16,10 +16,10 @@ from kschedfw.simulator.decision import Decision, Outcome
 
 @attrs.frozen
 class Spread:
-    """How a quantity is distributed over nodes.
+    """How a quantity is distributed, over nodes or over pods.
 
-    `p95` is by nearest rank (the smallest value that at least 95 % of the nodes don't exceed); `stddev` is the
-    population's. All are 0 where there are no nodes.
+    `p95` is by nearest rank (the smallest value that at least 95 % of them don't exceed); `stddev` is the
+    population's. All are 0 where there is nothing.
     """
 
     min: float = 0.0
@@ -73,6 +73,49 @@ class Reason:
     nodes: int
 
 
+@attrs.frozen
+class Peak:
+    """The most of a resource that was ever requested at a time, of what nodes offer; units as in `Utilisation`."""
+
+    resource: str
+    requested: int
+    allocatable: int
+
+    @property
+    def share(self) -> float:
+        """Requested divided by allocatable."""
+        return self.requested / self.allocatable
+
+
+@attrs.frozen
+class Replay:
+    """What is known where pods came and went. Times are in virtual seconds.
+
+    `makespan` is from the first arrival until the last pod was bound or left. `waiting` is over the pods that were
+    bound, from arrival to binding. `departed` pods were placed and had left by the end because their time was up.
+    """
+
+    makespan: float
+    waiting: Spread
+    departed: int
+    peaks: Sequence[Peak]
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "makespanSeconds": self.makespan,
+            "waitingSeconds": _spread_json(self.waiting),
+            "departed": self.departed,
+            "peak": {
+                peak.resource: {
+                    "requested": peak.requested,
+                    "allocatable": peak.allocatable,
+                    "share": peak.share,
+                }
+                for peak in self.peaks
+            },
+        }
+
+
 class SpreadJson(TypedDict):
     min: float
     mean: float
@@ -85,10 +128,15 @@ class SpreadJson(TypedDict):
 class Report:
     """The result of a simulation.
 
-    `pods` is how many there were to schedule: `placed`, `unschedulable`, `gated`, `failed` (a plugin broke, or binding
-    was refused) and `left` (not tried before the interruption). `bound_before` pods were on nodes from the start;
-    `other_scheduler`, `terminal` and `terminating` pods were passed over. `elapsed` is in seconds of the clock
-    that was given to the simulation.
+    `pods` is how many there were to schedule: `placed` (and there to the end, or until their time was up),
+    `preempted` (placed, and evicted for another pod), `unschedulable`, `gated`, `failed` (a plugin broke, or binding
+    was refused) and `left` (not tried before the interruption). `tried` of them had a scheduling cycle, and
+    `attempts` counts these cycles. `preemptions` is how often room was made for a pod, `victims` how many pods, those
+    that were bound from the start among them, were evicted for it.
+
+    `bound_before` pods were on nodes from the start; `other_scheduler`, `terminal` and `terminating` pods were passed
+    over. `elapsed` is in seconds of the clock that was given to the simulation. `replay` is there where pods came and
+    went.
     """
 
     profile: str
@@ -96,6 +144,7 @@ class Report:
     nodes: int
     pods: int
     placed: int
+    preempted: int
     unschedulable: int
     gated: int
     failed: int
@@ -104,6 +153,10 @@ class Report:
     other_scheduler: int
     terminal: int
     terminating: int
+    tried: int
+    attempts: int
+    preemptions: int
+    victims: int
     interrupted: bool
     elapsed: float
     decisions: Sequence[Decision]
@@ -111,11 +164,7 @@ class Report:
     utilisation: Sequence[Utilisation]
     pods_per_node: Spread
     notes: Sequence[str] = ()
-
-    @property
-    def attempts(self) -> int:
-        """How many pods went through a scheduling cycle."""
-        return self.placed + self.unschedulable + self.failed
+    replay: Replay | None = None
 
     @property
     def decisions_per_second(self) -> float:
@@ -134,6 +183,7 @@ class Report:
             "pods": {
                 "total": self.pods,
                 "placed": self.placed,
+                "preempted": self.preempted,
                 "unschedulable": self.unschedulable,
                 "gated": self.gated,
                 "failed": self.failed,
@@ -143,6 +193,10 @@ class Report:
                 "terminal": self.terminal,
                 "terminating": self.terminating,
             },
+            "attempts": self.attempts,
+            "preemptions": self.preemptions,
+            "victims": self.victims,
+            "replay": None if self.replay is None else self.replay.to_json(),
             "reasons": [attrs.asdict(reason) for reason in self.reasons],
             "utilisation": {
                 usage.resource: {
@@ -191,12 +245,17 @@ def utilisation(node_infos: Iterable[NodeInfo]) -> list[Utilisation]:
     ]
 
 
+def peaks(most: Mapping[str, int], usages: Iterable[Utilisation]) -> list[Peak]:
+    """The peak of each resource that nodes have; `usages` tell how much that is."""
+    return [Peak(usage.resource, most.get(usage.resource, 0), usage.allocatable) for usage in usages]
+
+
 def reasons(decisions: Iterable[Decision]) -> list[Reason]:
     """The reasons of all pods that didn't fit, the most frequent ones first."""
     pods: Counter[str] = Counter()
     nodes: Counter[str] = Counter()
     for decision in decisions:
-        if decision.outcome is not Outcome.PLACED:
+        if decision.outcome not in (Outcome.PLACED, Outcome.PREEMPTED):
             pods.update(decision.reasons.keys())
             nodes.update(decision.reasons)
     ordered = sorted(pods, key=lambda text: (-pods[text], -nodes[text], text))

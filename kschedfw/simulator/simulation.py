@@ -1,58 +1,60 @@
-"""Schedules the pending pods of a cluster one after another, and keeps account."""
+"""Lets a scheduler loose on a cluster in virtual time, and keeps account."""
 
 from __future__ import annotations
 
-import functools
-import random
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+import heapq
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from random import Random
 
-import attrs
-
-from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod, PodCondition
-from kschedfw.cluster import Cluster, ClusterError
+from kschedfw.api.pod import Pod
+from kschedfw.cluster import Cluster, InMemoryCluster
 from kschedfw.config import default_profile
-from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
-from kschedfw.framework.framework import Framework
 from kschedfw.framework.parallelizer import Parallelizer
-from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.snapshot import Snapshot
-from kschedfw.framework.status import Status
-from kschedfw.scheduler import Cache, CacheError, GenericScheduler, Nominator, ScheduleResult, SchedulingError
+from kschedfw.scheduler.queue.metrics import Place
+from kschedfw.scheduler.scheduler import InlineExecutor, Scheduler
+from kschedfw.simulator.arrivals import Arrivals, ArrivalsError, Stay
 from kschedfw.simulator.decision import Decision, Outcome
-from kschedfw.simulator.report import Report, Spread, reasons, utilisation
-from kschedfw.simulator.state import CacheFeed, PendingPods, VirtualClock
+from kschedfw.simulator.ledger import Ledger, RecordingAlgorithm
+from kschedfw.simulator.report import Peak, Replay, Report, Spread, peaks, reasons, utilisation
+from kschedfw.simulator.state import PendingPods, VirtualClock
+from kschedfw.simulator.verdicts import Verdicts
 
 Progress = Callable[[int, int], None]
 """Called with the number of pods done and to do."""
 
+FRUITLESS_ATTEMPTS = 5
+"""After so many attempts of a pod, while nothing in the cluster has changed, another one would only repeat them."""
 
-@attrs.frozen
-class _Reserved:
-    """A pod that has its place (and carries its name) but isn't bound yet."""
-
-    pod: Pod
-    state: CycleState
-    result: ScheduleResult
+_LEAVES, _COMES = 0, 1
 
 
 class Simulation:
-    """One pass over the pending pods of a cluster.
+    """A scheduler at work on a cluster's pending pods, until there is nothing more that it could do.
 
-    Pods are taken in the order of the profile's queue sort (by default by priority), then in the order in which the
-    cluster lists them. Each gets one scheduling cycle and, if it fits, is bound on the cluster before the next one's
-    turn; one that fits nowhere isn't tried again, and nothing is preempted. A pod that a permit plugin holds back keeps
-    its place while later pods are tried, and gives it up in the end.
+    It is the whole scheduler: pods go through its queue, are preempted, wait for permission, are tried again when
+    something happened that may help, or after backoff. Virtual time begins at 0; attempts take none of it. It moves on
+    when the scheduler has nothing to do now: to the end of a backoff or of a wait for permission, or to the next
+    coming or going of a pod. No controller is at work: a pod that is preempted doesn't come back.
 
-    Time within the simulation stands still, and chance comes from `seed`: the same input gives the same
-    decisions. `clock` is read for `Report.elapsed` alone, in seconds. `notes` are passed on to the report.
+    It ends when no pod is active, backs off or waits, or when each pod that does has been tried `FRUITLESS_ATTEMPTS`
+    times since the cluster last changed. Pods that are unschedulable by then stay so; they aren't tried again
+    merely because they have waited for long.
 
-    Raises ProfileError or PluginError where the profile can't run.
+    Without `arrivals` all pods are there from the start, and those that are placed stay. With them, pods come and go;
+    the cluster must be an InMemoryCluster then. Where a time is the same, pods go before others come.
+
+    Chance comes from `seed`: the same input gives the same decisions. `clock` is read for `Report.elapsed` alone, in
+    seconds. `notes` are passed on to the report.
+
+    Raises:
+        ProfileError, PluginError: the profile can't run.
+        ArrivalsError: a pod's times are no numbers, or the cluster can't have pods come and go.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Simulation:
         *,
         profile: Profile | None = None,
         registry: Registry | None = None,
+        arrivals: Arrivals | None = None,
         seed: int = 0,
         percentage_of_nodes_to_score: int = 0,
         parallelism: int = 16,
@@ -73,166 +76,137 @@ class Simulation:
         self.decisions: list[Decision] = []
         self._clock = clock
         self._notes = tuple(notes)
-        snapshot, chance = Snapshot(), random.Random(seed)
-        self._nominator = Nominator()
-        self.framework = Framework(
-            Registry() if registry is None else registry,
-            self.profile,
-            cluster=cluster,
-            snapshot=snapshot,
-            nominator=self._nominator,
-            clock=VirtualClock(),
-            random=chance,
-            parallelizer=Parallelizer(parallelism),
-        )
-        self._cache = Cache()
-        self._scheduler = GenericScheduler(
-            self._cache, snapshot, random=chance, percentage_of_nodes_to_score=percentage_of_nodes_to_score
-        )
-        self._feed = CacheFeed(cluster, self._cache)
         self._found = PendingPods.of(cluster, self.profile.scheduler_name)
-        for pod in self._found.pending:
-            self._nominator.add(PodInfo.of(pod))
-        self._waiting: list[_Reserved] = []
+        self._is_replay = arrivals is not None
+        self._stays: Mapping[str, Stay] = {}
+        self._timeline: list[tuple[float, int, int, Pod]] = []
+        self._order = itertools.count()
+        if arrivals is not None:
+            self._stays = arrivals.plan(self._found.pending, seed)
+            self._hold_back_the_future()
+        self._time = VirtualClock()
+        chance = Random(seed)
+        self._ledger = Ledger(cluster, self._time, self._on_bound)
+        self.scheduler = Scheduler(
+            cluster,
+            [self.profile],
+            registry=registry,
+            clock=self._time,
+            random=chance,
+            executor=InlineExecutor(),
+            parallelizer=Parallelizer(parallelism),
+            unschedulable_timeout=math.inf,
+        )
+        self.scheduler.algorithm = RecordingAlgorithm(
+            self.scheduler, self._ledger, chance, percentage_of_nodes_to_score
+        )
 
     def run(self, progress: Progress | None = None) -> Report:
-        """Schedule all pods and report. Ctrl-C ends it early; the report then covers what was done."""
+        """Schedule all pods and report. Ctrl-C ends it early; the report then covers what was done.
+
+        After that the simulation is over and can't be run again.
+        """
         interrupted = False
         start = self._clock()
         try:
-            for _ in self.decide(progress):
-                pass
+            for _ in self._steps():
+                if progress is not None:
+                    progress(self._ledger.tried, len(self._found.pending))
         except KeyboardInterrupt:
             interrupted = True
-            self._settle_interrupted()
         elapsed = self._clock() - start
-        self.framework.close()
-        self._feed.close()
+        verdicts = Verdicts(self.scheduler, self._ledger, self._stays, interrupted=interrupted)
+        self.decisions = verdicts.of_all(self._found.pending)
+        if progress is not None and not interrupted:
+            progress(len(self._found.pending), len(self._found.pending))
+        self._ledger.close()
+        self._end(interrupted)
         return self._report(elapsed, interrupted)
 
-    def decide(self, progress: Progress | None = None) -> Iterator[Decision]:
-        """The decisions, one by one, each when it has been carried out. They are kept in `decisions`, too."""
-        queue = self._sorted(self._found.pending)
-        for pod in queue:
-            yield from self._keep(self._try(pod))
-            yield from self._keep(*self._finish_waiting())
-            if progress is not None:
-                progress(len(self.decisions), len(queue))
-        yield from self._keep(*self._finish_waiting(give_up=True))
-        if progress is not None:
-            progress(len(self.decisions), len(queue))
+    def _end(self, interrupted: bool) -> None:
+        if not interrupted:
+            self.scheduler.close()
+            return
+        # The interruption may have hit between two steps of a binding, whose end `close` would wait for.
+        self.scheduler.events.close()
+        for framework in self.scheduler.frameworks.values():
+            framework.close()
 
-    # --- one pod ---
+    # --- time ---
 
-    def _try(self, pod: Pod) -> Decision | None:
-        """One scheduling cycle; None where a permit plugin holds the pod back."""
-        gate = self.framework.run_pre_enqueue_plugins(pod)
-        if not gate.is_success:
-            return _refused(pod, gate, Outcome.GATED)
-        state = CycleState()
-        try:
-            result = self._scheduler.schedule(self.framework, state, pod)
-        except FitError as error:
-            return self._unschedulable(pod, error)
-        except NoNodesAvailableError as error:
-            self._tell(pod, "Unschedulable", str(error))
-            return Decision(
-                pod.key, Outcome.UNSCHEDULABLE, message=str(error), reasons=FrozenDict({str(error): 0})
-            )
-        except SchedulingError as error:  # a broken plugin: this pod's attempt fails, the next one's may not
-            self._tell(pod, "SchedulerError", str(error))
-            return Decision(pod.key, Outcome.FAILED, message=str(error), reasons=FrozenDict({str(error): 0}))
-        node_name = result.suggested_host
-        assumed = pod.bound_to(node_name)
-        self._cache.assume_pod(assumed)
-        self._nominator.delete(pod)
-        reserved = _Reserved(assumed, state, result)
-        status = self.framework.run_reserve_plugins_reserve(state, assumed, node_name)
-        if status.is_success:
-            status = self.framework.run_permit_plugins(state, assumed, node_name)
-            if status.is_wait:
-                self._waiting.append(reserved)
-                return None
-        return self._bind(reserved) if status.is_success else self._give_up(reserved, status)
+    def _steps(self) -> Iterator[None]:
+        """Do everything there is to do, one attempt at a time."""
+        while True:
+            yield from self._work_off()
+            due = self._next_time()
+            if due is None:
+                return
+            self._time.advance_to(due)
+            self._let_come_and_go()
 
-    def _bind(self, reserved: _Reserved) -> Decision:
-        pod, state, node_name = reserved.pod, reserved.state, reserved.result.suggested_host
-        status = self.framework.run_pre_bind_plugins(state, pod, node_name)
-        if status.is_success:
-            status = self.framework.run_bind_plugins(state, pod, node_name)
-            if status.is_skip:
-                status = Status.from_error("no bind plugin was willing to bind the pod")
-        if not status.is_success:
-            return self._give_up(reserved, status)
-        self.framework.run_post_bind_plugins(state, pod, node_name)
-        self.cluster.record_event(
-            pod, "Normal", "Scheduled", f"Successfully assigned {pod.key} to {node_name}"
-        )
-        return _placed(reserved)
+    def _work_off(self) -> Iterator[None]:
+        while True:
+            self.scheduler.tick()
+            if self._is_exhausted() or not self.scheduler.schedule_one():
+                return
+            yield
 
-    def _give_up(self, reserved: _Reserved, status: Status) -> Decision:
-        self.framework.run_reserve_plugins_unreserve(
-            reserved.state, reserved.pod, reserved.result.suggested_host
-        )
-        with suppress(CacheError):  # a plugin may have deleted the pod
-            self._cache.forget_pod(reserved.pod)
-        self._tell(reserved.pod, "Unschedulable" if status.is_rejected else "SchedulerError", status.message)
-        outcome = Outcome.UNSCHEDULABLE if status.is_rejected else Outcome.FAILED
-        return _refused(reserved.pod, status, outcome, reserved.result)
+    def _is_exhausted(self) -> bool:
+        """Whether all pods that could be tried have been, again and again, and nothing has come of it."""
+        if self._ledger.most_fruitless < FRUITLESS_ATTEMPTS:
+            return False
+        fruitless = self._ledger.fruitless
+        queue = self.scheduler.queue
+        candidates = itertools.chain(queue.pods_in(Place.ACTIVE), queue.pods_in(Place.BACKOFF))
+        return all(fruitless[pod.uid] >= FRUITLESS_ATTEMPTS for pod in candidates)
 
-    def _finish_waiting(self, *, give_up: bool = False) -> Iterator[Decision]:
-        """Go on with the pods whose wait is over; with `give_up`, with all of them."""
-        waiting, self._waiting = self._waiting, []
-        for reserved in waiting:
-            held = self.framework.waiting_pods.get(reserved.pod.uid)
-            if held is not None and held.poll() is None:
-                if not give_up:
-                    self._waiting.append(reserved)
-                    continue
-                plugin = held.pending_plugins[0]
-                held.reject(plugin, f"still waiting for plugin {plugin} when all pods had been tried")
-            status = self.framework.wait_on_permit(reserved.pod)
-            yield self._bind(reserved) if status.is_success else self._give_up(reserved, status)
+    def _next_time(self) -> float | None:
+        """When something happens next, in virtual seconds; None if nothing does."""
+        times = [
+            deadline
+            for framework in self.scheduler.frameworks.values()
+            for waiting in framework.waiting_pods
+            if (deadline := waiting.deadline) is not None
+        ]
+        if self._timeline:
+            times.append(self._timeline[0][0])
+        retry = self.scheduler.queue.next_deadline()
+        if retry is not None and not self._is_exhausted():
+            times.append(retry)
+        return min(times, default=None)
 
-    def _unschedulable(self, pod: Pod, error: FitError) -> Decision:
-        self._tell(pod, "Unschedulable", str(error))
-        return Decision(
-            pod.key,
-            Outcome.UNSCHEDULABLE,
-            message=str(error),
-            evaluated=error.number_of_nodes,
-            reasons=FrozenDict(error.diagnosis.reasons(error.number_of_nodes)),
-        )
+    # --- pods come and go ---
 
-    def _tell(self, pod: Pod, reason: str, message: str) -> None:
-        """Say on the cluster why the pod isn't scheduled, as kube-scheduler does."""
-        self.cluster.record_event(pod, "Warning", "FailedScheduling", message)
-        with suppress(ClusterError):  # a plugin may have deleted the pod
-            self.cluster.patch_pod_status(
-                pod, condition=PodCondition("PodScheduled", "False", reason, message)
-            )
+    def _hold_back_the_future(self) -> None:
+        """Take away the pods that aren't there at the start, until their time has come."""
+        for pod in self._found.pending:
+            arrival = self._stays[pod.uid].arrival
+            if arrival > 0:
+                if not isinstance(self.cluster, InMemoryCluster):
+                    raise ArrivalsError("pods can come and go in an InMemoryCluster only")
+                self.cluster.delete(pod)
+                self._at(arrival, _COMES, pod)
+
+    def _at(self, time: float, what: int, pod: Pod) -> None:
+        heapq.heappush(self._timeline, (time, what, next(self._order), pod))
+
+    def _on_bound(self, pod: Pod) -> None:
+        stay = self._stays.get(pod.uid)
+        if stay is not None and stay.duration is not None:
+            self._at(self._time.now() + stay.duration, _LEAVES, pod)
+
+    def _let_come_and_go(self) -> None:
+        while self._timeline and self._timeline[0][0] <= self._time.now():
+            _, what, _, pod = heapq.heappop(self._timeline)
+            if what == _COMES:
+                assert isinstance(self.cluster, InMemoryCluster)
+                self.cluster.add(pod)
+            else:
+                present = self.cluster.get(Pod, pod.key)
+                if present is not None and present.uid == pod.uid:  # else it was preempted before
+                    self.cluster.delete(present)
 
     # --- the whole ---
-
-    def _keep(self, *decisions: Decision | None) -> Iterator[Decision]:
-        for decision in decisions:
-            if decision is not None:
-                self.decisions.append(decision)
-                yield decision
-
-    def _sorted(self, pods: Sequence[Pod]) -> list[Pod]:
-        less = self.framework.less
-        queued = [QueuedPodInfo(PodInfo.of(pod), timestamp=float(turn)) for turn, pod in enumerate(pods)]
-        queued.sort(key=functools.cmp_to_key(lambda a, b: -1 if less(a, b) else 1 if less(b, a) else 0))
-        return [info.pod for info in queued]
-
-    def _settle_interrupted(self) -> None:
-        """Account for the pod that was just being bound: it is decided if its binding got through."""
-        decided = {decision.pod for decision in self.decisions}
-        for pod in self._found.pending:
-            present = self.cluster.get(Pod, pod.key)
-            if present is not None and present.node_name and pod.key not in decided:
-                self.decisions.append(Decision(pod.key, Outcome.PLACED, node=present.node_name))
 
     def _report(self, elapsed: float, interrupted: bool) -> Report:
         # From the cluster, not from the cache, which an interruption may have caught between two steps.
@@ -240,13 +214,15 @@ class Simulation:
             self.cluster.list(Node), (pod for pod in self.cluster.list(Pod) if not pod.is_terminal)
         )
         outcomes = [decision.outcome for decision in self.decisions]
-        found = self._found
+        found, ledger = self._found, self._ledger
+        usages = utilisation(snapshot.node_infos)
         return Report(
             profile=self.profile.scheduler_name,
             seed=self.seed,
             nodes=len(snapshot),
             pods=len(found.pending),
             placed=outcomes.count(Outcome.PLACED),
+            preempted=outcomes.count(Outcome.PREEMPTED),
             unschedulable=outcomes.count(Outcome.UNSCHEDULABLE),
             gated=outcomes.count(Outcome.GATED),
             failed=outcomes.count(Outcome.FAILED),
@@ -255,33 +231,29 @@ class Simulation:
             other_scheduler=found.other_scheduler,
             terminal=found.terminal,
             terminating=found.terminating,
+            tried=ledger.tried,
+            attempts=ledger.attempts,
+            preemptions=ledger.preemptions,
+            victims=ledger.victims,
             interrupted=interrupted,
             elapsed=elapsed,
             decisions=tuple(self.decisions),
             reasons=reasons(self.decisions),
-            utilisation=utilisation(snapshot.node_infos),
+            utilisation=usages,
             pods_per_node=Spread.of(len(info.pods) for info in snapshot.node_infos),
             notes=(*found.notes(), *self._notes),
+            replay=self._replay(peaks(ledger.peak, usages)) if self._is_replay else None,
         )
 
-
-def _placed(reserved: _Reserved) -> Decision:
-    result = reserved.result
-    return Decision(
-        reserved.pod.key,
-        Outcome.PLACED,
-        node=result.suggested_host,
-        evaluated=result.evaluated_nodes,
-        feasible=result.feasible_nodes,
-    )
-
-
-def _refused(pod: Pod, status: Status, outcome: Outcome, result: ScheduleResult | None = None) -> Decision:
-    return Decision(
-        pod.key,
-        outcome,
-        message=status.message,
-        evaluated=0 if result is None else result.evaluated_nodes,
-        feasible=0 if result is None else result.feasible_nodes,
-        reasons=FrozenDict(dict.fromkeys(status.reasons, 0)),
-    )
+    def _replay(self, most: Sequence[Peak]) -> Replay:
+        entries = self._ledger.entries
+        return Replay(
+            makespan=self._ledger.last_change,
+            waiting=Spread.of(
+                decision.bound - decision.arrived for decision in self.decisions if decision.bound is not None
+            ),
+            departed=sum(
+                entry.gone and not entry.preempted and entry.bound is not None for entry in entries.values()
+            ),
+            peaks=most,
+        )

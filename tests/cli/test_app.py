@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 
 from kschedfw.cli import app
 from kschedfw.framework.errors import ProfileError
-from kschedfw.simulator import Decision, Simulation
+from kschedfw.scheduler.scheduler import Scheduler
 from tests.simulator.test_openb import NODES as OPENB_NODES
 from tests.simulator.test_openb import PODS as OPENB_PODS
 
@@ -73,6 +73,7 @@ class TestSimulate:
         assert report["pods"] == {
             "total": 2,
             "placed": 1,
+            "preempted": 0,
             "unschedulable": 1,
             "gated": 0,
             "failed": 0,
@@ -144,6 +145,63 @@ class TestSimulate:
     def test_openb_without_pods(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
         (tmp_path / "nodes.csv").write_text(OPENB_NODES)
         assert kschedfw("simulate", "--format", "openb", tmp_path / "nodes.csv").code == 1
+
+
+TIMED = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: NAME
+  creationTimestamp: "2026-01-01T00:00:SECONDZ"
+  annotations: {kschedfw/duration-seconds: "20"}
+spec: {containers: [{name: main, image: app, resources: {requests: {cpu: 2}}}]}
+"""
+
+
+class TestArrivals:
+    def test_pods_come_and_go(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        pods = [("a", "00"), ("b", "05"), ("c", "10")]
+        (cluster_dir / "pods.yaml").write_text(
+            "---\n".join(TIMED.replace("NAME", name).replace("SECOND", second) for name, second in pods)
+        )
+        result = kschedfw("simulate", cluster_dir, "--arrivals", "--json")
+        assert (result.code, result.err) == (0, "")
+        times = {each["pod"]: (each["arrivedAt"], each["boundAt"]) for each in result.json["decisions"]}
+        assert times == {"default/a": (0, 0), "default/b": (5, 5), "default/c": (10, 20)}
+        assert result.json["replay"]["makespanSeconds"] == 40
+        assert result.json["replay"]["waitingSeconds"]["max"] == 10
+        assert result.json["replay"]["peak"]["cpu"]["share"] == 1.0
+        assert "makespan: 40.0 s" in kschedfw("simulate", cluster_dir, "--arrivals").out
+
+    def test_without_them_times_do_not_count(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        assert kschedfw("simulate", cluster_dir, "--json").json["replay"] is None
+
+    def test_at_random_with_the_seed(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        args = ("simulate", cluster_dir, "--json", "--arrival-rate", 0.1, "--mean-duration", 30, "--seed")
+        one, again, other = (kschedfw(*args, seed).json for seed in (1, 1, 2))
+        assert one["decisions"] == again["decisions"] != other["decisions"]
+        assert one["replay"]["makespanSeconds"] > 0
+
+    @pytest.mark.parametrize("option", ["--arrival-rate", "--mean-duration"])
+    def test_a_rate_of_nothing(self, kschedfw: Kschedfw, cluster_dir: Path, option: str) -> None:
+        result = kschedfw("simulate", cluster_dir, option, 0)
+        assert (result.code, result.out) == (2, "")
+        assert "must be positive, not 0" in result.err
+
+    def test_openb_has_times(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+        (tmp_path / "nodes.csv").write_text(OPENB_NODES)
+        (tmp_path / "pods.csv").write_text(OPENB_PODS)
+        result = kschedfw(
+            *("simulate", "--format", "openb", tmp_path / "nodes.csv", "--pods", tmp_path / "pods.csv"),
+            *("--arrivals", "--json"),
+        )
+        arrived = {each["pod"]: each["arrivedAt"] for each in result.json["decisions"]}
+        assert arrived == {
+            "openb/openb-pod-0000": 427061,
+            "openb/openb-pod-0001": 10,
+            "openb/openb-pod-0002": 0,
+        }
+        assert result.json["replay"]["makespanSeconds"] == 427061 + 12902960 - 427070
 
 
 class TestNotes:
@@ -236,6 +294,7 @@ class TestBadInput:
             ["simulate", "x", "--parallelism", "0"],
             ["simulate", "x", "--format", "xml"],
             ["simulate", "x", "--nonsense"],
+            ["simulate", "x", "--arrival-rate", "often"],
             ["nonsense"],
         ],
     )
@@ -260,11 +319,10 @@ class TestTrouble:
     def test_interrupted_while_simulating(
         self, kschedfw: Kschedfw, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def decide(self: Simulation, progress: object) -> Iterator[Decision]:
+        def schedule_one(self: Scheduler) -> bool:
             raise KeyboardInterrupt
-            yield  # makes it a generator, as what it stands for
 
-        monkeypatch.setattr(Simulation, "decide", decide)
+        monkeypatch.setattr(Scheduler, "schedule_one", schedule_one)
         result = kschedfw("simulate", cluster_dir, "--json")
         assert (result.code, result.err) == (130, "")
         assert (result.json["interrupted"], result.json["pods"]["left"]) == (True, 2)

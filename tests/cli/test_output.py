@@ -10,7 +10,7 @@ import pytest
 from rich.cells import cell_len
 
 from kschedfw.cli.output import _amount, print_report, progress_bar
-from kschedfw.simulator import Reason, Report, Spread, Utilisation
+from kschedfw.simulator import Peak, Reason, Replay, Report, Spread, Utilisation
 
 REASON = (
     "node(s) had untolerated taint(s) that nobody who wrote these pods has ever heard of, and more than one"
@@ -22,6 +22,7 @@ REPORT = Report(
     nodes=1213,
     pods=8152,
     placed=7900,
+    preempted=0,
     unschedulable=252,
     gated=0,
     failed=0,
@@ -30,6 +31,10 @@ REPORT = Report(
     other_scheduler=0,
     terminal=0,
     terminating=0,
+    tried=8152,
+    attempts=9001,
+    preemptions=0,
+    victims=0,
     interrupted=False,
     elapsed=12.34,
     decisions=(),
@@ -102,12 +107,47 @@ def test_only_what_there_was(capsys: pytest.CaptureFixture[str], monkeypatch: py
     assert "gated" not in text
     assert "another scheduler" not in text
     empty = attrs.evolve(
-        REPORT, nodes=0, pods=0, placed=0, unschedulable=0, utilisation=(), reasons=(), notes=()
+        REPORT,
+        nodes=0,
+        pods=0,
+        placed=0,
+        unschedulable=0,
+        tried=0,
+        attempts=0,
+        utilisation=(),
+        reasons=(),
+        notes=(),
     )
     text = printed(empty, capsys, monkeypatch, 80)
     assert "Why" not in text
     assert "Pods per node" not in text
     assert "0 pods tried on 0 nodes; profile default-scheduler, seed 7" in text
+
+
+def test_attempts_and_preemptions(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "9,001 attempts, no preemption" in printed(REPORT, capsys, monkeypatch, 80)
+    busy = attrs.evolve(REPORT, attempts=1, preemptions=1, victims=2, preempted=2)
+    text = printed(busy, capsys, monkeypatch, 80)
+    assert "1 attempt, 1 preemption with 2 victims" in text
+    assert "preempted" in text
+
+
+def test_a_replay_shows_times_and_peaks_instead_of_the_end(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replay = Replay(
+        makespan=12_345.6,
+        waiting=Spread(0, 1.25, 2.5, 7205.14, 0),
+        departed=7900,
+        peaks=(Peak("cpu", 53_509_000, 107_018_000),),
+    )
+    text = printed(attrs.evolve(REPORT, replay=replay), capsys, monkeypatch, 80)
+    for part in ("7,205.1 s", "makespan: 12,345.6 s; 7,900 pods left again", "53,509.0", "50.0%"):
+        assert part in text
+    assert "Pods per node" not in text
+    assert "77.6%" not in text
 
 
 def test_an_interruption_is_said_first(

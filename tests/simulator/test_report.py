@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.framework.node_info import NodeInfo
-from kschedfw.simulator import Decision, Outcome, Report, Spread
-from kschedfw.simulator.report import reasons, utilisation
+from kschedfw.simulator import Decision, Outcome, Replay, Report, Spread
+from kschedfw.simulator.report import peaks, reasons, utilisation
 from tests.simulator.objects import node, pod
 
 
@@ -103,17 +103,24 @@ def report(**changes: object) -> Report:
         "nodes": 2,
         "pods": 3,
         "placed": 1,
+        "preempted": 0,
         "unschedulable": 1,
         "gated": 1,
         "failed": 0,
         "left": 0,
+        "tried": 2,
+        "attempts": 5,
+        "preemptions": 1,
+        "victims": 2,
         "bound_before": 0,
         "other_scheduler": 0,
         "terminal": 0,
         "terminating": 0,
         "interrupted": False,
         "elapsed": 0.5,
-        "decisions": (Decision("default/a", Outcome.PLACED, "n1", evaluated=2, feasible=1),),
+        "decisions": (
+            Decision("default/a", Outcome.PLACED, "n1", attempts=1, evaluated=2, feasible=1, bound=3.0),
+        ),
         "reasons": (),
         "utilisation": utilisation(infos(({"cpu": "4"}, [{"cpu": "1"}]))),
         "pods_per_node": Spread.of([1, 0]),
@@ -123,7 +130,7 @@ def report(**changes: object) -> Report:
 
 
 def test_speed_counts_scheduling_cycles_only() -> None:
-    assert report().decisions_per_second == 4
+    assert report().decisions_per_second == 10
     assert report(elapsed=0.0).decisions_per_second == 0
 
 
@@ -133,6 +140,7 @@ def test_json_survives_a_round_trip() -> None:
     assert document["pods"] == {
         "total": 3,
         "placed": 1,
+        "preempted": 0,
         "unschedulable": 1,
         "gated": 1,
         "failed": 0,
@@ -143,8 +151,21 @@ def test_json_survives_a_round_trip() -> None:
         "terminating": 0,
     }
     assert document["decisions"] == [
-        {"pod": "default/a", "outcome": "placed", "node": "n1", "message": "", "evaluated": 2, "feasible": 1}
+        {
+            "pod": "default/a",
+            "outcome": "placed",
+            "node": "n1",
+            "message": "",
+            "attempts": 1,
+            "preempted": False,
+            "evaluated": 2,
+            "feasible": 1,
+            "arrivedAt": 0.0,
+            "boundAt": 3.0,
+        }
     ]
+    assert (document["attempts"], document["preemptions"], document["victims"]) == (5, 1, 2)
+    assert document["replay"] is None
     assert document["utilisation"] == {
         "cpu": {
             "nodes": 1,
@@ -153,4 +174,20 @@ def test_json_survives_a_round_trip() -> None:
             "share": 0.25,
             "perNode": {"min": 0.25, "mean": 0.25, "p95": 0.25, "max": 0.25, "stddev": 0.0},
         }
+    }
+
+
+def test_json_of_a_replay() -> None:
+    usages = utilisation(infos(({"cpu": "4", "memory": "8"}, [])))
+    replay = Replay(90.0, Spread.of([1.0, 3.0]), 2, peaks({"cpu": 3000, "example.com/gone": 7}, usages))
+    document = report(replay=replay).to_json()
+    assert json.loads(json.dumps(document)) == document
+    assert document["replay"] == {
+        "makespanSeconds": 90.0,
+        "waitingSeconds": {"min": 1.0, "mean": 2.0, "p95": 3.0, "max": 3.0, "stddev": 1.0},
+        "departed": 2,
+        "peak": {
+            "cpu": {"requested": 3000, "allocatable": 4000, "share": 0.75},
+            "memory": {"requested": 0, "allocatable": 8, "share": 0.0},
+        },
     }

@@ -1,9 +1,9 @@
-"""A simulation schedules what is pending, one pod after another, and accounts for every pod."""
+"""A simulation lets a scheduler do all that it can for the pending pods, and accounts for every pod."""
 
 from __future__ import annotations
 
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -21,9 +21,12 @@ from kschedfw.framework.pod_info import QueuedPodInfo
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.status import Status
-from kschedfw.simulator import Decision, Outcome, Report, Simulation
+from kschedfw.simulator import Arrivals, Decision, Outcome, Report, Simulation
+from kschedfw.simulator.simulation import FRUITLESS_ATTEMPTS
 from kschedfw.simulator.state import VirtualClock
 from tests.simulator.objects import node, pod
+
+MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class ByPriority(Plugin):
@@ -92,13 +95,18 @@ def host(cluster: InMemoryCluster, name: str) -> str:
     return found.node_name
 
 
+def decision_of(report: Report, name: str) -> Decision:
+    (found,) = (decision for decision in report.decisions if decision.pod == f"default/{name}")
+    return found
+
+
 class TestPlacing:
     def test_a_pod_that_fits_is_bound_on_the_cluster(self) -> None:
         cluster = cluster_of(node("n1", cpu="1"), node("n2", cpu="4"), pod("a", cpu="2"))
         report = run(cluster)
         assert host(cluster, "a") == "n2"
         assert report.decisions == (
-            Decision("default/a", Outcome.PLACED, node="n2", evaluated=2, feasible=1),
+            Decision("default/a", Outcome.PLACED, node="n2", attempts=1, evaluated=2, feasible=1, bound=0.0),
         )
         assert (report.nodes, report.pods, report.placed, report.left) == (2, 1, 1, 0)
         assert [(e.regarding, e.reason, e.message) for e in cluster.events] == [
@@ -112,14 +120,14 @@ class TestPlacing:
         assert (host(cluster, "a"), host(cluster, "b")) == ("n1", "")
         assert (report.placed, report.unschedulable, report.bound_before) == (1, 1, 1)
 
-    def test_a_pod_that_fits_nowhere_is_told_why_and_not_tried_again(self) -> None:
+    def test_a_pod_that_fits_nowhere_is_told_why(self) -> None:
         cluster = cluster_of(node("n1", cpu="1"), node("n2", cpu="1"), pod("a", cpu="2"))
         report = run(cluster)
         text = "0/2 nodes are available: 2 Insufficient cpu."
         assert report.decisions[0].message == text
         assert [(r.text, r.pods, r.nodes) for r in report.reasons] == [("Insufficient cpu", 1, 2)]
-        assert [(e.type, e.reason, e.message, e.count) for e in cluster.events] == [
-            ("Warning", "FailedScheduling", text, 1)
+        assert [(e.type, e.reason, e.message) for e in cluster.events] == [
+            ("Warning", "FailedScheduling", text)
         ]
         stored = cluster.get(Pod, "default/a")
         assert stored is not None
@@ -206,8 +214,9 @@ class TestPlugins:
         cluster = cluster_of(node("n1"), pod("a"), pod("b"))
         report = run(cluster, Fragile)
         assert (report.failed, report.placed) == (1, 1)
-        assert "oops" in report.decisions[0].message
-        assert report.decisions[0].outcome is Outcome.FAILED
+        broken = decision_of(report, "a")
+        assert broken.outcome is Outcome.FAILED
+        assert "oops" in broken.message
 
     @pytest.mark.parametrize("point", ["reserve", "permit", "pre_bind"])
     def test_one_that_objects_late_gives_the_place_back(self, point: str) -> None:
@@ -226,14 +235,34 @@ class TestPlugins:
         setattr(Late, point, hookimpl(refuse))
         cluster = cluster_of(node("n1", cpu="1"), pod("a", cpu="1"), pod("b", cpu="1"))
         report = run(cluster, Late)
-        assert [d.outcome for d in report.decisions] == [Outcome.UNSCHEDULABLE, Outcome.PLACED]
-        assert report.decisions[0].message == "too late"
-        assert unreserved == ["a from n1"]
+        assert decision_of(report, "b").outcome is Outcome.PLACED
+        assert decision_of(report, "a").outcome is Outcome.UNSCHEDULABLE
+        assert any("too late" in event.message for event in cluster.events)
+        assert set(unreserved) == {"a from n1"}
+
+    @pytest.mark.parametrize(
+        ("point", "outcome", "message"),
+        [
+            ("permit", Outcome.UNSCHEDULABLE, "0/1 nodes are available: 1 too late."),
+            ("pre_bind", Outcome.FAILED, "too late"),
+        ],
+    )
+    def test_a_late_objection_is_an_error_once_binding_has_begun(
+        self, point: str, outcome: Outcome, message: str
+    ) -> None:
+        class Late(Plugin):
+            name = "Late"
+
+        setattr(Late, point, hookimpl(lambda self, pod: Status.unschedulable("too late")))
+        (decision,) = run(cluster_of(node("n1"), pod("a")), Late).decisions
+        assert (decision.outcome, decision.message) == (outcome, message)
+        assert decision.reasons == {message: 0}
+        assert (decision.evaluated, decision.feasible) == (1, 1)
 
     def test_a_profile_that_binds_nothing(self) -> None:
         report = run(cluster_of(node("n1"), pod("a")), without="Binder")
         assert report.failed == 1
-        assert report.decisions[0].message == "no bind plugin was willing to bind the pod"
+        assert report.decisions[0].message == "no bind plugin would bind pod default/a"
 
     def test_post_bind_comes_after_the_binding(self) -> None:
         seen: list[str] = []
@@ -277,7 +306,8 @@ class TestPlugins:
                 return Status.unschedulable("deleted")
 
         report = run(cluster_of(node("n1"), pod("a")), Deleter)
-        assert report.unschedulable == 1
+        assert report.failed == 1
+        assert report.decisions[0].message == "deleted before it was bound"
 
     def test_nodes_may_come_and_go(self) -> None:
         class Autoscaler(Plugin):
@@ -316,13 +346,104 @@ class TestPermit:
         report = run(cluster, Gang)
         assert report.placed == 2
         assert {host(cluster, "a"), host(cluster, "b")} == {"n1", "n2"}
-        assert [decision.pod for decision in report.decisions] == ["default/b", "default/a"]
+        assert [decision.attempts for decision in report.decisions] == [1, 1]
 
     def test_it_gives_up_when_nobody_is_left_to_wait_for(self) -> None:
         cluster = cluster_of(node("n1", cpu="1"), pod("a", cpu="1"))
         report = run(cluster, Gang)
         assert (report.placed, report.unschedulable) == (0, 1)
-        assert report.decisions[0].message == "still waiting for plugin Gang when all pods had been tried"
+        (decision,) = report.decisions
+        assert decision.message == (
+            "0/1 nodes are available: 1 rejected due to timeout after waiting 1m0s at plugin Gang."
+        )
+
+
+class TestRetries:
+    def test_a_plugin_that_recovers_gets_the_pod_again_after_backoff(self) -> None:
+        times: list[float] = []
+
+        class Flaky(Plugin):
+            name = "Flaky"
+
+            @hookimpl
+            def filter(self, pod: Pod) -> None:
+                times.append(self.handle.clock.now())
+                if len(times) < 3:
+                    raise ValueError("not yet")
+
+        report = run(cluster_of(node("n1"), pod("a")), Flaky)
+        (decision,) = report.decisions
+        assert (decision.outcome, decision.attempts, report.attempts) == (Outcome.PLACED, 3, 3)
+        assert times[0] == 0.0
+        # 1 s and then 2 s of backoff, each moved to the end of its second
+        assert times[1] - times[0] >= 1.0
+        assert times[2] - times[1] >= 2.0
+        assert decision.bound == times[2]
+
+    def test_one_that_never_does_ends_the_simulation_after_five_attempts(self) -> None:
+        class Broken(Plugin):
+            name = "Broken"
+
+            @hookimpl
+            def filter(self, pod: Pod) -> None:
+                raise ValueError("oops")
+
+        report = run(cluster_of(node("n1"), pod("a")), Broken)
+        assert (report.failed, report.attempts) == (1, 5)
+
+    def test_pods_that_wake_each_other_without_end_do_not_keep_it_going(self) -> None:
+        class Fickle(Plugin):
+            name = "Fickle"
+
+            @hookimpl
+            def permit(self, pod: Pod) -> Status:
+                return Status.wait(10)  # and when that is over, its room is news for the others
+
+        report = run(cluster_of(node("n1"), pod("a"), pod("b")), Fickle)
+        assert report.unschedulable == 2
+        assert all(decision.attempts <= 2 * FRUITLESS_ATTEMPTS for decision in report.decisions)
+
+    def test_a_pod_that_finds_no_room_gets_what_another_gives_back(self) -> None:
+        class Refuser(Plugin):
+            name = "Refuser"
+
+            @hookimpl
+            def permit(self, pod: Pod) -> Status | None:
+                return Status.wait(60) if pod.name == "holder" else None
+
+        holder = pod("holder", {"priority": 1}, cpu="1")
+        report = run(cluster_of(node("n1", cpu="1"), holder, pod("a", cpu="1")), Refuser)
+        placed = decision_of(report, "a")
+        assert (placed.outcome, placed.bound) == (Outcome.PLACED, 60.0)
+        assert decision_of(report, "holder").outcome is Outcome.UNSCHEDULABLE
+
+
+class TestPreemption:
+    """With the default profile, in which DefaultPreemption is."""
+
+    def test_a_bound_pod_gives_way_to_one_of_higher_priority(self) -> None:
+        bound = pod("bound", {"node_name": "n1"}, cpu="1")
+        urgent = pod("urgent", {"priority": 10}, cpu="1")
+        cluster = cluster_of(node("n1", cpu="1", pods="9"), bound, urgent)
+        report = Simulation(cluster, parallelism=1).run()
+        decision = decision_of(report, "urgent")
+        assert (decision.outcome, decision.node, decision.attempts) == (Outcome.PLACED, "n1", 2)
+        assert (report.preemptions, report.victims, report.preempted) == (1, 1, 0)
+        assert cluster.get(Pod, "default/bound") is None
+
+    def test_a_pod_may_lose_the_place_that_it_got(self) -> None:
+        """`late` comes when `early` has the only place."""
+        cluster = cluster_of(
+            node("n1", cpu="1", pods="9"),
+            pod("early", meta={"creation_timestamp": MIDNIGHT}, cpu="1"),
+            pod("late", {"priority": 10}, {"creation_timestamp": MIDNIGHT + timedelta(seconds=5)}, cpu="1"),
+        )
+        report = Simulation(cluster, parallelism=1, arrivals=Arrivals()).run()
+        lost = decision_of(report, "early")
+        assert (lost.outcome, lost.preempted, lost.node, lost.bound) == (Outcome.PREEMPTED, True, "n1", 0.0)
+        assert decision_of(report, "late").bound == 5.0
+        assert (report.placed, report.preempted, report.victims, report.left) == (1, 1, 1, 0)
+        assert report.reasons == []
 
 
 class TestTime:
@@ -332,7 +453,8 @@ class TestTime:
         with condition:
             clock.wait_until(condition, 60.0)
             clock.wait_until(condition, 30.0)
-        assert clock.now() == 60.0
+        clock.advance_to(50.0)
+        assert clock.now() == clock.monotonic() == 60.0
 
 
 class TestRunning:
@@ -344,12 +466,6 @@ class TestRunning:
 
         assert nodes_of(1) == nodes_of(1)
         assert nodes_of(1) != nodes_of(2)
-
-    def test_decisions_come_one_by_one(self) -> None:
-        cluster = cluster_of(node("n1"), pod("a"), pod("b"))
-        decisions = simulation(cluster).decide()
-        assert next(decisions).pod == "default/a"
-        assert (host(cluster, "a"), host(cluster, "b")) == ("n1", "")
 
     def test_progress_counts_up_to_the_number_of_pods(self) -> None:
         calls: list[tuple[int, int]] = []
@@ -422,7 +538,9 @@ class TestInterruption:
 
         cluster = cluster_of(node("n1"), pod("a"), pod("b"), pod("c"))
         report = run(cluster, Interrupted, Gang)
-        assert (report.placed, report.left) == (2, 1)
+        # Allowing a binds it at once, while b still asks for permission.
+        assert (report.placed, report.left) == (1, 2)
+        assert host(cluster, "a") == "n1"
 
     def test_while_a_pod_waits(self) -> None:
         class Late(Plugin):

@@ -1,0 +1,113 @@
+"""When pods come and how long they stay."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from random import Random
+
+import attrs
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.pod import Pod
+from kschedfw.simulator.openb import EPOCH
+
+DURATION = "kschedfw/duration-seconds"
+"""The annotation that says how long a pod stays once it is bound, in seconds."""
+
+OPENB_CREATION = "openb.trace/creation-time"
+OPENB_SCHEDULED = "openb.trace/scheduled-time"
+OPENB_DELETION = "openb.trace/deletion-time"
+
+
+class ArrivalsError(KschedfwError, ValueError):
+    """A pod's time, or a rate or duration to draw times with, is no number that makes sense."""
+
+
+@attrs.frozen
+class Stay:
+    """`arrival` in seconds after the first pod's; `duration` in seconds from the binding on, None for good."""
+
+    arrival: float = 0.0
+    duration: float | None = None
+
+
+@attrs.frozen
+class Arrivals:
+    """Replay pods by their own times; where a pod has none, draw them.
+
+    Its own arrival is the annotation `openb.trace/creation-time` (in seconds), or else its creationTimestamp. Its
+    duration is the annotation `kschedfw/duration-seconds`, or the time from being scheduled (or, if that never
+    happened, created) to being deleted in the OpenB trace.
+
+    Args:
+        rate: pods without an arrival of their own come in order at this rate per second (a Poisson process). None: they
+            are there from the start.
+        mean_duration: pods without a duration of their own stay so many seconds on average (exponentially distributed).
+            None: they stay for good.
+
+    Raises:
+        ArrivalsError: a number that isn't positive and finite.
+    """
+
+    rate: float | None = None
+    mean_duration: float | None = None
+
+    def __attrs_post_init__(self) -> None:
+        for name, value in (("arrival rate", self.rate), ("mean duration", self.mean_duration)):
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise ArrivalsError(f"the {name} must be positive, not {value:g}")
+
+    def plan(self, pods: Sequence[Pod], seed: int) -> Mapping[str, Stay]:
+        """Each pod's stay, by its uid; the same for the same pods and seed.
+
+        Raises ArrivalsError where an annotation isn't a number of seconds.
+        """
+        # Two generators, so that drawing the one doesn't change the other.
+        comings, stays = Random(f"arrivals {seed}"), Random(f"durations {seed}")
+        own = {pod.uid: time for pod in pods if (time := _own_arrival(pod)) is not None}
+        first = min(own.values(), default=0.0)
+        plan: dict[str, Stay] = {}
+        clock = 0.0
+        for pod in pods:
+            if pod.uid in own:
+                arrival = own[pod.uid] - first
+            else:
+                clock += 0.0 if self.rate is None else comings.expovariate(self.rate)
+                arrival = clock
+            duration = _own_duration(pod)
+            if duration is None and self.mean_duration is not None:
+                duration = stays.expovariate(1 / self.mean_duration)
+            plan[pod.uid] = Stay(arrival, duration)
+        return plan
+
+
+def _own_arrival(pod: Pod) -> float | None:
+    """In seconds since the epoch of Unix."""
+    if (seconds := _seconds(pod, OPENB_CREATION)) is not None:
+        return EPOCH.timestamp() + seconds
+    created = pod.metadata.creation_timestamp
+    return None if created is None else created.timestamp()
+
+
+def _own_duration(pod: Pod) -> float | None:
+    if (duration := _seconds(pod, DURATION)) is not None:
+        return duration
+    start = _seconds(pod, OPENB_SCHEDULED)
+    if start is None:
+        start = _seconds(pod, OPENB_CREATION)
+    end = _seconds(pod, OPENB_DELETION)
+    return None if start is None or end is None else max(0.0, end - start)
+
+
+def _seconds(pod: Pod, annotation: str) -> float | None:
+    text = pod.annotations.get(annotation)
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not (math.isfinite(seconds) and seconds >= 0):
+        raise ArrivalsError(f"Pod {pod.key}: annotation {annotation}: expected seconds, found {text!r}")
+    return seconds

@@ -1,0 +1,181 @@
+"""Keeps account of what happens to pods while a scheduler is at work."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+
+import attrs
+
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.cluster import Cluster, EventType, WatchEvent
+from kschedfw.framework.clock import Clock
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.diagnosis import FitError
+from kschedfw.framework.framework import Framework
+from kschedfw.framework.preemption.eviction import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
+from kschedfw.framework.resource import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resource
+from kschedfw.scheduler import GenericScheduler, ScheduleResult
+from kschedfw.scheduler.scheduler import Scheduler
+
+
+@attrs.define
+class Entry:
+    """What is known of one pod. `turn` orders pods by their last attempt; times are in virtual seconds.
+
+    `error` is that of the last attempt's scheduling cycle, if it found no node.
+    """
+
+    attempts: int = 0
+    turn: int = 0
+    result: ScheduleResult | None = None
+    error: Exception | None = None
+    node: str = ""
+    bound: float | None = None
+    gone: bool = False
+    preempted: bool = False
+
+    @property
+    def nodes(self) -> tuple[int, int]:
+        """How many nodes the last attempt looked at, and how many of them would do."""
+        if self.result is not None:
+            return self.result.evaluated_nodes, self.result.feasible_nodes
+        return (self.error.number_of_nodes, 0) if isinstance(self.error, FitError) else (0, 0)
+
+
+class Ledger:
+    """The pods' histories by uid, and totals. Follows the cluster from its creation to `close`.
+
+    * `attempts`: all scheduling cycles; `tried`: pods that had one.
+    * `fruitless`: attempts per pod since the cluster last changed; `most_fruitless` is the largest of them.
+    * `preemptions`: how often a pod was nominated to a node; `victims`: pods that were evicted for that.
+    * `last_change`: when a pod was last bound or left, in virtual seconds.
+    * `peak`: the most that was ever requested at a time on the nodes there are, by resource.
+    """
+
+    def __init__(self, cluster: Cluster, clock: Clock, on_bound: Callable[[Pod], None]) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.attempts = 0
+        self.tried = 0
+        self.fruitless: Counter[str] = Counter()
+        self.most_fruitless = 0
+        self.preemptions = 0
+        self.victims = 0
+        self.last_change = 0.0
+        self.peak: Counter[str] = Counter()
+        self._held = Resource()
+        self._pods_held = 0
+        self._cluster = cluster
+        self._clock = clock
+        self._on_bound = on_bound
+        self._started = False
+        self.close: Callable[[], None] = cluster.watch(self._take)
+        self._started = True
+
+    def entry(self, uid: str) -> Entry:
+        return self.entries.setdefault(uid, Entry())
+
+    def begin_attempt(self, pod: Pod) -> Entry:
+        entry = self.entry(pod.uid)
+        self.attempts += 1
+        self.tried += not entry.attempts
+        self.fruitless[pod.uid] += 1
+        self.most_fruitless = max(self.most_fruitless, self.fruitless[pod.uid])
+        entry.attempts += 1
+        entry.turn = self.attempts
+        entry.result = entry.error = None
+        return entry
+
+    def _note_change(self) -> None:
+        self.fruitless.clear()
+        self.most_fruitless = 0
+
+    def _take(self, event: WatchEvent) -> None:
+        obj = event.object
+        if isinstance(obj, Pod):
+            self._pod(event, obj, event.old if isinstance(event.old, Pod) else None)
+        else:
+            self._note_change()
+
+    def _pod(self, event: WatchEvent, pod: Pod, old: Pod | None) -> None:
+        """A status that was patched is no change: failed attempts do that, and nobody is helped by it."""
+        held_before = old is not None and _holds(old)
+        if event.type is EventType.DELETED:
+            self._leaves(pod)
+        elif _holds(pod) and not held_before:
+            self._comes(pod)
+        elif held_before and old is not None and not _holds(pod):
+            self._leaves(old)
+        elif event.type is EventType.ADDED or (old is not None and _is_respecified(old, pod)):
+            self._note_change()
+        nominated = pod.status.nominated_node_name
+        if event.type is EventType.MODIFIED and nominated and old is not None:
+            self.preemptions += nominated != old.status.nominated_node_name
+
+    def _comes(self, pod: Pod) -> None:
+        self._note_change()
+        if self._cluster.get(Node, pod.node_name) is not None:
+            self._held.add(pod.requests.amounts)
+            self._pods_held += 1
+            for resource in (CPU, MEMORY, EPHEMERAL_STORAGE, *self._held.scalar_resources):
+                self.peak[resource] = max(self.peak[resource], self._held.get(resource))
+            self.peak[PODS] = max(self.peak[PODS], self._pods_held)
+        if self._started:
+            entry = self.entry(pod.uid)
+            entry.node, entry.bound = pod.node_name, self._clock.now()
+            self.last_change = self._clock.now()
+            self._on_bound(pod)
+
+    def _leaves(self, pod: Pod) -> None:
+        """The pod, as it was while it was there, is gone or has ended."""
+        self._note_change()
+        entry = self.entry(pod.uid)
+        entry.gone = True
+        if _was_preempted(pod):
+            entry.preempted = True
+            self.victims += 1
+        if not _holds(pod):
+            return
+        self.last_change = self._clock.now()
+        if self._cluster.get(Node, pod.node_name) is not None:
+            self._held.subtract(pod.requests.amounts)
+            self._pods_held -= 1
+
+
+class RecordingAlgorithm(GenericScheduler):
+    """A scheduler's algorithm that enters every scheduling cycle into a ledger."""
+
+    def __init__(self, scheduler: Scheduler, ledger: Ledger, random: Random, percentage: int) -> None:
+        super().__init__(
+            scheduler.cache, scheduler.snapshot, random=random, percentage_of_nodes_to_score=percentage
+        )
+        self._ledger = ledger
+
+    def schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult:
+        entry = self._ledger.begin_attempt(pod)
+        try:
+            entry.result = super().schedule(framework, state, pod)
+        except Exception as error:
+            entry.error = error
+            raise
+        return entry.result
+
+
+def _holds(pod: Pod) -> bool:
+    """Whether the pod takes room on a node."""
+    return bool(pod.node_name) and not pod.is_terminal
+
+
+def _is_respecified(old: Pod, new: Pod) -> bool:
+    # Mostly it is the very same object, and then comparing field by field would take long.
+    return old.spec is not new.spec and old.spec != new.spec
+
+
+def _was_preempted(pod: Pod) -> bool:
+    return any(
+        (condition.type, condition.status, condition.reason)
+        == (DISRUPTION_TARGET, "True", PREEMPTION_BY_SCHEDULER)
+        for condition in pod.status.conditions
+    )
