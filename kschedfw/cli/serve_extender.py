@@ -91,13 +91,18 @@ def serve_extender(
     with _listen(host, port) as listening:
         scheme = "https" if config.is_ssl else "http"
         shown_host = f"[{host}]" if ":" in host else host
-        print(
-            f"kschedfw: extender at {scheme}://{shown_host}:{listening.getsockname()[1]}; Ctrl-C ends it",
-            file=sys.stderr,
-            flush=True,
-        )
+        url = f"{scheme}://{shown_host}:{listening.getsockname()[1]}"
+
+        class Server(uvicorn.Server):
+            """Says where it is when Ctrl-C really ends it, and not while it still starts."""
+
+            async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+                await super().startup(sockets)
+                if self.started:
+                    print(f"kschedfw: extender at {url}; Ctrl-C ends it", file=sys.stderr, flush=True)
+
         try:
-            uvicorn.Server(config).run(sockets=[listening])
+            Server(config).run(sockets=[listening])
         except KeyboardInterrupt:  # after it has shut down: this is how a server is meant to end
             return
 
