@@ -85,7 +85,11 @@ class Cache:
     # Nodes
 
     def add_node(self, node: Node) -> None:
-        """Add the node, or take its new state; pods that came before their node are put on it."""
+        """Add the node; pods that came before it are put on it. One that is there already is updated."""
+        self.update_node(node)
+
+    def update_node(self, node: Node) -> None:
+        """Take the node's new state. One that isn't there is added, for the event of its addition may be lost."""
         with self._lock:
             info = self._infos.get(node.name)
             if info is None:

@@ -44,7 +44,7 @@ class TestNodes:
     def test_a_new_state_takes_the_place_of_the_old_one_and_keeps_the_pods(self) -> None:
         cache = cache_with(NODES[0])
         cache.add_pod(pod("p", "a"))
-        cache.add_node(make_node("a").capacity(cpu=16).build())
+        cache.update_node(make_node("a").capacity(cpu=16).build())
         info = snapshot_of(cache).get("a")
         assert info.allocatable.milli_cpu == 16_000
         assert info.requested.milli_cpu == 1_000
