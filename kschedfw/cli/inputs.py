@@ -8,6 +8,7 @@ from pathlib import Path
 
 import attrs
 
+from kschedfw.api.documents import sources
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.manifests import Manifests, read_manifests
 from kschedfw.cluster import InMemoryCluster, from_manifests
@@ -34,7 +35,7 @@ class InvalidInputError(KschedfwError, ValueError):
     def __str__(self) -> str:
         count = len(self.problems)
         found = "1 problem" if count == 1 else f"{count} problems"
-        return f"{found} in the input, so nothing was simulated (--skip-invalid leaves out what is invalid)"
+        return f"{found} in the input, so nothing was done (--skip-invalid leaves out what is invalid)"
 
 
 @attrs.frozen
@@ -61,9 +62,16 @@ def read_input(
         return _read_openb(cluster, pods)
     manifests = read_manifests(*cluster, *pods)
     problems = [" ".join(str(problem).splitlines()) for problem in manifests.problems]
+    if problems and any(path.suffix.lower() == ".csv" for path in (*cluster, *pods)):
+        problems.append("a CSV is no manifest; those of the OpenB trace are read with --format openb")
     if problems and not skip_invalid:
         raise InvalidInputError(problems)
-    return Input(from_manifests(manifests), problems, _notes(manifests))
+    notes = [f"{path}: no .yaml, .yml or .json file in it" for path in (*cluster, *pods) if _is_barren(path)]
+    return Input(from_manifests(manifests), problems, [*notes, *_notes(manifests)])
+
+
+def _is_barren(path: Path) -> bool:
+    return path.is_dir() and next(iter(sources([path])), None) is None
 
 
 def _notes(manifests: Manifests) -> list[str]:

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from kschedfw.framework.resource import CPU, EPHEMERAL_STORAGE, MEMORY
+from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
 from kschedfw.simulator import Replay, Report
 
 # A pipe has no width; what reads it (grep, less) does better with long lines than with broken ones.

@@ -14,7 +14,7 @@ from kschedfw.framework.errors import PluginError, PluginLoadError, ProfileError
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.handle import ClusterClient, Handle, PodNominator
-from kschedfw.framework.hooks import HookTable
+from kschedfw.framework.hooks import Hook, HookTable
 from kschedfw.framework.measuring import Hooks, Meter
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, PluginSampling
 from kschedfw.framework.node_filter import FilterHooks, NodeFilter, checked
@@ -348,12 +348,12 @@ class Framework:
         return _SUCCESS
 
     def _call_all(
-        self, hooks: Iterable[tuple[str, object]], point: str, *arguments: object
+        self, hooks: Iterable[tuple[str, Hook]], point: str, *arguments: object
     ) -> Sequence[Status]:
         failures = []
         for name, hook in hooks:
             try:
-                hook(*arguments)  # type: ignore[operator]
+                hook(*arguments)
             except Exception as error:
                 failures.append(_named(Status.from_error(error), point, name))
         return failures

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw.api.node import Taint
+from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.resource import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resource
+from kschedfw.framework.resource import Resource
 from kschedfw.framework.results import IntArray
 
 NO_LABEL = -1

@@ -8,11 +8,6 @@ import attrs
 
 from kschedfw.api.requests import ResourceAmounts
 
-CPU = "cpu"
-MEMORY = "memory"
-EPHEMERAL_STORAGE = "ephemeral-storage"
-PODS = "pods"
-
 
 @attrs.define
 class Resource:

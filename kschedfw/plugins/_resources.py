@@ -8,8 +8,8 @@ import attrs
 
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.requests import ResourceAmounts
+from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
 from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.resource import CPU, EPHEMERAL_STORAGE, MEMORY
 
 Reading = Callable[[NodeInfo], tuple[int, int]]
 """A node's allocatable amount of one resource, and how much of it the pods on the node have."""

@@ -6,6 +6,10 @@ from kschedfw.api.errors import KschedfwError
 from kschedfw.framework.status import Status
 
 
+class MissingExtraError(KschedfwError, ImportError):
+    """A part of kschedfw is used whose optional dependencies aren't installed; says how to install them."""
+
+
 class SnapshotMismatchError(KschedfwError):
     """The framework's plugins would look at another snapshot than the one that the scheduler brings up to date."""
 

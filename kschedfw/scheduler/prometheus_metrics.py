@@ -10,14 +10,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
 
-from kschedfw.api.errors import KschedfwError
 from kschedfw.framework.metrics import AttemptResult, CachedObject, HintResult, MeasuredPoint, Operation
 from kschedfw.framework.status import Code
-
-
-class MissingExtraError(KschedfwError, ImportError):
-    """A part of kschedfw is used whose optional dependencies aren't installed; says how to install them."""
-
+from kschedfw.scheduler.errors import MissingExtraError
 
 try:
     from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest

@@ -10,13 +10,14 @@ import attrs
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from kschedfw.cluster import Cluster, EventType, WatchEvent
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError
 from kschedfw.framework.framework import Framework
 from kschedfw.framework.preemption.eviction import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
-from kschedfw.framework.resource import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resource
+from kschedfw.framework.resource import Resource
 from kschedfw.scheduler import GenericScheduler, ScheduleResult
 from kschedfw.scheduler.scheduler import Scheduler
 

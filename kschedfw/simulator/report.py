@@ -9,8 +9,8 @@ from typing import TypedDict
 
 import attrs
 
+from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.resource import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from kschedfw.simulator.decision import Decision, Outcome
 
 

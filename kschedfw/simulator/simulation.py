@@ -16,7 +16,7 @@ from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.snapshot import Snapshot
-from kschedfw.scheduler.queue.metrics import Place
+from kschedfw.scheduler.queue.place import Place
 from kschedfw.scheduler.scheduler import InlineExecutor, Scheduler
 from kschedfw.simulator.arrivals import Arrivals, ArrivalsError, Stay
 from kschedfw.simulator.decision import Decision, Outcome

@@ -362,3 +362,22 @@ class TestHelp:
 
     def test_without_arguments(self, kschedfw: Kschedfw) -> None:
         assert "simulate" in (kschedfw().out + kschedfw("--help").out)
+
+
+class TestInputsThatAreNoManifests:
+    def test_a_directory_without_manifests_is_named(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (tmp_path / "notes.txt").write_text("nothing here")
+        assert app.run(["simulate", str(tmp_path), "--no-progress"]) == 1
+        printed = capsys.readouterr()
+        assert f"note: {tmp_path}: no .yaml, .yml or .json file in it" in " ".join(printed.out.split())
+        assert "nothing to simulate: the input has no nodes" in printed.err
+
+    def test_a_csv_is_told_the_option_it_needs(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        path = tmp_path / "nodes.csv"
+        path.write_text("sn,cpu_milli\n")
+        assert app.run(["simulate", str(path)]) == 2
+        assert "those of the OpenB trace are read with --format openb" in capsys.readouterr().err

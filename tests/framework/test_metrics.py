@@ -5,9 +5,8 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 import numpy as np
@@ -198,19 +197,6 @@ class TestWhoListens:
         NO_METRICS.unschedulable_pods("A", "p", 1)
         NO_METRICS.queueing_hint("A", "NodeAdd", HintResult.QUEUE, 1)
         NO_METRICS.in_flight_events("NodeAdd", 1)
-
-    def test_a_queue_can_tell_a_recorder_about_places_of_its_own(self) -> None:
-        class Place(StrEnum):
-            ACTIVE = "active"
-
-        class QueueMetrics(Protocol):
-            def pod_incoming(self, queue: Place, event: str) -> None: ...
-
-            def pending_pods(self, queue: Place, count: int) -> None: ...
-
-        metrics: QueueMetrics = NO_METRICS  # what is tested is that the type checker accepts this
-        metrics.pod_incoming(Place.ACTIVE, "NodeAdd")
-        metrics.pending_pods(Place.ACTIVE, 1)
 
 
 class TestExtensionPoints:

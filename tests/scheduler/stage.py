@@ -21,7 +21,7 @@ from kschedfw.api.meta import Named
 from kschedfw.config.default_profile import DEFAULT_PLUGINS
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint
-from kschedfw.scheduler.queue.metrics import Place
+from kschedfw.scheduler.queue.place import Place
 from kschedfw.scheduler.scheduler import BindingExecutor, Scheduler
 from kschedfw.testing import FakeClock, make_node, make_pod
 from tests.framework.support import PluginClass, answering, plugin

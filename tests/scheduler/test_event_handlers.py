@@ -15,7 +15,7 @@ from kschedfw.api.storage import CSINode, PersistentVolume, PersistentVolumeClai
 from kschedfw.api.workloads import Namespace
 from kschedfw.cluster import EventType, WatchEvent
 from kschedfw.cluster.protocol import Handler
-from kschedfw.scheduler.queue.metrics import Place
+from kschedfw.scheduler.queue.place import Place
 from kschedfw.testing import FakeClock, make_node, make_pod
 from tests.framework.support import answering, plugin
 from tests.scheduler.stage import Stage, node, pod, witness

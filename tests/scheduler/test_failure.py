@@ -7,7 +7,7 @@ import pytest
 from kschedfw import InMemoryCluster, Pod, PostFilterResult, Profile, Status
 from kschedfw.api.pod import PodCondition
 from kschedfw.scheduler.failure import truncated
-from kschedfw.scheduler.queue.metrics import Place
+from kschedfw.scheduler.queue.place import Place
 from kschedfw.testing import make_pod
 from tests.framework.support import answering, plugin
 from tests.scheduler.stage import NODE_ADDED, Stage, node, pod

@@ -16,7 +16,7 @@ from kschedfw import (
 )
 from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.framework import Framework
-from kschedfw.scheduler.queue.metrics import Place
+from kschedfw.scheduler.queue.place import Place
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.testing import FakeClock, make_pod
 from tests.framework.support import answering, plugin

@@ -15,7 +15,7 @@ from kschedfw import (
     Status,
 )
 from kschedfw.api.frozendict import FrozenDict
-from kschedfw.scheduler.queue.metrics import Place
+from kschedfw.scheduler.queue.place import Place
 from kschedfw.testing import make_pod
 from tests.framework.support import answering, plugin
 from tests.scheduler.stage import (

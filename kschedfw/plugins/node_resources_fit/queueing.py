@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
 from kschedfw.framework.events import QueueingHint
 from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.resource import CPU, EPHEMERAL_STORAGE, MEMORY, Resource
+from kschedfw.framework.resource import Resource
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._resources import amount_of
 from kschedfw.plugins.node_resources_fit.shortage import Demand, fits

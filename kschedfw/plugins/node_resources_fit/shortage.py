@@ -7,9 +7,8 @@ from collections.abc import Sequence, Set
 import attrs
 
 from kschedfw.api.requests import ResourceAmounts
-from kschedfw.api.resource_names import is_extended
+from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
 from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.resource import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 
 
 @attrs.frozen

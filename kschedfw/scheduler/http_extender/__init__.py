@@ -1,5 +1,6 @@
 """The HTTP extender client: processes outside that filter, prioritise, preempt and bind (extra `extender`)."""
 
+from kschedfw.scheduler.errors import MissingExtraError
 from kschedfw.scheduler.http_extender.chain import bind_with_extenders, make_extenders, order_extenders
 from kschedfw.scheduler.http_extender.client import HTTPExtender
 from kschedfw.scheduler.http_extender.config import (
@@ -12,7 +13,6 @@ from kschedfw.scheduler.http_extender.config import (
     with_ignored_resources,
 )
 from kschedfw.scheduler.http_extender.errors import ExtenderConfigError, ExtenderError
-from kschedfw.scheduler.http_extender.transport import MissingExtraError
 
 __all__ = [
     "DEFAULT_TIMEOUT",

@@ -145,7 +145,7 @@ def with_ignored_resources(profile: Profile, configs: Sequence[ExtenderConfig]) 
     if given is None or isinstance(given, Mapping):
         args = {**(given or {}), "ignoredResources": list(names)}
     else:  # the plugin's attrs class, which this floor doesn't know
-        args = attrs.evolve(given, ignored_resources=names)  # type: ignore[misc]
+        args = attrs.evolve(given, ignored_resources=names)  # type: ignore[misc]  # attrs, but unknown
     return attrs.evolve(profile, args={**profile.args, _FIT: args})
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
-from kschedfw.api.errors import KschedfwError
 from kschedfw.framework.clock import Clock, format_duration
+from kschedfw.scheduler.errors import MissingExtraError
 from kschedfw.scheduler.http_extender.config import ExtenderConfig
 from kschedfw.scheduler.http_extender.errors import ExtenderError
 from kschedfw.scheduler.http_extender.tls import ssl_context
@@ -14,10 +14,6 @@ NEEDS_EXTRA = "HTTP extenders need the extra extender: pip install 'kschedfw[ext
 
 _MAX_REDIRECTS = 10  # as in Go
 _KEEP_ALIVE = 2.0  # s; less than servers keep idle connections, so that none is closed just as it is used
-
-
-class MissingExtraError(KschedfwError, ImportError):
-    """Something is used that isn't installed; says how to install it."""
 
 
 class _TimedOutError(Exception):

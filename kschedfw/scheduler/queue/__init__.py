@@ -2,18 +2,16 @@
 
 from kschedfw.scheduler.queue.cluster_events import node_change_events, pod_change_events
 from kschedfw.scheduler.queue.fifo import FifoQueue
-from kschedfw.scheduler.queue.metrics import NoMetrics, Place, QueueMetrics
+from kschedfw.scheduler.queue.place import Place
 from kschedfw.scheduler.queue.protocol import PodAlreadyQueuedError, PodQueue, PreCheck, QueueProfile
 from kschedfw.scheduler.queue.scheduling_queue import SchedulingQueue
 
 __all__ = [
     "FifoQueue",
-    "NoMetrics",
     "Place",
     "PodAlreadyQueuedError",
     "PodQueue",
     "PreCheck",
-    "QueueMetrics",
     "QueueProfile",
     "SchedulingQueue",
     "node_change_events",

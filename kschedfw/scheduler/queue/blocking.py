@@ -10,19 +10,20 @@ from contextlib import contextmanager
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock
+from kschedfw.framework.metrics import MetricsRecorder
 from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.scheduler.nominator import Nominator
 from kschedfw.scheduler.queue.in_flight import InFlight
-from kschedfw.scheduler.queue.metrics import NoMetrics, Place, QueueMetrics
+from kschedfw.scheduler.queue.place import Place
 
 
 class BlockingQueue(ABC):
     """One lock for everything, held while plugins are called as kube-scheduler does. A plugin may call back."""
 
-    def __init__(self, clock: Clock, nominator: Nominator | None, metrics: QueueMetrics | None) -> None:
+    def __init__(self, clock: Clock, nominator: Nominator | None, metrics: MetricsRecorder) -> None:
         self.nominator = Nominator() if nominator is None else nominator
         self._clock = clock
-        self._metrics: QueueMetrics = NoMetrics() if metrics is None else metrics
+        self._metrics = metrics
         self._in_flight = InFlight()
         self._condition = threading.Condition(threading.RLock())
         self._closed = False

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.events import ClusterEvent
+from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.scheduler.nominator import Nominator
 from kschedfw.scheduler.queue.backoff import BackoffPolicy, BackoffQueue
@@ -16,7 +17,7 @@ from kschedfw.scheduler.queue.cluster_events import (
     SCHEDULE_ATTEMPT_FAILURE,
     UNSCHEDULED_POD_ADD,
 )
-from kschedfw.scheduler.queue.metrics import Place, QueueMetrics
+from kschedfw.scheduler.queue.place import Place
 from kschedfw.scheduler.queue.protocol import PodAlreadyQueuedError, PreCheck
 
 
@@ -35,7 +36,7 @@ class FifoQueue(BlockingQueue):
         nominator: Nominator | None = None,
         initial_backoff: float = 1.0,
         max_backoff: float = 60.0,
-        metrics: QueueMetrics | None = None,
+        metrics: MetricsRecorder = NO_METRICS,
     ) -> None:
         super().__init__(SystemClock() if clock is None else clock, nominator, metrics)
         self._policy = BackoffPolicy(initial_backoff, max_backoff, windows=False)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kschedfw.framework.clock import Clock
+from kschedfw.framework.metrics import MetricsRecorder
 from kschedfw.framework.pod_info import QueuedPodInfo
 from kschedfw.scheduler.queue.backoff import BackoffPolicy, BackoffQueue
 from kschedfw.scheduler.queue.cluster_events import POP_FROM_BACKOFF
 from kschedfw.scheduler.queue.heap import KeyedHeap
 from kschedfw.scheduler.queue.hints import Requeue
-from kschedfw.scheduler.queue.metrics import Place, QueueMetrics
+from kschedfw.scheduler.queue.place import Place
 from kschedfw.scheduler.queue.protocol import QueueProfile
 from kschedfw.scheduler.queue.unschedulable import UnschedulablePool
 
@@ -31,7 +32,7 @@ class Places:
         pop_from_backoff: bool,
         unschedulable_timeout: float,
         clock: Clock,
-        metrics: QueueMetrics,
+        metrics: MetricsRecorder,
     ) -> None:
         self.active = KeyedHeap[QueuedPodInfo](before)
         self.backoff = BackoffQueue(policy, before)

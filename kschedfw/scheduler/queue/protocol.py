@@ -10,7 +10,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.status import Status
-from kschedfw.scheduler.queue.metrics import Place
+from kschedfw.scheduler.queue.place import Place
 
 PreCheck = Callable[[Pod], bool]
 """Picks the pods that an event may be for."""

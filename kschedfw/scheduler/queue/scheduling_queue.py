@@ -9,6 +9,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.events import ClusterEvent
+from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.scheduler.nominator import Nominator
 from kschedfw.scheduler.queue.backoff import BackoffPolicy
@@ -24,7 +25,7 @@ from kschedfw.scheduler.queue.cluster_events import (
 )
 from kschedfw.scheduler.queue.hints import QueueingHints, Requeue
 from kschedfw.scheduler.queue.in_flight import Occurrence
-from kschedfw.scheduler.queue.metrics import Place, QueueMetrics
+from kschedfw.scheduler.queue.place import Place
 from kschedfw.scheduler.queue.places import Places
 from kschedfw.scheduler.queue.protocol import PodAlreadyQueuedError, PreCheck, QueueProfile
 
@@ -73,7 +74,7 @@ class SchedulingQueue(BlockingQueue):
         max_backoff: float = 10.0,
         unschedulable_timeout: float = 300.0,
         pop_from_backoff: bool = True,
-        metrics: QueueMetrics | None = None,
+        metrics: MetricsRecorder = NO_METRICS,
     ) -> None:
         super().__init__(SystemClock() if clock is None else clock, nominator, metrics)
         first = next(iter(profiles.values()), None)

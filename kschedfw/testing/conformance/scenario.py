@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -41,16 +42,16 @@ class Scenario:
     error: str | None = None
 
     @classmethod
-    def of(cls, data: Json) -> Scenario:
+    def of(cls, data: Mapping[str, Any]) -> Scenario:
         """Raises KeyError or TypeError where the shape is wrong."""
         return cls(
-            name=data["name"],  # type: ignore[arg-type]
-            objects=data["objects"],  # type: ignore[arg-type]
-            pending=data["pending"],  # type: ignore[arg-type]
+            name=data["name"],
+            objects=data["objects"],
+            pending=data["pending"],
             sequential=data.get("mode") == "sequential",
-            config=data.get("config"),  # type: ignore[arg-type]
-            expected=data.get("expected"),  # type: ignore[arg-type]
-            error=data.get("error"),  # type: ignore[arg-type]
+            config=data.get("config"),
+            expected=data.get("expected"),
+            error=data.get("error"),
         )
 
 

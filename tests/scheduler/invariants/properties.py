@@ -14,7 +14,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT
-from kschedfw.scheduler.queue.metrics import Place
+from kschedfw.scheduler.queue.place import Place
 from tests.scheduler.invariants.plugins import fingerprint
 from tests.scheduler.invariants.views import contents, differing, full_snapshot, holds
 

@@ -8,6 +8,7 @@ import pytest
 from kschedfw.api.pod import Pod
 from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, NoMetrics
 from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.plugins.priority_sort import PrioritySort
 from kschedfw.scheduler.queue import Place, PodAlreadyQueuedError, PodQueue, SchedulingQueue
@@ -18,17 +19,17 @@ from tests.scheduler.queue.support import NODE_ADD, NODE_LABEL, Gate, Queue, pod
 POD_LABEL = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_LABEL)
 
 
-class Recorder:
-    """Keeps the metrics."""
+class Recorder(NoMetrics):
+    """Keeps the queue's metrics."""
 
     def __init__(self) -> None:
         self.incoming: list[tuple[str, str]] = []
         self.pending: dict[str, int] = {}
 
-    def pod_incoming(self, queue: Place, event: str) -> None:
+    def pod_incoming(self, queue: str, event: str) -> None:
         self.incoming.append((queue, event))
 
-    def pending_pods(self, queue: Place, count: int) -> None:
+    def pending_pods(self, queue: str, count: int) -> None:
         self.pending[queue] = count
 
 
@@ -618,7 +619,7 @@ class TestReports:
         assert metrics.incoming[-2:] == [("backoff", "NodeAdd"), ("active", "PopFromBackoffQ")]
 
     @staticmethod
-    def busy_queue(metrics: Recorder | None = None) -> Queue:
+    def busy_queue(metrics: MetricsRecorder = NO_METRICS) -> Queue:
         queue = Queue(subscriber("Never"), metrics=metrics)
         queue.add_refused(pod("refused"), "Never")
         queue.add_refused(pod("failed"))
