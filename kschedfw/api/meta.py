@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Self
 
 import attrs
 
@@ -78,3 +79,7 @@ class Named:
         """`namespace/name`, or only the name for a cluster-scoped object."""
         meta = self.metadata
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+
+    def with_metadata(self, metadata: ObjectMeta) -> Self:
+        """A copy of the object with this metadata."""
+        return attrs.evolve(self, metadata=metadata)  # type: ignore[misc]  # each API object is an attrs class

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
+from kschedfw.api.evolver import evolver
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.node import Taint, TaintEffect
@@ -121,7 +122,7 @@ class Toleration:
         return taint_value > own_value if self.operator is TolerationOperator.GT else taint_value < own_value
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class NodeAffinity:
     """Which nodes a pod must, or would rather, go to."""
 
@@ -157,7 +158,7 @@ class WeightedPodAffinityTerm:
     pod_affinity_term: PodAffinityTerm
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class PodAffinity:
     """Both core/v1 PodAffinity and PodAntiAffinity."""
 
@@ -188,7 +189,7 @@ class NodeInclusionPolicy(StrEnum):
     IGNORE = "Ignore"
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class TopologySpreadConstraint:
     """How evenly matching pods must lie over the values of a node label (core/v1 TopologySpreadConstraint)."""
 
@@ -233,6 +234,9 @@ class PodSpec:
     volumes: tuple[Volume, ...] = ()
 
 
+_placed = evolver(PodSpec, "node_name")
+
+
 @attrs.frozen
 class PodTemplateSpec:
     """What the pods of a controller look like."""
@@ -273,6 +277,20 @@ class PodStatus:
     allocated_resources: FrozenDict[str, Quantity] = EMPTY
     resources: ResourceRequirements | None = None
 
+    @property
+    def tells_of_resources(self) -> bool:
+        """Whether it has a say in what the pod takes on its node."""
+        return bool(
+            self.container_statuses
+            or self.init_container_statuses
+            or self.allocated_resources
+            or self.resources is not None
+        )
+
+
+HostPort: TypeAlias = tuple[str, str, int]
+"""Address, protocol and number of a port of a node."""
+
 
 @attrs.frozen
 class Pod(Named):
@@ -302,6 +320,27 @@ class Pod(Named):
 
         return pod_requests(self)
 
+    @cached_property
+    def storage(self) -> tuple[Volume, ...]:
+        """Those of its volumes that are claims, or lie outside of the node; hardly any pod has some."""
+        return tuple([volume for volume in self.spec.volumes if volume.is_storage])
+
+    @cached_property
+    def host_ports(self) -> tuple[HostPort, ...]:
+        """The ports that the pod takes from its node, containers and sidecars."""
+        spec = self.spec
+        containers = spec.containers
+        if spec.init_containers:
+            containers = (*containers, *(each for each in spec.init_containers if each.is_sidecar))
+        return tuple(
+            [
+                (port.host_ip, port.protocol, port.host_port)
+                for container in containers
+                for port in container.ports
+                if port.host_port > 0
+            ]
+        )
+
     @property
     def is_terminal(self) -> bool:
         """Whether all its containers have ended for good, so that it holds nothing on its node."""
@@ -314,4 +353,25 @@ class Pod(Named):
 
     def bound_to(self, node_name: str) -> Pod:
         """A copy of the pod that is bound to the node."""
-        return attrs.evolve(self, spec=attrs.evolve(self.spec, node_name=node_name))
+        return self._asking_the_same(spec=_placed(self.spec, node_name))
+
+    def with_metadata(self, metadata: ObjectMeta) -> Pod:
+        return self._asking_the_same(metadata=metadata)
+
+    def with_status(self, status: PodStatus) -> Pod:
+        if self.status.tells_of_resources or status.tells_of_resources:
+            return attrs.evolve(self, status=status)
+        return self._asking_the_same(status=status)
+
+    def _asking_the_same(
+        self,
+        *,
+        metadata: ObjectMeta | None = None,
+        spec: PodSpec | None = None,
+        status: PodStatus | None = None,
+    ) -> Pod:
+        """A copy with one part exchanged that has no say in requests or ports, so that they aren't computed again."""
+        copy = Pod(metadata or self.metadata, spec or self.spec, status or self.status)
+        object.__setattr__(copy, "requests", self.requests)
+        object.__setattr__(copy, "host_ports", self.host_ports)
+        return copy

@@ -6,6 +6,7 @@ resources are on), `framework.Resource.Add` and `qos.ComputePodQOS`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Final
@@ -50,7 +51,7 @@ class ResourceAmounts:
     pods: int = 0
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class PodRequests:
     """What a pod asks for. The `non_zero` amounts assume something for containers that name none."""
 
@@ -105,11 +106,19 @@ def pod_requests(pod: Pod) -> PodRequests:
     elif _leaves_nothing_to_assume(pod):
         assumed = _NONE
     non_zero = total_requests(pod, assumed) if assumed else requests
-    return PodRequests(
+    own = PodRequests(
         amounts,
         non_zero.get(CPU, _ZERO).milli_value(),
         non_zero.get(MEMORY, _ZERO).value(),
     )
+    return _shared(own, tuple(amounts.scalar))
+
+
+# The order matters, too: messages name resources in it, and must not depend on what was asked for before.
+@functools.lru_cache(maxsize=10_000)
+def _shared(requests: PodRequests, _order: tuple[str, ...]) -> PodRequests:
+    """The same object for pods that ask for the same, as those of a workload do."""
+    return requests
 
 
 def _leaves_nothing_to_assume(pod: Pod) -> bool:

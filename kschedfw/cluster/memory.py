@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 import attrs
 
 from kschedfw.api.defaults import default_namespace
+from kschedfw.api.evolver import evolver
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.kinds import KIND_OF
 from kschedfw.api.meta import DEFAULT_NAMESPACE, Named, ObjectMeta
 from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod, PodCondition
+from kschedfw.api.pod import Pod, PodCondition, PodStatus
 from kschedfw.api.workloads import Namespace
 from kschedfw.cluster.errors import AlreadyExistsError, ConflictError, NotFoundError
 from kschedfw.cluster.protocol import EventType, Handler, T, WatchEvent
@@ -22,6 +24,12 @@ from kschedfw.cluster.watch import Subscription
 
 # What the API server's PodTopologyLabels admission copies from the node to the pod that is bound to it.
 TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+
+_SCHEDULED = PodCondition("PodScheduled", "True")
+
+_stamped = evolver(ObjectMeta, "uid", "labels", "resource_version")
+_told = evolver(PodStatus, "nominated_node_name", "conditions")
 
 
 @attrs.frozen
@@ -56,11 +64,14 @@ class InMemoryCluster:
     def __init__(self, objects: Iterable[Named] = (), *, events_limit: int = 100_000) -> None:
         self._lock = threading.RLock()
         self._objects: dict[type[Named], dict[str, Named]] = {}
+        self._listed: dict[tuple[type[Named], str | None], tuple[Named, ...]] = {}
+        """What `list` gave: plugins ask for Services with every pod, and they seldom change."""
         self._subscriptions: list[Subscription] = []
         self._implied_namespaces: set[str] = set()
         self._version = 0
         self._uids = 0
-        self._events: dict[tuple[str, str, str, str, str], RecordedEvent] = {}
+        self._events: OrderedDict[tuple[str, str, str, str, str], int] = OrderedDict()
+        """How many times what was recorded: key and kind of the object, type, reason, message."""
         self._events_limit = events_limit
         for obj in objects:
             self.add(obj)
@@ -75,16 +86,21 @@ class InMemoryCluster:
     def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
         """The objects of the kind (in the namespace, if given) in the order in which they were added."""
         with self._lock:
-            objects = cast("Sequence[T]", tuple(self._objects.get(kind, {}).values()))
-        if namespace is None:
-            return objects
-        return tuple(obj for obj in objects if obj.namespace == namespace)
+            listed = self._listed.get((kind, namespace))
+            if listed is None:
+                listed = tuple(
+                    obj
+                    for obj in self._objects.get(kind, {}).values()
+                    if namespace is None or obj.namespace == namespace
+                )
+                self._listed[kind, namespace] = listed
+            return cast("Sequence[T]", listed)
 
     @property
     def events(self) -> Sequence[RecordedEvent]:
         """What was recorded, in the order of its first occurrence."""
         with self._lock:
-            return tuple(self._events.values())
+            return tuple(RecordedEvent(*event, count) for event, count in self._events.items())
 
     @property
     def resource_version(self) -> int:
@@ -126,18 +142,18 @@ class InMemoryCluster:
         """
         with self._lock:
             if _lacks_namespace(obj):
-                obj = _with_meta(obj, attrs.evolve(obj.metadata, namespace=DEFAULT_NAMESPACE))
+                obj = obj.with_metadata(attrs.evolve(obj.metadata, namespace=DEFAULT_NAMESPACE))
             old = self._objects.get(type(obj), {}).get(obj.key)
             if old is not None:
                 if type(obj) is not Namespace or obj.key not in self._implied_namespaces:
                     raise AlreadyExistsError(f"{_title(obj)} already exists")
                 self._implied_namespaces.discard(obj.key)
-                stored = self._store(obj, old)
+                stored = self._replace(obj, old)
             else:
                 if obj.namespace and obj.namespace not in self._objects.get(Namespace, {}):
                     self._implied_namespaces.add(obj.namespace)
-                    self._store(Namespace(metadata=ObjectMeta(name=obj.namespace)), None)
-                stored = self._store(obj, None)
+                    self._create(Namespace(metadata=ObjectMeta(name=obj.namespace)))
+                stored = self._create(obj)
         self._deliver()
         return stored
 
@@ -155,7 +171,7 @@ class InMemoryCluster:
                     f"{_title(obj)} has been modified: the update is for resource version {version}, "
                     f"the present one is {old.metadata.resource_version}"
                 )
-            stored = self._store(obj, old)
+            stored = self._replace(obj, old)
         self._deliver()
         return stored
 
@@ -165,6 +181,7 @@ class InMemoryCluster:
             old = self._present(obj)
             self._version += 1
             del self._objects[type(obj)][old.key]
+            self._forget_lists(type(obj))
             self._implied_namespaces.discard(old.key)
             self._publish(WatchEvent(EventType.DELETED, old))
         self._deliver()
@@ -183,21 +200,11 @@ class InMemoryCluster:
                 raise ConflictError(f"{_title(pod)} is already assigned to node {present.node_name!r}")
             if present.spec.scheduling_gates:
                 raise ConflictError(f"{_title(pod)} has non-empty .spec.schedulingGates")
-            status = attrs.evolve(
-                present.status,
-                nominated_node_name="",
-                conditions=_set_condition(present.status.conditions, PodCondition("PodScheduled", "True")),
-            )
-            bound = attrs.evolve(present.bound_to(node_name), status=status)
-            node = self.get(Node, node_name)
-            topology = (
-                {} if node is None else {k: node.labels[k] for k in TOPOLOGY_LABELS if k in node.labels}
-            )
-            if topology:
-                bound = _with_meta(
-                    bound, attrs.evolve(bound.metadata, labels=FrozenDict({**bound.labels, **topology}))
-                )
-            self._store(bound, present)
+            status = _told(present.status, "", _set_condition(present.status.conditions, _SCHEDULED))
+            bound = present.bound_to(node_name).with_status(status)
+            topology = self._topology_labels(node_name)
+            labels = FrozenDict({**present.labels, **topology}) if topology else None
+            self._write(bound, present, labels=labels)
         self._deliver()
 
     def patch_pod_status(
@@ -207,24 +214,22 @@ class InMemoryCluster:
         with self._lock:
             present = self._present(pod)
             status = present.status
-            if condition is not None:
-                status = attrs.evolve(status, conditions=_set_condition(status.conditions, condition))
-            if nominated_node_name is not None:
-                status = attrs.evolve(status, nominated_node_name=nominated_node_name)
-            self._store(attrs.evolve(present, status=status), present)
+            status = _told(
+                status,
+                status.nominated_node_name if nominated_node_name is None else nominated_node_name,
+                status.conditions if condition is None else _set_condition(status.conditions, condition),
+            )
+            if status != present.status:
+                self._write(present.with_status(status), present)
         self._deliver()
 
     def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
         """As `Cluster.record_event`; see `events`."""
-        identity = (_kind(regarding), regarding.key, type, reason, message)
+        event = (regarding.key, _kind(regarding), type, reason, message)
         with self._lock:
-            known = self._events.get(identity)
-            if known is not None:
-                self._events[identity] = attrs.evolve(known, count=known.count + 1)
-                return
-            if len(self._events) >= self._events_limit:
-                del self._events[next(iter(self._events))]
-            self._events[identity] = RecordedEvent(regarding.key, _kind(regarding), type, reason, message)
+            if event not in self._events and len(self._events) >= self._events_limit:
+                self._events.popitem(last=False)
+            self._events[event] = self._events.get(event, 0) + 1
 
     # --- behind the scenes; all of these but `_deliver` with the lock held ---
 
@@ -240,28 +245,41 @@ class InMemoryCluster:
             raise ConflictError(f"{_title(obj)} is another one by now: uid {present.uid}, not {obj.uid}")
         return present
 
-    def _store(self, obj: T, old: Named | None) -> T:
-        meta = obj.metadata
-        changes: dict[str, object] = {}
-        if old is not None:
-            changes = {
-                "uid": old.uid,
-                "namespace": old.namespace,
-                "resource_version": old.metadata.resource_version,
-            }
-        elif not meta.uid:
+    def _create(self, obj: T) -> T:
+        uid = obj.uid
+        if not uid:
             self._uids += 1
-            changes = {"uid": str(uuid.UUID(int=self._uids))}
-        if isinstance(obj, Namespace):
-            changes["labels"] = default_namespace(obj).labels
-        stored = _with_meta(obj, attrs.evolve(meta, **changes))  # type: ignore[arg-type]  # keys are fields of it
-        if stored == old:
-            return stored
+            uid = str(uuid.UUID(int=self._uids))
+        return self._write(_with_own_labels(obj), None, uid=uid)
+
+    def _replace(self, obj: T, old: Named) -> T:
+        """Put the object in the place of the old one, from which it has what no update can change."""
+        metadata = attrs.evolve(
+            obj.metadata,
+            uid=old.uid,
+            namespace=old.namespace,
+            resource_version=old.metadata.resource_version,
+        )
+        obj = _with_own_labels(obj.with_metadata(metadata))
+        return obj if obj == old else self._write(obj, old)
+
+    def _write(
+        self, obj: T, old: Named | None, *, uid: str | None = None, labels: FrozenDict[str, str] | None = None
+    ) -> T:
+        """Store the object with a new version, and with this uid and these labels if they aren't its own."""
         self._version += 1
-        stored = _with_meta(stored, attrs.evolve(stored.metadata, resource_version=str(self._version)))
+        meta = obj.metadata
+        stored = obj.with_metadata(_stamped(meta, uid or meta.uid, labels or meta.labels, str(self._version)))
         self._objects.setdefault(type(obj), {})[stored.key] = stored
+        self._forget_lists(type(obj))
         self._publish(WatchEvent(EventType.ADDED if old is None else EventType.MODIFIED, stored, old))
         return stored
+
+    def _topology_labels(self, node_name: str) -> dict[str, str]:
+        node = self.get(Node, node_name)
+        if node is None:
+            return {}
+        return {label: node.labels[label] for label in TOPOLOGY_LABELS if label in node.labels}
 
     def _publish(self, event: WatchEvent) -> None:
         for subscription in self._subscriptions:
@@ -272,14 +290,19 @@ class InMemoryCluster:
         for subscription in tuple(self._subscriptions):
             subscription.deliver()
 
+    def _forget_lists(self, kind: type[Named]) -> None:
+        for listed in [listed for listed in self._listed if listed[0] is kind]:
+            del self._listed[listed]
+
 
 def _lacks_namespace(obj: Named) -> bool:
     kind = KIND_OF.get(type(obj))
     return not obj.namespace and kind is not None and kind.namespaced
 
 
-def _with_meta(obj: T, metadata: ObjectMeta) -> T:
-    return attrs.evolve(obj, metadata=metadata)  # type: ignore[misc]  # each API object is an attrs class
+def _with_own_labels(obj: T) -> T:
+    """A namespace with the label that the API server gives it; other objects as they are."""
+    return cast("T", default_namespace(obj)) if isinstance(obj, Namespace) else obj
 
 
 def _set_condition(conditions: tuple[PodCondition, ...], new: PodCondition) -> tuple[PodCondition, ...]:

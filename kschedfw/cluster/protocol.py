@@ -61,6 +61,14 @@ class Cluster(Protocol):
         """
         ...
 
+    def update(self, obj: T) -> T:
+        """Replace the object and return it as stored.
+
+        Raises NotFoundError, and ConflictError where the object carries a uid or a resource version and that is not the
+        present one.
+        """
+        ...
+
     def bind(self, pod: Pod, node_name: str) -> None:
         """Assign the pod to the node, once and for all.
 

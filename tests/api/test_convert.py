@@ -15,7 +15,7 @@ from kschedfw.api.node import Node, Taint, TaintEffect
 from kschedfw.api.pod import Pod, Protocol, TolerationOperator
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.workloads import PodDisruptionBudgetSpec
-from tests.strategies import node_manifests, pod_manifests
+from kschedfw.testing.strategies import node_manifests, pod_manifests
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

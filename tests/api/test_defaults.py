@@ -26,7 +26,7 @@ from kschedfw.api.pod import (
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.selectors import LabelSelector, Operator, Requirement
 from kschedfw.api.workloads import PriorityClass, ReplicaSet, ReplicationController
-from tests.strategies import nodes, pods
+from kschedfw.testing.strategies import nodes, pods
 
 
 def pod(spec: dict[str, Any] | None = None, *, labels: dict[str, str] | None = None, **container: Any) -> Pod:

@@ -23,9 +23,18 @@ from kschedfw.api.manifests import (
     read_manifests,
     to_manifest,
 )
-from kschedfw.api.storage import CSINode, PersistentVolumeClaim, StorageClass, VolumeBindingMode
+from kschedfw.api.quantity import Quantity
+from kschedfw.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+    VolumeBindingMode,
+)
 from kschedfw.api.workloads import Namespace
-from tests.strategies import Cluster, clusters
+from kschedfw.testing.strategies import Cluster, clusters
 
 POD: dict[str, Any] = {
     "apiVersion": "v1",
@@ -104,6 +113,38 @@ class TestSingleObjects:
             ),
             ({"kind": "PersistentVolumeClaim", "apiVersion": "v1"}, PersistentVolumeClaim),
             ({"kind": "Namespace", "apiVersion": "v1"}, Namespace),
+            (
+                {
+                    "kind": "CSIDriver",
+                    "apiVersion": "storage.k8s.io/v1",
+                    "spec": {"attachRequired": False, "storageCapacity": True},
+                },
+                CSIDriver,
+            ),
+            (
+                {
+                    "kind": "CSIStorageCapacity",
+                    "apiVersion": "storage.k8s.io/v1",
+                    "storageClassName": "fast",
+                    "nodeTopology": {"matchLabels": {"zone": "a"}},
+                    "capacity": "100Gi",
+                    "maximumVolumeSize": "10Gi",
+                },
+                CSIStorageCapacity,
+            ),
+            (
+                {
+                    "kind": "VolumeAttachment",
+                    "apiVersion": "storage.k8s.io/v1",
+                    "spec": {
+                        "attacher": "csi.example.com",
+                        "nodeName": "n",
+                        "source": {"persistentVolumeName": "pv-1"},
+                    },
+                    "status": {"attached": True},
+                },
+                VolumeAttachment,
+            ),
         ],
     )
     def test_other_kinds(self, manifest: dict[str, Any], cls: type) -> None:
@@ -117,6 +158,32 @@ class TestSingleObjects:
         storage = object_from_manifest(manifest, "StorageClass")
         assert isinstance(storage, StorageClass)
         assert storage.volume_binding_mode is VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER
+
+    def test_where_there_is_room_for_volumes(self) -> None:
+        manifest = {"metadata": {"name": "x"}, "storageClassName": "fast", "capacity": "1Gi"}
+        room = object_from_manifest(manifest, "CSIStorageCapacity")
+        assert isinstance(room, CSIStorageCapacity)
+        assert (room.key, room.capacity, room.maximum_volume_size) == (
+            "default/x",
+            Quantity.parse("1Gi"),
+            None,
+        )
+        assert room.node_topology is None
+
+    @pytest.mark.parametrize("field", ["csi_drivers", "csi_storage_capacities", "volume_attachments"])
+    def test_storage_objects_come_with_the_others(self, field: str) -> None:
+        text = """
+kind: List
+apiVersion: v1
+items:
+- {kind: CSIDriver, apiVersion: storage.k8s.io/v1, metadata: {name: it}}
+- {kind: CSIStorageCapacity, apiVersion: storage.k8s.io/v1, metadata: {name: it}, storageClassName: fast}
+- {kind: VolumeAttachment, apiVersion: storage.k8s.io/v1, metadata: {name: it}}
+"""
+        manifests = parse_manifests(text)
+        (obj,) = getattr(manifests, field)
+        assert obj.name == "it"
+        assert obj in list(manifests.objects())
 
 
 class TestYaml:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import attrs
 import pytest
+from hypothesis import given
 
 import kschedfw.api
 from kschedfw.api.frozendict import EMPTY, FrozenDict
@@ -16,6 +17,7 @@ from kschedfw.api.meta import ObjectMeta, OwnerReference
 from kschedfw.api.node import Node, Taint, TaintEffect
 from kschedfw.api.pod import (
     Container,
+    ContainerStatus,
     Pod,
     PodPhase,
     PodSpec,
@@ -24,6 +26,9 @@ from kschedfw.api.pod import (
     Toleration,
     TolerationOperator,
 )
+from kschedfw.api.quantity import Quantity
+from kschedfw.api.requests import pod_requests
+from kschedfw.testing.strategies import pods
 
 
 class TestFrozenDict:
@@ -84,6 +89,20 @@ class TestPods:
     def test_requests_are_counted_once(self) -> None:
         pod = Pod(spec=PodSpec(containers=(Container("a"),)))
         assert pod.requests is pod.requests
+
+    @given(pods())
+    def test_copies_ask_for_the_same(self, pod: Pod) -> None:
+        copy = pod.bound_to("n").with_metadata(ObjectMeta("other")).with_status(PodStatus(PodPhase.RUNNING))
+        spec = attrs.evolve(pod.spec, node_name="n")
+        assert copy == Pod(ObjectMeta("other"), spec, PodStatus(PodPhase.RUNNING))
+        assert copy.requests == pod_requests(copy)
+
+    def test_a_status_may_change_what_they_ask_for(self) -> None:
+        pod = Pod(spec=PodSpec(containers=(Container("a"),)))
+        granted = ContainerStatus("a", FrozenDict(cpu=Quantity.parse("2")))
+        resized = pod.with_status(PodStatus(container_statuses=(granted,)))
+        assert (pod.requests.amounts.milli_cpu, resized.requests.amounts.milli_cpu) == (0, 2000)
+        assert resized.with_status(PodStatus()).requests == pod.requests
 
     def test_sidecars(self) -> None:
         assert Container(restart_policy=RestartPolicy.ALWAYS).is_sidecar

@@ -21,7 +21,7 @@ from kschedfw.api.requests import (
     pod_qos_class,
     pod_requests,
 )
-from tests.strategies import pods
+from kschedfw.testing.strategies import pods
 
 MI = 1024 * 1024
 

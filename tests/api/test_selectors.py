@@ -20,7 +20,7 @@ from kschedfw.api.selectors import (
     as_selector,
     parse_int64,
 )
-from tests.strategies import label_selectors, labels
+from kschedfw.testing.strategies import label_selectors, labels
 
 
 @pytest.mark.parametrize(

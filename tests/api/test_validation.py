@@ -477,6 +477,12 @@ class TestOthers:
         ]
         assert object_from_manifest({"metadata": {"name": "v"}}, "PersistentVolume").name == "v"
 
+    def test_storage_capacity(self) -> None:
+        selector = {"matchExpressions": [{"key": "zone", "operator": "In"}]}
+        missing, empty = errors_of({"nodeTopology": selector}, "CSIStorageCapacity")
+        assert missing == "storageClassName: Required value"
+        assert empty.startswith("nodeTopology.matchExpressions[0].values: Required value: ")
+
     def test_what_scheduling_does_not_read_is_not_looked_at(self) -> None:
         spec = {"containers": [{"name": "a", "securityContext": 5, "image": ""}], "volumes": [{"name": "A"}]}
         assert pod_from_manifest({"metadata": {"name": "x"}, "spec": spec}).name == "x"

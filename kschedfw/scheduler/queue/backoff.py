@@ -114,5 +114,7 @@ class BackoffQueue:
 
     def next_release(self) -> float:
         """When the next backoff is over; infinity where nobody backs off."""
+        if not self:
+            return math.inf
         heads = (heap.peek() for heap in (self._refused, self._failed))
-        return min((self._policy.release_time(head) for head in heads if head is not None), default=math.inf)
+        return min(self._policy.release_time(head) for head in heads if head is not None)

@@ -5,16 +5,38 @@ from __future__ import annotations
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock
-from kschedfw.framework.metrics import MetricsRecorder
+from kschedfw.framework.metrics import MetricsRecorder, listens
 from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.scheduler.nominator import Nominator
 from kschedfw.scheduler.queue.in_flight import InFlight
 from kschedfw.scheduler.queue.place import Place
+
+
+class _Changing:
+    """Holds the lock, and in the end lets others know that something has changed.
+
+    A class of its own, as a context manager made from a generator costs more than most of what is done in it.
+    """
+
+    __slots__ = ("_condition", "_report")
+
+    def __init__(self, condition: threading.Condition, report: Callable[[], None]) -> None:
+        self._condition = condition
+        self._report = report
+
+    def __enter__(self) -> None:
+        self._condition.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._report()
+            self._condition.notify_all()
+        finally:
+            self._condition.release()
 
 
 class BlockingQueue(ABC):
@@ -24,8 +46,10 @@ class BlockingQueue(ABC):
         self.nominator = Nominator() if nominator is None else nominator
         self._clock = clock
         self._metrics = metrics
+        self._reports = listens(metrics)
         self._in_flight = InFlight()
         self._condition = threading.Condition(threading.RLock())
+        self._changing = _Changing(self._condition, self._report)
         self._closed = False
         self._sequence = 0
         self._reported: dict[Place, int] = {}
@@ -66,7 +90,7 @@ class BlockingQueue(ABC):
 
     def close(self) -> None:
         """From now on `pop` gives None, also to those who wait in it; ends all flights."""
-        with self._changing():
+        with self._changing:
             self._closed = True
             self._in_flight.end_all()
 
@@ -90,16 +114,6 @@ class BlockingQueue(ABC):
     def _counts(self) -> dict[Place, int]:
         """How many pods are where, those in flight left out."""
 
-    @contextmanager
-    def _changing(self) -> Iterator[None]:
-        """Hold the lock, and let others know what has changed."""
-        with self._condition:
-            try:
-                yield
-            finally:
-                self._report()
-                self._condition.notify_all()
-
     def _enter(self, info: QueuedPodInfo) -> None:
         """Stamp a pod that enters the queue."""
         self._sequence += 1
@@ -107,6 +121,8 @@ class BlockingQueue(ABC):
         info.timestamp = self._clock.now()
 
     def _report(self) -> None:
+        if not self._reports:
+            return
         for place, count in self._counts().items():
             if self._reported.get(place, 0) != count:
                 self._reported[place] = count

@@ -6,7 +6,7 @@ Semantics: kube-scheduler v1.36 `framework/events.go`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
@@ -37,16 +37,16 @@ POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
 
 def pod_change_events(old: Pod, new: Pod) -> Sequence[ClusterEvent]:
     """What the update of a pod amounts to; at least one event (`PodSchedulingPropertiesChange`)."""
-    resource = EventResource.ASSIGNED_POD if new.node_name else EventResource.UNSCHEDULED_POD
-    actions = [action for action, happened in _POD_CHANGES if happened(old, new)] or [ActionType.UPDATE]
-    return [ClusterEvent(resource, action) for action in actions]
+    if new.node_name:
+        changes, otherwise = _ASSIGNED_POD_CHANGES, ASSIGNED_POD_UPDATE
+    else:
+        changes, otherwise = _UNSCHEDULED_POD_CHANGES, UNSCHEDULED_POD_UPDATE
+    return [event for event, happened in changes if happened(old, new)] or [otherwise]
 
 
 def node_change_events(old: Node, new: Node) -> Sequence[ClusterEvent]:
     """What the update of a node amounts to; none where no plugin could care (`NodeSchedulingPropertiesChange`)."""
-    return [
-        ClusterEvent(EventResource.NODE, action) for action, happened in _NODE_CHANGES if happened(old, new)
-    ]
+    return [event for event, happened in _NODE_CHANGES if happened(old, new)]
 
 
 def _labels_changed(old: Pod | Node, new: Pod | Node) -> bool:
@@ -94,16 +94,30 @@ def _condition_statuses(node: Node) -> dict[str, str]:
     return {condition.type: condition.status for condition in node.status.conditions}
 
 
-_POD_CHANGES: Final[Sequence[tuple[ActionType, Callable[[Pod, Pod], bool]]]] = (
+T = TypeVar("T", Node, Pod)
+_Changes = Sequence[tuple[ActionType, Callable[[T, T], bool]]]
+_Events = Sequence[tuple[ClusterEvent, Callable[[T, T], bool]]]
+
+
+def _events(resource: EventResource, changes: _Changes[T]) -> _Events[T]:
+    return tuple((ClusterEvent(resource, action), happened) for action, happened in changes)
+
+
+_POD_CHANGES: Final[_Changes[Pod]] = (
     (ActionType.UPDATE_POD_LABEL, _labels_changed),
     (ActionType.UPDATE_POD_SCALE_DOWN, _scaled_down),
     (ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, _gates_eliminated),
     (ActionType.UPDATE_POD_TOLERATION, _tolerations_changed),
 )
-_NODE_CHANGES: Final[Sequence[tuple[ActionType, Callable[[Node, Node], bool]]]] = (
-    (ActionType.UPDATE_NODE_TAINT, _taints_changed),
-    (ActionType.UPDATE_NODE_ALLOCATABLE, _allocatable_changed),
-    (ActionType.UPDATE_NODE_LABEL, _labels_changed),
-    (ActionType.UPDATE_NODE_CONDITION, _conditions_changed),
-    (ActionType.UPDATE_NODE_ANNOTATION, _annotations_changed),
+_ASSIGNED_POD_CHANGES: Final = _events(EventResource.ASSIGNED_POD, _POD_CHANGES)
+_UNSCHEDULED_POD_CHANGES: Final = _events(EventResource.UNSCHEDULED_POD, _POD_CHANGES)
+_NODE_CHANGES: Final[_Events[Node]] = _events(
+    EventResource.NODE,
+    (
+        (ActionType.UPDATE_NODE_TAINT, _taints_changed),
+        (ActionType.UPDATE_NODE_ALLOCATABLE, _allocatable_changed),
+        (ActionType.UPDATE_NODE_LABEL, _labels_changed),
+        (ActionType.UPDATE_NODE_CONDITION, _conditions_changed),
+        (ActionType.UPDATE_NODE_ANNOTATION, _annotations_changed),
+    ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
 from kschedfw.api.pod import Pod
@@ -40,7 +41,7 @@ class FifoQueue(BlockingQueue):
     ) -> None:
         super().__init__(SystemClock() if clock is None else clock, nominator, metrics)
         self._policy = BackoffPolicy(initial_backoff, max_backoff, windows=False)
-        self._line: dict[str, QueuedPodInfo] = {}
+        self._line: OrderedDict[str, QueuedPodInfo] = OrderedDict()
         self._backoff = BackoffQueue(self._policy, lambda one, other: one.sequence < other.sequence)
 
     def add(self, pod: Pod) -> None:
@@ -49,13 +50,13 @@ class FifoQueue(BlockingQueue):
 
     def add_if_not_present(self, pod: Pod) -> None:
         """Take in a pod unless it is in the queue or in flight."""
-        with self._changing():
+        with self._changing:
             if self._place(pod.uid) is None:
                 self._add(pod)
 
     def update(self, old: Pod | None, new: Pod) -> None:
         """Take note of a pod's new state; it keeps its place. An unknown pod is added."""
-        with self._changing():
+        with self._changing:
             if old is not None and old.uid != new.uid:
                 self._delete(old)
                 old = None
@@ -72,7 +73,7 @@ class FifoQueue(BlockingQueue):
 
     def delete(self, pod: Pod) -> None:
         """Forget the pod: it is gone, or bound. If it is in flight, it won't come back."""
-        with self._changing():
+        with self._changing:
             self._delete(pod)
 
     def add_unschedulable_if_not_present(self, info: QueuedPodInfo) -> None:
@@ -81,7 +82,7 @@ class FifoQueue(BlockingQueue):
         Raises:
             PodAlreadyQueuedError: the pod is in the queue; its flight has ended all the same.
         """
-        with self._changing():
+        with self._changing:
             uid = info.pod.uid
             flight = self._in_flight.get(uid)
             self._in_flight.end(uid)
@@ -111,7 +112,7 @@ class FifoQueue(BlockingQueue):
 
     def flush_backoff_completed(self) -> None:
         """Put the pods at the end of the queue whose backoff is over."""
-        with self._changing():
+        with self._changing:
             completed = self._backoff.pop_completed(self._clock.now())
             for info in sorted(completed, key=self._policy.expiration):
                 self._line_up(info, BACKOFF_COMPLETE)
@@ -161,8 +162,7 @@ class FifoQueue(BlockingQueue):
     def _take(self, now: float) -> QueuedPodInfo | None:
         if now >= self._next_due():
             self.flush_backoff_completed()
-        first = next(iter(self._line), None)
-        return None if first is None else self._line.pop(first)
+        return self._line.popitem(last=False)[1] if self._line else None
 
     def _next_due(self) -> float:
         return self._backoff.next_release()

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cmp_to_key
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+
+
+def in_order(items: Iterable[T], before: Callable[[T, T], bool]) -> list[T]:
+    """The items sorted by `before`."""
+
+    def compare(first: T, second: T) -> int:
+        return -1 if before(first, second) else int(before(second, first))
+
+    return sorted(items, key=cmp_to_key(compare))
 
 
 class KeyedHeap(Generic[T]):
@@ -37,11 +46,7 @@ class KeyedHeap(Generic[T]):
 
     def ordered(self) -> list[T]:
         """All items in the order in which they would be popped; for people, since it sorts."""
-
-        def compare(first: T, second: T) -> int:
-            return -1 if self._before(first, second) else int(self._before(second, first))
-
-        return sorted((item for _, item in self._entries), key=cmp_to_key(compare))
+        return in_order((item for _, item in self._entries), self._before)
 
     def push(self, key: str, item: T) -> None:
         """Add the item, or put it in the place of the one with its key."""
@@ -74,13 +79,15 @@ class KeyedHeap(Generic[T]):
         It first goes down to a leaf and then rises, since that takes fewer comparisons than stopping on the way
         down, and comparisons call plugins. Rising may lead above where it began.
         """
-        entries, entry = self._entries, self._entries[position]
+        entries, positions, before = self._entries, self._positions, self._before
+        entry, size = entries[position], len(entries)
         child = 2 * position + 1
-        while child < len(entries):
+        while child < size:
             right = child + 1
-            if right < len(entries) and self._before(entries[right][1], entries[child][1]):
+            if right < size and before(entries[right][1], entries[child][1]):
                 child = right
-            self._place(position, entries[child])
+            entries[position] = risen = entries[child]
+            positions[risen[0]] = position
             position, child = child, 2 * child + 1
         entries[position] = entry
         self._rise(position)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 
 import attrs
@@ -36,7 +37,7 @@ class InFlight:
     """
 
     def __init__(self) -> None:
-        self._flights: dict[str, Flight] = {}  # oldest first
+        self._flights: OrderedDict[str, Flight] = OrderedDict()  # oldest first
         self._events: list[Occurrence] = []
         self._dropped = 0  # how many events came before the first in the list
 

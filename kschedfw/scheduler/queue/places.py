@@ -9,8 +9,8 @@ from kschedfw.framework.metrics import MetricsRecorder
 from kschedfw.framework.pod_info import QueuedPodInfo
 from kschedfw.scheduler.queue.backoff import BackoffPolicy, BackoffQueue
 from kschedfw.scheduler.queue.cluster_events import POP_FROM_BACKOFF
-from kschedfw.scheduler.queue.heap import KeyedHeap
 from kschedfw.scheduler.queue.hints import Requeue
+from kschedfw.scheduler.queue.line import KeyedLine
 from kschedfw.scheduler.queue.place import Place
 from kschedfw.scheduler.queue.protocol import QueueProfile
 from kschedfw.scheduler.queue.unschedulable import UnschedulablePool
@@ -34,7 +34,7 @@ class Places:
         clock: Clock,
         metrics: MetricsRecorder,
     ) -> None:
-        self.active = KeyedHeap[QueuedPodInfo](before)
+        self.active = KeyedLine[QueuedPodInfo](before)
         self.backoff = BackoffQueue(policy, before)
         self.unschedulable = UnschedulablePool(unschedulable_timeout)
         self._profiles = profiles

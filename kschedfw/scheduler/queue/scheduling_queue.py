@@ -83,14 +83,15 @@ class SchedulingQueue(BlockingQueue):
         less = first.less
 
         def before(one: QueuedPodInfo, other: QueuedPodInfo) -> bool:
-            # First come, first served among those that are equal to the plugin.
-            earlier = one.sequence < other.sequence
             try:
-                return less(one, other) or (earlier and not less(other, one))
+                if less(one, other):
+                    return True
+                # First come, first served among those that are equal to the plugin.
+                return one.sequence < other.sequence and not less(other, one)
             except Exception:
                 # An exception on the way would leave a heap in pieces, and pods in no place at all.
                 logger.exception("queue sort failed on pods %s and %s", one.pod.key, other.pod.key)
-                return earlier
+                return one.sequence < other.sequence
 
         self._hints = QueueingHints(
             {name: profile.events_to_register() for name, profile in profiles.items()}
@@ -113,7 +114,7 @@ class SchedulingQueue(BlockingQueue):
 
     def add_if_not_present(self, pod: Pod) -> None:
         """Take in a pod unless it is in the queue or in flight."""
-        with self._changing():
+        with self._changing:
             if pod.uid not in self._in_flight and self._places.find(pod.uid) is None:
                 self._add(pod)
 
@@ -122,7 +123,7 @@ class SchedulingQueue(BlockingQueue):
 
         An unknown pod is added. One of the same name as `old` but another uid takes its place.
         """
-        with self._changing():
+        with self._changing:
             if old is not None and old.uid != new.uid:
                 self._delete(old)
                 old = None
@@ -141,7 +142,7 @@ class SchedulingQueue(BlockingQueue):
 
     def delete(self, pod: Pod) -> None:
         """Forget the pod: it is gone, or bound. If it is in flight, it won't come back."""
-        with self._changing():
+        with self._changing:
             self._delete(pod)
 
     def add_unschedulable_if_not_present(self, info: QueuedPodInfo) -> None:
@@ -153,7 +154,7 @@ class SchedulingQueue(BlockingQueue):
         Raises:
             PodAlreadyQueuedError: the pod is in the queue; its flight has ended all the same.
         """
-        with self._changing():
+        with self._changing:
             uid = info.pod.uid
             flight = self._in_flight.get(uid)
             occurrences = None if flight is None else self._in_flight.events_during(flight)
@@ -184,7 +185,7 @@ class SchedulingQueue(BlockingQueue):
 
         A pod in flight is tried again if it comes back; pods that aren't known are left alone.
         """
-        with self._changing():
+        with self._changing:
             for pod in pods:
                 if pod.uid in self._in_flight:
                     self._in_flight.record(FORCE_ACTIVATE, None, pod)
@@ -201,14 +202,15 @@ class SchedulingQueue(BlockingQueue):
         `old` and `new` are the object before and after; None if it wasn't or isn't there. Pods for which
         `pre_check` is false are passed over.
         """
-        with self._changing():
+        with self._changing:
             candidates = self._places.unschedulable.rejected_by(
                 lambda rejector: self._hints.concerns(rejector, event)
             )
-            self._move(
-                [info for info in candidates if pre_check is None or pre_check(info.pod)],
-                Occurrence(event, old, new),
-            )
+            if candidates:
+                self._move(
+                    [info for info in candidates if pre_check is None or pre_check(info.pod)],
+                    Occurrence(event, old, new),
+                )
             self._in_flight.record(event, old, new)
 
     def assigned_pod_added(self, pod: Pod) -> None:
@@ -221,13 +223,13 @@ class SchedulingQueue(BlockingQueue):
 
     def flush_backoff_completed(self) -> None:
         """Make the pods active whose backoff is over."""
-        with self._changing():
+        with self._changing:
             for info in self._places.backoff.pop_completed(self._clock.now()):
                 self._places.from_backoff_to_active(info, BACKOFF_COMPLETE)
 
     def flush_unschedulable_leftover(self) -> None:
         """Try the pods again that have been unschedulable or gated for longer than the timeout."""
-        with self._changing():
+        with self._changing:
             now = self._clock.now()
             overdue = self._places.unschedulable.overdue(now)
             if not overdue:

@@ -57,7 +57,9 @@ class UnschedulablePool:
 
     def remove(self, uid: str) -> QueuedPodInfo | None:
         info = self._infos.pop(uid, None)
-        for rejector in self._rejectors.pop(uid, ()):
+        if info is None:
+            return None
+        for rejector in self._rejectors.pop(uid):
             infos = self._by_rejector[rejector]
             del infos[uid]
             if not infos:
@@ -67,6 +69,8 @@ class UnschedulablePool:
 
     def rejected_by(self, concerned: Callable[[Rejector], bool]) -> Sequence[QueuedPodInfo]:
         """The pods that any of the rejectors concerned refused, in the order in which they entered the queue."""
+        if not self._infos:
+            return ()
         found: dict[str, QueuedPodInfo] = {}
         for rejector, infos in self._by_rejector.items():
             if concerned(rejector):

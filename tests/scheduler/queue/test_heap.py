@@ -1,20 +1,30 @@
-"""A heap with keys does what a sorted list would."""
+"""A heap with keys, and a line with a heap beside it, do what a sorted list would."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedfw.scheduler.queue.heap import KeyedHeap
+from kschedfw.scheduler.queue.line import KeyedLine
 
 KEYS = st.sampled_from("abcdefghijkl")
 Item = tuple[int, str]
+
+
+Queue = type[KeyedHeap[Any]] | type[KeyedLine[Any]]
+
+both = pytest.mark.parametrize("queue", [KeyedHeap, KeyedLine])
 
 
 def smaller(first: Item, second: Item) -> bool:
     return first < second
 
 
+@both
 @given(
     st.lists(
         st.one_of(
@@ -25,8 +35,8 @@ def smaller(first: Item, second: Item) -> bool:
         max_size=80,
     )
 )
-def test_it_agrees_with_sorting(steps: list[tuple[str, str, int]]) -> None:
-    heap = KeyedHeap[Item](smaller)
+def test_it_agrees_with_sorting(queue: Queue, steps: list[tuple[str, str, int]]) -> None:
+    heap = queue(smaller)
     model: dict[str, Item] = {}
     for step, key, weight in steps:
         if step == "push":
@@ -48,9 +58,10 @@ def test_it_agrees_with_sorting(steps: list[tuple[str, str, int]]) -> None:
     assert [heap.pop() for _ in range(len(model))] == sorted(model.values())
 
 
+@both
 @given(st.lists(st.integers(0, 5), max_size=30))
-def test_equal_items_are_all_popped(weights: list[int]) -> None:
-    heap = KeyedHeap[int](lambda first, second: first < second)
+def test_equal_items_are_all_popped(queue: Queue, weights: list[int]) -> None:
+    heap = queue(lambda first, second: first < second)
     for index, weight in enumerate(weights):
         heap.push(str(index), weight)
     assert heap.ordered() == sorted(weights)
@@ -58,10 +69,13 @@ def test_equal_items_are_all_popped(weights: list[int]) -> None:
     assert heap.pop() is None
 
 
+@both
 @given(st.lists(st.integers(), min_size=1, max_size=30, unique=True), st.data())
-def test_an_item_may_change_if_it_is_pushed_again(weights: list[int], data: st.DataObject) -> None:
+def test_an_item_may_change_if_it_is_pushed_again(
+    queue: Queue, weights: list[int], data: st.DataObject
+) -> None:
     items = [[weight] for weight in weights]
-    heap = KeyedHeap[list[int]](lambda first, second: first[0] < second[0])
+    heap = queue(lambda first, second: first[0] < second[0])
     for index, item in enumerate(items):
         heap.push(str(index), item)
     changed = data.draw(st.integers(0, len(items) - 1))
@@ -70,3 +84,19 @@ def test_an_item_may_change_if_it_is_pushed_again(weights: list[int], data: st.D
     assert [item[0] for item in heap.ordered()] == sorted(item[0] for item in items)
     popped = [heap.pop() for _ in items]
     assert [item[0] for item in popped if item is not None] == sorted(item[0] for item in items)
+
+
+@given(st.lists(st.integers(), min_size=1, max_size=30))
+def test_lining_up_at_the_end_takes_one_comparison_and_going_none(weights: list[int]) -> None:
+    comparisons = 0
+
+    def counted(first: int, second: int) -> bool:
+        nonlocal comparisons
+        comparisons += 1
+        return first < second
+
+    line = KeyedLine[int](counted)
+    for index, weight in enumerate(sorted(weights)):
+        line.push(str(index), weight)
+    assert [line.pop() for _ in weights] == sorted(weights)
+    assert comparisons == len(weights) - 1
