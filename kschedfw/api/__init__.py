@@ -62,7 +62,15 @@ from kschedfw.api.selectors import (
     Requirement,
     Selector,
 )
-from kschedfw.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from kschedfw.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from kschedfw.api.workloads import (
     DaemonSet,
     Deployment,
@@ -78,7 +86,9 @@ from kschedfw.api.workloads import (
 
 __all__ = [
     "Affinity",
+    "CSIDriver",
     "CSINode",
+    "CSIStorageCapacity",
     "Container",
     "ContainerImage",
     "ContainerPort",
@@ -138,6 +148,7 @@ __all__ = [
     "TolerationOperator",
     "TopologySpreadConstraint",
     "UnsatisfiableAction",
+    "VolumeAttachment",
     "WeightedPodAffinityTerm",
     "node_allocatable",
     "node_from_manifest",

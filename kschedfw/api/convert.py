@@ -29,10 +29,14 @@ from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.scalars import (
     ZERO,
+    Duration,
     read_boolean,
+    read_bytes,
+    read_duration,
     read_enumeration,
     read_int_or_string,
     read_integer,
+    read_number,
     read_quantity,
     read_string,
     read_time,
@@ -88,6 +92,10 @@ def _map_hook(
         return FrozenDict(found) if found else EMPTY
 
     return hook
+
+
+def _as_it_is(value: object, _type: object) -> object:
+    return value
 
 
 def _tuple_hook(type_: Any, converter: cattrs.Converter) -> Callable[[object, object], tuple[Any, ...]]:
@@ -188,11 +196,15 @@ def _converter(detailed_validation: bool) -> cattrs.Converter:
     converter.register_structure_hook(str, read_string)
     converter.register_structure_hook(int, read_integer)
     converter.register_structure_hook(bool, read_boolean)
+    converter.register_structure_hook(float, read_number)
+    converter.register_structure_hook(bytes, read_bytes)
     converter.register_structure_hook(datetime, read_time)
     for type_, hook in (
         (FrozenDict[str, str], _map_hook(read_string, "")),
         (FrozenDict[str, Quantity], _map_hook(read_quantity, ZERO)),
+        (FrozenDict[str, object], _map_hook(_as_it_is, None)),
         (int | str | None, read_int_or_string),
+        (Duration, read_duration),
     ):
         converter.register_structure_hook_func(functools.partial(operator.eq, type_), hook)
     converter.register_unstructure_hook_factory(attrs.has, lambda cls: _write_hook(cls, converter))

@@ -29,7 +29,7 @@ _DEEP_BLOCK: Final = re.compile(r"^ {200}|(?:[-?:][ \t]+){100}", re.MULTILINE)
 _DEEPEST: Final = 500
 _SPACE: Final = re.compile(r"\s*")
 _TOO_DEEP: Final = "is nested too deeply"
-_UNRENDERED: Final = (
+TEMPLATE_PROBLEM: Final = (
     "contains template syntax ({{ … }}) that has not been rendered; "
     "render it first, for example with `helm template`"
 )
@@ -91,7 +91,7 @@ def documents(text: str) -> Iterator[Document]:
             # Braces may as well open a template, or YAML in its flow style, or JSON documents may be separated as YAML
             # documents are: whoever makes more of it has the say.
             retried = list(_yaml_documents(text))
-            if _success(retried) > _success(found) or (not _success(found)[0] and _TEMPLATE.search(text)):
+            if _success(retried) > _success(found) or (not _success(found)[0] and looks_like_template(text)):
                 found = retried
         yield from found
     else:
@@ -132,43 +132,51 @@ def _end_of_space(text: str, position: int) -> int:
 
 def _yaml_documents(text: str) -> Iterator[Document]:
     number, unrendered = 0, False
-    for first_line, part in _yaml_parts(text):
+    for first_line, part in yaml_parts(text):
         if not part.strip():
             continue
         number += 1
         try:
-            if _is_too_deep(part):
+            if is_too_deep(part):
                 yield Document(number, problem=_TOO_DEEP)
                 continue
             content = yaml.load(part, Loader=ManifestLoader)  # a safe loader
         except (yaml.YAMLError, ValueError) as error:
-            if _TEMPLATE.search(part):
+            if looks_like_template(part):
                 if not unrendered:  # once for a file says it all
-                    yield Document(number, problem=_UNRENDERED)
+                    yield Document(number, problem=TEMPLATE_PROBLEM)
                 unrendered = True
             elif not _is_preamble(part):
-                yield Document(number, problem=f"is not valid YAML: {_why(error, first_line)}")
+                yield Document(number, problem=f"is not valid YAML: {yaml_problem(error, first_line)}")
             continue
         if content is not None:
             yield Document(number, content)
 
 
-def _is_too_deep(part: str) -> bool:
+def looks_like_template(text: str) -> bool:
+    """Whether there is template syntax in it, outside of comments."""
+    return _TEMPLATE.search(text) is not None
+
+
+def is_too_deep(part: str) -> bool:
     """Whether loading it would need too much of the stack, which the loader in C doesn't survive."""
     if len(_BRACKETS.findall(part)) < _DEEPEST and not _DEEP_BLOCK.search(part):
         return False
     depth = 0
-    for event in yaml.parse(part, Loader=ManifestLoader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > _DEEPEST:
-            return True
+    try:
+        for event in yaml.parse(part, Loader=ManifestLoader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            if depth > _DEEPEST:
+                return True
+    except (yaml.YAMLError, ValueError):
+        pass  # loading stops there, too, and says what is wrong
     return False
 
 
-def _yaml_parts(text: str) -> Iterator[tuple[int, str]]:
+def yaml_parts(text: str) -> Iterator[tuple[int, str]]:
     """The text between the `---`, each part with the number of its first line."""
     start, line = 0, 1
     for match in _SEPARATOR.finditer(text):
@@ -184,7 +192,8 @@ def _is_preamble(part: str) -> bool:
     return all(not line.strip() or line[0] in "%#" for line in part.splitlines())
 
 
-def _why(error: Exception, first_line: int) -> str:
+def yaml_problem(error: Exception, first_line: int) -> str:
+    """What the loader says, with the line in the file."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         parts = ", ".join(part for part in (error.context, error.problem) if part)
         return f"line {first_line + error.problem_mark.line}: {parts}"

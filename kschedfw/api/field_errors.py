@@ -51,7 +51,19 @@ class FieldError:
 
     def inside(self, prefix: str) -> FieldError:
         """The same problem as seen from the object that has this one at `prefix`."""
-        return FieldError(join(prefix, self.path), self.detail)
+        return attrs.evolve(self, path=join(prefix, self.path))
+
+
+@attrs.frozen
+class UnknownField(FieldError):
+    """A field that a configuration can't have."""
+
+    @classmethod
+    def among(cls, path: str, known: Iterable[str]) -> UnknownField:
+        return cls(path, f"known are: {', '.join(known)}")
+
+    def __str__(self) -> str:
+        return f'strict decoding error: unknown field "{self.path}"; {self.detail}'
 
 
 class FieldErrors(KschedfwError, ValueError):

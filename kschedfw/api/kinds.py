@@ -9,7 +9,15 @@ import attrs
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from kschedfw.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from kschedfw.api.workloads import (
     DaemonSet,
     Deployment,
@@ -61,6 +69,9 @@ _KINDS: Final = (
     Kind("PriorityClass", "scheduling.k8s.io/v1", PriorityClass, namespaced=False),
     Kind("StorageClass", "storage.k8s.io/v1", StorageClass, namespaced=False),
     Kind("CSINode", "storage.k8s.io/v1", CSINode, namespaced=False),
+    Kind("CSIDriver", "storage.k8s.io/v1", CSIDriver, namespaced=False),
+    Kind("CSIStorageCapacity", "storage.k8s.io/v1", CSIStorageCapacity),
+    Kind("VolumeAttachment", "storage.k8s.io/v1", VolumeAttachment, namespaced=False),
 )
 
 KINDS: Final = {kind.name: kind for kind in _KINDS}

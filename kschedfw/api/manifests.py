@@ -32,7 +32,15 @@ from kschedfw.api.objects import (
     to_manifest,
 )
 from kschedfw.api.pod import Pod
-from kschedfw.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from kschedfw.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from kschedfw.api.workloads import (
     Namespace,
     PodDisruptionBudget,
@@ -83,6 +91,9 @@ class Manifests:
     persistent_volume_claims: tuple[PersistentVolumeClaim, ...] = ()
     storage_classes: tuple[StorageClass, ...] = ()
     csi_nodes: tuple[CSINode, ...] = ()
+    csi_drivers: tuple[CSIDriver, ...] = ()
+    csi_storage_capacities: tuple[CSIStorageCapacity, ...] = ()
+    volume_attachments: tuple[VolumeAttachment, ...] = ()
     ignored: FrozenDict[str, int] = EMPTY
     problems: tuple[ManifestError, ...] = ()
 
@@ -91,10 +102,13 @@ class Manifests:
         yield from self.namespaces
         yield from self.priority_classes
         yield from self.storage_classes
+        yield from self.csi_drivers
+        yield from self.csi_storage_capacities
         yield from self.nodes
         yield from self.csi_nodes
         yield from self.persistent_volumes
         yield from self.persistent_volume_claims
+        yield from self.volume_attachments
         yield from self.services
         yield from self.replication_controllers
         yield from self.replica_sets
@@ -165,6 +179,9 @@ class _Loader:
             persistent_volume_claims=of(PersistentVolumeClaim),
             storage_classes=of(StorageClass),
             csi_nodes=of(CSINode),
+            csi_drivers=of(CSIDriver),
+            csi_storage_capacities=of(CSIStorageCapacity),
+            volume_attachments=of(VolumeAttachment),
             ignored=FrozenDict(sorted(self._ignored.items())),
             problems=tuple(self._problems),
         )

@@ -21,6 +21,7 @@ from kschedfw.api.kinds import BUILT_IN_GROUPS, KIND_OF, KINDS, Kind, group_of
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.sharing import with_shared_parts
 from kschedfw.api.validation import validate
 from kschedfw.api.workloads import Namespace, ReplicationController
 
@@ -161,7 +162,7 @@ def read_object(manifest: Mapping[str, Any], kind: Kind, ordinal: int = 0, *, ch
         raise ManifestError(error.errors, subject_of(manifest, kind.name)) from None
     if errors:
         raise ManifestError(tuple(errors), subject_of(manifest, kind.name))
-    return result
+    return with_shared_parts(result) if isinstance(result, Pod) else result
 
 
 def with_defaults(raw: Named, kind: Kind, ordinal: int = 0) -> Named:

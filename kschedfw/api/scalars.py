@@ -6,20 +6,31 @@ cattrs calls them, and raises `FieldErrors` without a path; whoever knows the pa
 
 from __future__ import annotations
 
+import base64
 import functools
+import math
+import re
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final, TypeAlias
 
 from kschedfw.api.field_errors import FieldError, FieldErrors
 from kschedfw.api.quantity import Quantity, QuantityError, parse_quantity
 
+INT32: Final = range(-(1 << 31), 1 << 31)
 _INT64: Final = range(-(1 << 63), 1 << 63)
 # Beyond these a quantity has no int64 number of thousandths; nothing so large has fractions of a thousandth.
 _FEWEST, _MOST = Quantity.parse("-9e15"), Quantity.parse("9e15")
 # Kubernetes reads larger ones too, but adding two of very different size would take all memory, there as here.
 _LEAST_SENSIBLE, _LARGEST_SENSIBLE = Quantity.parse("-1e100"), Quantity.parse("1e100")
 ZERO: Final = Quantity.parse(0)
+
+Duration: TypeAlias = Annotated[float, "duration"]
+"""Seconds; in a manifest a text such as `1m30s`."""
+
+_UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PART: Final = r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)"
+_DURATION: Final = re.compile(rf"[-+]?(?:0|(?:{_PART})+)")
 
 
 def wrong(value: object, expected: str) -> FieldErrors:
@@ -46,6 +57,27 @@ def read_boolean(value: object, _type: object) -> bool:
     if isinstance(value, bool):
         return value
     raise wrong(value, "true or false")
+
+
+def read_number(value: object, _type: object) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    raise wrong(value, "a number")
+
+
+def read_duration(value: object, _type: object) -> float:
+    """Seconds of a text such as `1m30s`; a number has no unit, and is refused, as by Kubernetes."""
+    if not isinstance(value, str) or not _DURATION.fullmatch(value):
+        raise wrong(value, "a duration such as 30s or 1m30s")
+    seconds = math.fsum(float(amount) * _UNITS[unit] for amount, unit in re.findall(_PART, value))
+    return -seconds if value.startswith("-") else seconds
+
+
+def read_bytes(value: object, _type: object) -> bytes:
+    try:
+        return base64.b64decode(read_string(value, str), validate=True)
+    except ValueError:
+        raise wrong("…", "data in base64") from None  # it may be a secret
 
 
 def read_int_or_string(value: object, _type: object) -> int | str:

@@ -6,17 +6,22 @@ from enum import StrEnum
 
 import attrs
 
+from kschedfw.api.claims import PersistentVolumeClaimSpec
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.meta import Named, ObjectMeta
-from kschedfw.api.pod import ResourceRequirements
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.selectors import LabelSelector, NodeSelector
 from kschedfw.api.volumes import (
     AWSElasticBlockStoreSource,
+    AzureDiskSource,
+    AzureFileSource,
+    CinderSource,
     CSISource,
     GCEPersistentDiskSource,
     ISCSISource,
+    PortworxVolumeSource,
     RBDSource,
+    VsphereVolumeSource,
 )
 
 
@@ -48,6 +53,7 @@ class PersistentVolumeSpec:
     capacity: FrozenDict[str, Quantity] = EMPTY
     access_modes: tuple[str, ...] = ()
     storage_class_name: str = ""
+    volume_attributes_class_name: str = ""
     volume_mode: str = "Filesystem"
     claim_ref: ObjectReference | None = None
     node_affinity: VolumeNodeAffinity | None = None
@@ -56,6 +62,11 @@ class PersistentVolumeSpec:
     aws_elastic_block_store: AWSElasticBlockStoreSource | None = None
     iscsi: ISCSISource | None = None
     rbd: RBDSource | None = None
+    azure_disk: AzureDiskSource | None = None
+    azure_file: AzureFileSource | None = None
+    cinder: CinderSource | None = None
+    portworx_volume: PortworxVolumeSource | None = None
+    vsphere_volume: VsphereVolumeSource | None = None
     local: LocalSource | None = None
 
 
@@ -71,18 +82,6 @@ class PersistentVolume(Named):
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: PersistentVolumeSpec = attrs.field(factory=PersistentVolumeSpec)
     status: VolumePhase = attrs.field(factory=VolumePhase)
-
-
-@attrs.frozen
-class PersistentVolumeClaimSpec:
-    """A claim. No storage class (None) means the default one; an empty name means none at all."""
-
-    access_modes: tuple[str, ...] = ()
-    resources: ResourceRequirements = attrs.field(factory=ResourceRequirements)
-    storage_class_name: str | None = None
-    volume_mode: str = "Filesystem"
-    volume_name: str = ""
-    selector: LabelSelector | None = None
 
 
 @attrs.frozen
@@ -135,3 +134,61 @@ class CSINode(Named):
 
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: CSINodeSpec = attrs.field(factory=CSINodeSpec)
+
+
+@attrs.frozen
+class CSIDriverSpec:
+    attach_required: bool = True
+    storage_capacity: bool = False
+
+
+@attrs.frozen
+class CSIDriver(Named):
+    """storage.k8s.io/v1 CSIDriver: how volumes of a driver are to be handled; the name is the driver's.
+
+    With `storage_capacity` its CSIStorageCapacity objects say where there is room for new volumes.
+    """
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: CSIDriverSpec = attrs.field(factory=CSIDriverSpec)
+
+
+@attrs.frozen
+class CSIStorageCapacity(Named):
+    """storage.k8s.io/v1 CSIStorageCapacity: the room that a storage class has on the nodes of `node_topology`.
+
+    Without a topology (None) that is no node, with an empty one every node.
+    """
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    storage_class_name: str = ""
+    node_topology: LabelSelector | None = None
+    capacity: Quantity | None = None
+    maximum_volume_size: Quantity | None = None
+
+
+@attrs.frozen
+class VolumeAttachmentSource:
+    persistent_volume_name: str | None = None
+    inline_volume_spec: PersistentVolumeSpec | None = None
+
+
+@attrs.frozen
+class VolumeAttachmentSpec:
+    attacher: str = ""
+    node_name: str = ""
+    source: VolumeAttachmentSource = attrs.field(factory=VolumeAttachmentSource)
+
+
+@attrs.frozen
+class VolumeAttachmentStatus:
+    attached: bool = False
+
+
+@attrs.frozen
+class VolumeAttachment(Named):
+    """storage.k8s.io/v1 VolumeAttachment: a volume is attached to a node, or is about to be (or to be detached)."""
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: VolumeAttachmentSpec = attrs.field(factory=VolumeAttachmentSpec)
+    status: VolumeAttachmentStatus = attrs.field(factory=VolumeAttachmentStatus)

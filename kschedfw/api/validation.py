@@ -15,7 +15,7 @@ from kschedfw.api.names import label_problems, label_value_problems, subdomain_p
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodTemplateSpec, RestartPolicy
 from kschedfw.api.selectors import LabelSelector, Selector
-from kschedfw.api.storage import PersistentVolume
+from kschedfw.api.storage import CSIStorageCapacity, PersistentVolume
 from kschedfw.api.validate_pods import gated_pod, metadata_key, pod_spec, resource_list
 from kschedfw.api.validate_selectors import Errors, label_key, label_selector, labels, node_selector
 from kschedfw.api.workloads import (
@@ -172,6 +172,13 @@ def _volume(volume: PersistentVolume) -> Errors:
         yield from node_selector(wanted.required, "spec.nodeAffinity.required")
 
 
+def _capacity(capacity: CSIStorageCapacity) -> Errors:
+    if not capacity.storage_class_name:
+        yield FieldError.required("storageClassName")
+    if capacity.node_topology is not None:
+        yield from label_selector(capacity.node_topology, "nodeTopology")
+
+
 _CHECKS: Final[Mapping[type, Callable[[Any], Errors]]] = {
     Pod: _pod,
     Node: _node,
@@ -185,4 +192,5 @@ _CHECKS: Final[Mapping[type, Callable[[Any], Errors]]] = {
     PodDisruptionBudget: _disruption_budget,
     PriorityClass: _priority_class,
     PersistentVolume: _volume,
+    CSIStorageCapacity: _capacity,
 }

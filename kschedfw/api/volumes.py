@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import Final
+
 import attrs
+
+from kschedfw.api.claims import PersistentVolumeClaimTemplate
+from kschedfw.api.meta import Named
 
 
 @attrs.frozen
@@ -13,7 +19,9 @@ class PersistentVolumeClaimSource:
 
 @attrs.frozen
 class EphemeralVolumeSource:
-    """A claim made for the pod alone, named `<pod>-<volume>`; its template is not read."""
+    """A claim that is made for the pod alone; see `claim_name`."""
+
+    volume_claim_template: PersistentVolumeClaimTemplate | None = None
 
 
 @attrs.frozen
@@ -47,7 +55,41 @@ class RBDSource:
 
 
 @attrs.frozen
+class AzureDiskSource:
+    disk_name: str = ""
+    disk_uri: str = attrs.field(default="", metadata={"json": "diskURI"})
+    read_only: bool = False
+
+
+@attrs.frozen
+class AzureFileSource:
+    share_name: str = ""
+    secret_name: str = ""
+    secret_namespace: str = ""
+    read_only: bool = False
+
+
+@attrs.frozen
+class CinderSource:
+    volume_id: str = attrs.field(default="", metadata={"json": "volumeID"})
+    read_only: bool = False
+
+
+@attrs.frozen
+class PortworxVolumeSource:
+    volume_id: str = attrs.field(default="", metadata={"json": "volumeID"})
+    read_only: bool = False
+
+
+@attrs.frozen
+class VsphereVolumeSource:
+    volume_path: str = ""
+
+
+@attrs.frozen
 class CSISource:
+    """A volume of a CSI driver. Without a `volume_handle` it is the pod's own, made and removed by the driver."""
+
     driver: str = ""
     volume_handle: str = ""
     read_only: bool = False
@@ -71,5 +113,34 @@ class Volume:
     aws_elastic_block_store: AWSElasticBlockStoreSource | None = None
     iscsi: ISCSISource | None = None
     rbd: RBDSource | None = None
+    azure_disk: AzureDiskSource | None = None
+    azure_file: AzureFileSource | None = None
+    cinder: CinderSource | None = None
+    portworx_volume: PortworxVolumeSource | None = None
+    vsphere_volume: VsphereVolumeSource | None = None
     csi: CSISource | None = None
     image: ImageVolumeSource | None = None
+
+    @cached_property
+    def is_storage(self) -> bool:
+        """Whether it is a claim, or storage outside of the node."""
+        return any(getattr(self, source) is not None for source in _STORAGE)
+
+
+_STORAGE: Final = tuple(field.name for field in attrs.fields(Volume) if field.name not in ("name", "image"))
+
+
+def claim_name(pod: Named, volume: Volume) -> str | None:
+    """The claim that a volume of the pod is; None for volumes that are none.
+
+    That of a generic ephemeral volume is named after the pod and the volume.
+    """
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    return None if volume.ephemeral is None else f"{pod.name}-{volume.name}"
+
+
+def is_claim_of(pod: Named, claim: Named) -> bool:
+    """Whether a claim was made for the pod: one of the right name may be someone else's."""
+    owner = claim.metadata.controller
+    return owner is not None and owner.uid == pod.uid and claim.namespace == pod.namespace

@@ -1,0 +1,39 @@
+"""What a persistent volume claim asks for, and the template of a claim that is made for one pod alone."""
+
+from __future__ import annotations
+
+import attrs
+
+from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.meta import ObjectMeta
+from kschedfw.api.quantity import Quantity
+from kschedfw.api.selectors import LabelSelector
+
+
+@attrs.frozen
+class VolumeResourceRequirements:
+    """How large a volume must be at least (`requests["storage"]`), and may be at most."""
+
+    requests: FrozenDict[str, Quantity] = EMPTY
+    limits: FrozenDict[str, Quantity] = EMPTY
+
+
+@attrs.frozen
+class PersistentVolumeClaimSpec:
+    """A claim. No storage class (None) means the default one; an empty name means none at all."""
+
+    access_modes: tuple[str, ...] = ()
+    resources: VolumeResourceRequirements = attrs.field(factory=VolumeResourceRequirements)
+    storage_class_name: str | None = None
+    volume_attributes_class_name: str = ""
+    volume_mode: str = "Filesystem"
+    volume_name: str = ""
+    selector: LabelSelector | None = None
+
+
+@attrs.frozen
+class PersistentVolumeClaimTemplate:
+    """The claim of a generic ephemeral volume; of its metadata labels and annotations count."""
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: PersistentVolumeClaimSpec = attrs.field(factory=PersistentVolumeClaimSpec)

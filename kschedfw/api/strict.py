@@ -1,0 +1,87 @@
+"""What configurations are read with beyond `structure`: unknown fields are mistakes, and some zeros mean "unset".
+
+Objects may have fields that nobody here knows, for the API has many; in a configuration a misspelt field would
+silently do nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import TypeVar, get_args, get_type_hints
+
+import attrs
+
+from kschedfw.api.convert import json_name, structure
+from kschedfw.api.field_errors import FieldError, FieldErrors, UnknownField, at, join
+
+T = TypeVar("T")
+
+
+def structure_strictly(value: Mapping[str, object], cls: type[T]) -> T:
+    """Read a configuration, or a part of one, as `cls`.
+
+    Raises:
+        FieldErrors: with every field that is unknown, missing, or has the wrong type.
+    """
+    unknown = tuple(unknown_fields(value, cls))
+    try:
+        structured = structure(without_unset(value, cls), cls)
+    except FieldErrors as error:
+        raise FieldErrors((*unknown, *error.errors)) from None
+    if unknown:
+        raise FieldErrors(unknown)
+    return structured
+
+
+def unknown_fields(value: object, type_: object, path: str = "") -> Iterator[FieldError]:
+    """Keys that no field has."""
+    for field_path, content, cls in _objects(value, type_, path):
+        known = sorted(json_name(field) for field in attrs.fields(cls))
+        for key in content:
+            if key not in known:
+                yield UnknownField.among(join(field_path, str(key)), known)
+
+
+def without_unset(value: object, type_: object) -> object:
+    """The value without zeros in fields where Kubernetes reads zero as unset (`metadata={"zero_is_unset": True}`)."""
+    value = copy.deepcopy(value)
+    for _, content, cls in _objects(value, type_, ""):
+        for field in attrs.fields(cls):
+            key = json_name(field)
+            if (
+                field.metadata.get("zero_is_unset")
+                and content.get(key) in _ZEROS
+                and isinstance(content, dict)
+            ):
+                del content[key]
+    return value
+
+
+_ZEROS = (0, "", "0s")
+"""What stands for zero in a field: of a number, a text, a duration."""
+
+
+def _objects(
+    value: object, type_: object, path: str
+) -> Iterator[tuple[str, Mapping[str, object], type[attrs.AttrsInstance]]]:
+    """Every mapping inside `value` that is read as an attrs class, with its path and class, from the outside in."""
+    if isinstance(value, Mapping):
+        cls = next(
+            (
+                choice
+                for choice in (type_, *get_args(type_))
+                if isinstance(choice, type) and attrs.has(choice)
+            ),
+            None,
+        )
+        if cls is not None:
+            yield path, value, cls
+            hints = get_type_hints(cls)
+            for field in attrs.fields(cls):
+                key = json_name(field)
+                yield from _objects(value.get(key), hints[field.name], join(path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            for item_type in get_args(type_):
+                yield from _objects(item, item_type, at(path, index))

@@ -1,0 +1,143 @@
+"""Which volumes a claim may be bound to, and when the two are bound.
+
+The scheduler and the controller that binds volumes have to agree on this. Semantics: component-helpers
+`storage/volume` (kube-scheduler v1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, TypeVar
+
+import attrs
+
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.meta import Named, ObjectMeta
+from kschedfw.api.quantity import Quantity, parse_quantity
+from kschedfw.api.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
+
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+"""On a claim: both sides of its binding are done."""
+BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+"""On a volume or claim: the binding is not its author's wish, and may be undone."""
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+"""On a claim: the node that a volume is to be provisioned for."""
+NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+"""Of a storage class: its volumes are made by hand."""
+
+_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+_STORAGE: Final = "storage"
+_ZERO: Final = parse_quantity(0)
+
+AnnotatedT = TypeVar("AnnotatedT", bound=Named)
+
+
+def class_of_claim(claim: PersistentVolumeClaim) -> str:
+    """The name of the claim's storage class; empty where it has none."""
+    if (old_style := claim.annotations.get(_CLASS_ANNOTATION)) is not None:
+        return old_style
+    return claim.spec.storage_class_name or ""
+
+
+def class_of_volume(volume: PersistentVolume) -> str:
+    """The name of the volume's storage class; empty where it has none."""
+    if (old_style := volume.annotations.get(_CLASS_ANNOTATION)) is not None:
+        return old_style
+    return volume.spec.storage_class_name
+
+
+def requested_storage(claim: PersistentVolumeClaim) -> Quantity:
+    return claim.spec.resources.requests.get(_STORAGE, _ZERO)
+
+
+def storage_capacity(volume: PersistentVolume) -> Quantity:
+    return volume.spec.capacity.get(_STORAGE, _ZERO)
+
+
+def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
+    """Whether the claim has its volume, and that is known to be its own."""
+    return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.annotations
+
+
+def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether the volume names the claim as the one it is for; without a uid any claim of that name will do."""
+    reference = volume.spec.claim_ref
+    if reference is None or reference.name != claim.name or reference.namespace != claim.namespace:
+        return False
+    return not reference.uid or reference.uid == claim.uid
+
+
+def bound_to_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
+    """The volume with its side of the binding; the same object if that is there already."""
+    reference = ObjectReference(
+        kind="PersistentVolumeClaim", namespace=claim.namespace, name=claim.name, uid=claim.uid
+    )
+    wished = is_bound_to(volume, claim)
+    present = volume.spec.claim_ref
+    if present is None or (present.namespace, present.name, present.uid) != (
+        reference.namespace,
+        reference.name,
+        reference.uid,
+    ):
+        volume = attrs.evolve(volume, spec=attrs.evolve(volume.spec, claim_ref=reference))
+    return volume if wished else annotated(volume, BOUND_BY_CONTROLLER, "yes")
+
+
+@attrs.frozen
+class Candidates:
+    """The volumes that a claim may be bound to, wherever they can be used, best first.
+
+    `prebound` name the claim themselves; only where there is none of them, it may have an `available` one.
+    """
+
+    prebound: tuple[PersistentVolume, ...]
+    available: tuple[PersistentVolume, ...]
+
+    @classmethod
+    def of(cls, claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume]) -> Candidates:
+        """Those among the volumes, the smallest of the available first; equally large ones stay in order."""
+        spec, request, its_class = claim.spec, requested_storage(claim), class_of_claim(claim)
+        selector = None if spec.selector is None else spec.selector.compile()
+        prebound, available = [], []
+        for volume in volumes:
+            bound = is_bound_to(volume, claim)
+            if (not bound and volume.spec.claim_ref is not None) or not _is_usable(volume, claim, request):
+                continue
+            if bound:
+                prebound.append(volume)
+            elif (
+                volume.status.phase == "Available"
+                and class_of_volume(volume) == its_class
+                and (selector is None or selector.matches(volume.labels))
+                and set(spec.access_modes) <= set(volume.spec.access_modes)
+            ):
+                available.append(volume)
+        return cls(tuple(prebound), tuple(sorted(available, key=storage_capacity)))
+
+
+def _is_usable(volume: PersistentVolume, claim: PersistentVolumeClaim, request: Quantity) -> bool:
+    return (
+        storage_capacity(volume) >= request
+        and volume.spec.volume_mode == claim.spec.volume_mode
+        and volume.spec.volume_attributes_class_name == claim.spec.volume_attributes_class_name
+        and volume.metadata.deletion_timestamp is None
+    )
+
+
+def annotated(obj: AnnotatedT, key: str, value: str) -> AnnotatedT:
+    """The object with the annotation; itself if it has that already."""
+    if obj.annotations.get(key) == value:
+        return obj
+    return obj.with_metadata(_with_annotations(obj.metadata, {**obj.annotations, key: value}))
+
+
+def without_annotation(obj: AnnotatedT, key: str) -> AnnotatedT:
+    """The object without the annotation; itself if it has none."""
+    if key not in obj.annotations:
+        return obj
+    rest = {name: value for name, value in obj.annotations.items() if name != key}
+    return obj.with_metadata(_with_annotations(obj.metadata, rest))
+
+
+def _with_annotations(metadata: ObjectMeta, annotations: dict[str, str]) -> ObjectMeta:
+    return attrs.evolve(metadata, annotations=FrozenDict(annotations))
