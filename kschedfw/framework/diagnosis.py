@@ -3,34 +3,148 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 import attrs
+import numpy as np
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_selection import NodeSelection
+from kschedfw.framework.node_table import NodeTable
+from kschedfw.framework.results import Codes
 from kschedfw.framework.status import Code, Status
+
+
+@attrs.frozen(eq=False, slots=False)
+class NodeCodes:
+    """The statuses of many nodes, as codes.
+
+    `codes` has shape (k,), one for each of `nodes`: an index into `statuses`, or 0 where a node has none.
+    """
+
+    nodes: NodeSelection
+    codes: Codes
+    statuses: Sequence[Status]
+    count: int = attrs.field(kw_only=True)
+    """How many nodes have one."""
+    # The table goes on to other layouts, while people go on asking why a pod didn't fit.
+    _node_infos: Sequence[NodeInfo] = attrs.field(init=False)
+    _rows: Mapping[str, int] = attrs.field(init=False)
+
+    @count.default
+    def _counted(self) -> int:
+        return int(np.count_nonzero(self.codes))
+
+    @_node_infos.default
+    def _node_infos_now(self) -> Sequence[NodeInfo]:
+        return self.nodes.table.node_infos
+
+    @_rows.default
+    def _rows_now(self) -> Mapping[str, int]:
+        return self.nodes.table.rows
+
+    @classmethod
+    def none(cls, table: NodeTable) -> NodeCodes:
+        """Of no nodes at all."""
+        return cls(NodeSelection(table, np.empty(0, dtype=np.int64)), np.empty(0, dtype=np.int32), ())
+
+    def get(self, node_name: str) -> Status | None:
+        row = self._rows.get(node_name)
+        code = 0 if row is None else int(self._by_row[row])
+        return self.statuses[code] if code else None
+
+    @cached_property
+    def distinct(self) -> Mapping[Status, int]:
+        """The statuses that there are, and how many nodes have each."""
+        counts = np.bincount(self.codes[self.codes != 0])
+        return {self.statuses[code]: int(counts[code]) for code in np.flatnonzero(counts).tolist()}
+
+    def with_code(self, code: Code) -> NodeSelection:
+        """The nodes whose status has this code, in the table's order."""
+        if not any(status.code is code for status in self.distinct):
+            return NodeSelection(self.nodes.table, np.empty(0, dtype=np.int64))
+        has_it = np.fromiter((status.code is code for status in self.statuses), np.bool_, len(self.statuses))
+        has_it[0] = False
+        return NodeSelection(self.nodes.table, np.flatnonzero(has_it[self._by_row]))
+
+    def without(self, node_name: str) -> NodeCodes:
+        """The same, but for one node that has none."""
+        codes = self.codes.copy()
+        codes[self.nodes.rows == self._rows[node_name]] = 0
+        return NodeCodes(self.nodes, codes, self.statuses)
+
+    def __iter__(self) -> Iterator[tuple[str, Status]]:
+        rows = self.nodes.rows
+        for position in np.flatnonzero(self.codes).tolist():
+            yield self._node_infos[rows[position]].name, self.statuses[self.codes[position]]
+
+    @cached_property
+    def _by_row(self) -> Codes:
+        if self.nodes.is_whole_table:
+            return self.codes
+        by_row = np.zeros(len(self._node_infos), dtype=self.codes.dtype)
+        by_row[self.nodes.rows] = self.codes
+        return by_row
+
+
+_NOT_LISTED = Status.unresolvable()
 
 
 @attrs.define(eq=False)
 class NodeToStatus:
-    """The status that each refused node got, and one status that all nodes not listed share."""
+    """The status that each refused node got, and one status that all nodes not listed share.
+
+    What the filters said comes as `codes`; `statuses` has what was said of single nodes besides.
+    """
 
     statuses: dict[str, Status] = attrs.field(factory=dict)
-    absent: Status = attrs.field(factory=Status.unresolvable)
+    absent: Status = _NOT_LISTED
+    codes: NodeCodes | None = None
 
     def get(self, node_name: str) -> Status:
-        return self.statuses.get(node_name, self.absent)
+        status = self.statuses.get(node_name)
+        if status is None and self.codes is not None:
+            status = self.codes.get(node_name)
+        return self.absent if status is None else status
 
     def set(self, node_name: str, status: Status) -> None:
+        if self.codes is not None and self.codes.get(node_name) is not None:
+            self.codes = self.codes.without(node_name)
         self.statuses[node_name] = status
+
+    def nodes_with(self, code: Code, nodes: NodeSelection) -> NodeSelection:
+        """Those of the nodes, in their order, whose status has this code."""
+        if (
+            nodes.is_whole_table
+            and not self.statuses
+            and self.absent.code is not code
+            and self.codes is not None
+        ):
+            return self.codes.with_code(code)
+        if self.codes is None and not self.statuses:
+            return nodes if self.absent.code is code else nodes[:0]
+        names = nodes.table.names
+        rows = [row for row in nodes.rows.tolist() if self.get(names[row]).code is code]
+        return NodeSelection(nodes.table, np.array(rows, dtype=np.int64))
+
+    def distinct(self) -> Mapping[Status, int]:
+        """The statuses that there are, and how many nodes have each."""
+        counts = Counter(self.statuses.values())
+        if self.codes is not None:
+            counts.update(self.codes.distinct)
+        return counts
 
     def __iter__(self) -> Iterator[tuple[str, Status]]:
         """The nodes that have a status of their own."""
-        return iter(self.statuses.items())
+        if self.codes is not None:
+            yield from self.codes
+        yield from self.statuses.items()
 
     def __len__(self) -> int:
-        return len(self.statuses)
+        return len(self.statuses) + (0 if self.codes is None else self.codes.count)
 
 
 @attrs.define(eq=False)
@@ -43,25 +157,49 @@ class Diagnosis:
     """
 
     node_to_status: NodeToStatus = attrs.field(factory=NodeToStatus)
-    unschedulable_plugins: set[str] = attrs.field(factory=set)
-    pending_plugins: set[str] = attrs.field(factory=set)
     pre_filter_message: str = ""
     post_filter_message: str = ""
+    _unschedulable_plugins: set[str] = attrs.field(factory=set, init=False)
+    _pending_plugins: set[str] = attrs.field(factory=set, init=False)
+    _unread: list[NodeCodes] = attrs.field(factory=list, init=False)
+    """Codes whose plugins aren't noted yet: nobody asks for those as long as some node fits."""
+
+    @property
+    def unschedulable_plugins(self) -> set[str]:
+        self._read()
+        return self._unschedulable_plugins
+
+    @property
+    def pending_plugins(self) -> set[str]:
+        self._read()
+        return self._pending_plugins
 
     def add_plugin_status(self, status: Status) -> None:
         """Note the plugin behind a refusal."""
         if not status.plugin:
             return
         if status.is_rejected:
-            self.unschedulable_plugins.add(status.plugin)
+            self._unschedulable_plugins.add(status.plugin)
         if status.code is Code.PENDING:
-            self.pending_plugins.add(status.plugin)
+            self._pending_plugins.add(status.plugin)
+
+    def add_codes(self, codes: NodeCodes) -> None:
+        """Take what the filters said of many nodes, and note the plugins behind it."""
+        if codes.count:
+            self.node_to_status.codes = codes
+            self._unread.append(codes)
+
+    def _read(self) -> None:
+        while self._unread:
+            for status in self._unread.pop().distinct:
+                self.add_plugin_status(status)
 
     def reasons(self, number_of_nodes: int) -> Mapping[str, int]:
         """How many of `number_of_nodes` nodes gave each reason."""
         counts: Counter[str] = Counter()
-        for _, status in self.node_to_status:
-            counts.update(status.reasons)
+        for status, nodes in self.node_to_status.distinct().items():
+            for reason in status.reasons:
+                counts[reason] += nodes
         if (rest := number_of_nodes - len(self.node_to_status)) > 0:
             for reason in self.node_to_status.absent.reasons:
                 counts[reason] += rest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, Flag, StrEnum, auto
+from functools import cached_property
 
 import attrs
 
@@ -75,7 +76,7 @@ QueueingHintFunction = Callable[[Pod, object | None, object | None], QueueingHin
 """(pod, old object, new object) -> hint; old is None for an addition, new for a deletion."""
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class ClusterEvent:
     """Something that happens in the cluster, or a plugin's subscription to it.
 
@@ -87,7 +88,7 @@ class ClusterEvent:
     hint: QueueingHintFunction | None = None
     custom_label: str = ""
 
-    @property
+    @cached_property
     def label(self) -> str:
         """What metrics and logs call the event, e.g. `NodeUpdateNodeTaint`."""
         return self.custom_label or f"{self.resource}{self.action}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from random import Random
 
 from kschedfw.api.pod import Pod
@@ -11,33 +11,61 @@ from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.errors import PluginError, PluginLoadError, ProfileError
+from kschedfw.framework.evaluation import Evaluation
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.extender import Extender
+from kschedfw.framework.filter_columns import FilterColumns
+from kschedfw.framework.filter_hooks import FilterHooks, checked
 from kschedfw.framework.handle import ClusterClient, Handle, PodNominator
 from kschedfw.framework.hooks import Hook, HookTable
 from kschedfw.framework.measuring import Hooks, Meter
+from kschedfw.framework.memo import ColumnT, Cycle, Memo
+from kschedfw.framework.memo_report import MemoCounters, PluginMemo
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, PluginSampling
-from kschedfw.framework.node_filter import FilterHooks, NodeFilter, checked
+from kschedfw.framework.node_filter import FilterOutcome, NodeFilter
 from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_selection import NodeSelection
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.profile import ExtensionPoint, Profile
 from kschedfw.framework.registry import Registry
-from kschedfw.framework.results import NominatingMode, PostFilterResult, PreFilterResult
+from kschedfw.framework.results import IntArray, NominatingMode, PostFilterResult, PreFilterResult
+from kschedfw.framework.score_columns import ScoreColumns
 from kschedfw.framework.score_hooks import ScoreHooks
 from kschedfw.framework.scores import NodeScores
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Code, Status
+from kschedfw.framework.status_codes import StatusCodes
 from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT, WaitingPod, WaitingPods
 
-_SUCCESS = Status.success()
+_SUCCESS, _SKIP = Status.success(), Status.skip()
+
+_MOST_STATUSES = 16_384
+"""Who puts the node's name into reasons makes a status per node; beyond this all that is remembered is dropped."""
 
 
 class NoNominatedPods:
     """The nominator of a scheduler without preemption."""
 
     def nominated_pods_for_node(self, node_name: str) -> Sequence[PodInfo]:  # noqa: ARG002
+        return ()
+
+    def nominated_nodes(self) -> Collection[str]:
+        return ()
+
+    def node_of(self, uid: str) -> str:  # noqa: ARG002
+        return ""
+
+    @property
+    def is_empty(self) -> bool:
+        return True
+
+    @property
+    def version(self) -> int:
+        return 0
+
+    def changed_since(self, version: int) -> Collection[str] | None:  # noqa: ARG002
         return ()
 
 
@@ -49,6 +77,8 @@ class Framework:
 
     A `metrics` recorder is told how long extension points take, and single plugins in those cycles whose state
     says `record_plugin_metrics`. pre_enqueue has no state; `plugin_sampling` draws for it.
+
+    `evaluation` chooses between ways to the same decisions, of which only the default is fast.
 
     Raises:
         PluginError: a plugin isn't found, can't be loaded or made, or its hooks don't fit the hookspecs.
@@ -70,6 +100,7 @@ class Framework:
         extenders: Sequence[Extender] = (),
         metrics: MetricsRecorder | None = None,
         plugin_sampling: PluginSampling | None = None,
+        evaluation: Evaluation = Evaluation.MEMO,
     ) -> None:
         self.profile = profile
         self.waiting_pods = WaitingPods()
@@ -94,8 +125,22 @@ class Framework:
             self.handle.metrics, self.handle.clock, profile.scheduler_name, plugin_sampling
         )
         self._hooks: Hooks = table if meter is None else meter.hooks(table)
-        self._filter = FilterHooks(self._hooks, self.handle, meter)
-        self._score = ScoreHooks(self._hooks, profile, self.handle, meter)
+        self._has_score_plugins = bool(table["score"])
+        self._less: Hook | None = next((hook for _, hook in self._hooks["queue_sort"]), None)
+        parallelizer, batch = self.handle.parallelizer, evaluation is not Evaluation.SCALAR
+        self._status_codes = StatusCodes()
+        self._memo_counters = counters = MemoCounters()
+        run_all = profile.run_all_filters
+        self._filter = FilterHooks(self._hooks, self.plugins, self.handle, counters, run_all=run_all)
+        columns = FilterColumns(parallelizer, self._status_codes) if batch else None
+        self._node_filter = NodeFilter(self._filter, columns, self._status_codes, self.handle, meter)
+        self._score = ScoreHooks(
+            self._hooks, self.plugins, profile, ScoreColumns(parallelizer, meter, batch=batch), counters
+        )
+        # Counted from here on are the plugins that filter or score.
+        asked = [self.plugins[name] for name in counters.by_plugin]
+        self._memo = Memo(asked, counters) if evaluation is Evaluation.MEMO else None
+        self._cycle: Cycle | None = None
         if meter is not None:
             meter.attach(self)
         self.handle._framework = self
@@ -128,7 +173,7 @@ class Framework:
 
     @property
     def has_score_plugins(self) -> bool:
-        return bool(self._hooks["score"])
+        return self._has_score_plugins
 
     def events_to_register(self) -> Mapping[str, tuple[ClusterEvent, ...]]:
         """Per plugin that names any, the events that may make its rejected pods schedulable."""
@@ -150,12 +195,11 @@ class Framework:
         Raises:
             ProfileError: the profile has none.
         """
-        if not self._hooks["queue_sort"]:
+        if self._less is None:
             raise ProfileError(
                 f"profile {self.profile.scheduler_name!r}: a queue sort plugin is needed, none is enabled"
             )
-        ((_, hook),) = self._hooks["queue_sort"]
-        return bool(hook(first, second))
+        return bool(self._less(first, second))
 
     def run_pre_enqueue_plugins(self, pod: Pod) -> Status:
         """Whether the pod may become active; the first plugin that objects decides."""
@@ -182,6 +226,11 @@ class Framework:
                     answer = hook(state, pod, nodes)
                 except Exception as error:
                     answer = Status.from_error(error)
+                if answer is None:
+                    continue
+                if answer is _SKIP:
+                    skipped.add(name)
+                    continue
                 if isinstance(answer, PreFilterResult):
                     narrowing.add(name)
                     result = answer.intersect(result)
@@ -190,10 +239,10 @@ class Framework:
                     continue
                 status = checked(answer, name, "pre_filter")
                 match status.code:
-                    case Code.SUCCESS:
-                        pass
                     case Code.SKIP:
                         skipped.add(name)
+                    case Code.SUCCESS:
+                        pass
                     case Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                         return None, status.with_plugin(name), frozenset()
                     case Code.UNSCHEDULABLE:
@@ -227,14 +276,38 @@ class Framework:
         return self._filter.run_each(state, pod, node_info)
 
     def run_filter_plugins_with_nominated_pods(
-        self, state: CycleState, pod: Pod, node_info: NodeInfo
+        self, state: CycleState, pod: Pod, node_info: NodeInfo, *, other_pods_only: bool = False
     ) -> Status:
-        """Like run_filter_plugins, with and without the nominated pods of equal or higher priority."""
-        return self._filter.run_with_nominated_pods(state, pod, node_info)
+        """Like run_filter_plugins, with and without the nominated pods of equal or higher priority.
 
-    def node_filter(self, state: CycleState, pod: Pod, node_infos: Sequence[NodeInfo]) -> NodeFilter:
-        """The same question for many nodes of the snapshot; uses the plugins' batch forms where they have one."""
-        return self._filter.prepare(state, pod, node_infos)
+        With `other_pods_only`, the node itself has passed already: only what pods may have changed is asked for.
+        """
+        filters = self._filter.reading_pods(state) if other_pods_only else self._filter.active(state)
+        return self._filter.run_with_nominated_pods(filters, state, pod, node_info)
+
+    def filter_nodes(
+        self, state: CycleState, pod: Pod, nodes: NodeSelection, wanted: int | None = None
+    ) -> FilterOutcome:
+        """The same question for nodes of the snapshot, in order, until one more than `wanted` passed (None: all).
+
+        The plugins' batch forms are used where they have one, and answers that they gave before where those hold.
+        """
+        wanted = len(nodes) if wanted is None else wanted
+        return self._node_filter.search(self._cycle_of(state, pod), nodes, wanted)
+
+    def kept_column(
+        self, state: CycleState, pod: Pod, key: Hashable, make: Callable[[], ColumnT]
+    ) -> ColumnT | None:
+        """A column for what follows from the filters' answers to pods like this one, `key` and the single node.
+
+        It is made by `make` or left from pods before; the caller brings it up to date. None where an answer may depend
+        on anything else, or isn't kept.
+        """
+        pods = self._cycle_of(state, pod).pods
+        filters = self._filter.active(state)
+        if self._memo is None or not self._filter.are_local(state, pods.answers):
+            return None
+        return pods.column((filters, key), make)
 
     def run_post_filter_plugins(
         self, state: CycleState, pod: Pod, node_to_status: NodeToStatus
@@ -268,7 +341,35 @@ class Framework:
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
     ) -> tuple[NodeScores | None, Status]:
         """Score, normalise and weigh; the scores are None unless the status is success."""
-        return self._score.score(state, pod, nodes)
+        selection = NodeSelection.of(self.handle.snapshot.table, nodes)
+        return self._score.score(nodes if selection is None else selection, self._cycle_of(state, pod))
+
+    def total_scores(
+        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
+    ) -> tuple[IntArray | None, Status]:
+        """The totals alone, int64 of shape (k,), not to be changed: much faster where plugins' answers are kept."""
+        selection = NodeSelection.of(self.handle.snapshot.table, nodes)
+        return self._score.totals(nodes if selection is None else selection, self._cycle_of(state, pod))
+
+    def memo_report(self) -> Mapping[str, PluginMemo]:
+        """By plugin that filters or scores, how much was asked, and what of it could be kept."""
+        return self._memo_counters.by_plugin
+
+    def _cycle_of(self, state: CycleState, pod: Pod) -> Cycle:
+        """What is known of pods like this one, looked up once in the cycle that `state` stands for."""
+        cycle = self._cycle
+        if cycle is None or cycle.state is not state or cycle.pod is not pod:
+            self._cycle = cycle = self._new_cycle(state, pod)
+        return cycle
+
+    def _new_cycle(self, state: CycleState, pod: Pod) -> Cycle:
+        if len(self._status_codes) > _MOST_STATUSES:
+            self._status_codes.clear()
+            if self._memo is not None:
+                self._memo.clear()
+        if self._memo is None:
+            return Cycle(state, pod)
+        return self._memo.cycle(state, pod, self.handle.snapshot.table)
 
     def run_reserve_plugins_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Let plugins take what the pod needs; on anything but success the caller unreserves."""

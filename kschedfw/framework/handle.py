@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -35,6 +35,10 @@ class ClusterClient(Protocol):
         """All objects of a kind, of one namespace or of all."""
         ...
 
+    def update(self, obj: ObjectT) -> ObjectT:
+        """Replace the object and return it as stored; refused if it has changed since the state this was made from."""
+        ...
+
     def bind(self, pod: Pod, node_name: str) -> None: ...
 
     def delete(self, obj: Named) -> None: ...
@@ -50,6 +54,28 @@ class PodNominator(Protocol):
     """Knows which pending pods are nominated to run on a node after a preemption there."""
 
     def nominated_pods_for_node(self, node_name: str) -> Sequence[PodInfo]: ...
+
+    def nominated_nodes(self) -> Collection[str]:
+        """The names of all nodes that pods are nominated to."""
+        ...
+
+    def node_of(self, uid: str) -> str:
+        """The node that the pod is nominated to; empty if it isn't."""
+        ...
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no pod is nominated at all."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """The number of changes to nominations up to now."""
+        ...
+
+    def changed_since(self, version: int) -> Collection[str] | None:
+        """The nodes whose nominations have changed after `version`; None if that isn't known any more."""
+        ...
 
 
 @attrs.define(eq=False)

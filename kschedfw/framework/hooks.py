@@ -61,6 +61,15 @@ _REQUIRES = {
 }
 
 
+def points_of(plugin: type[AnyPlugin]) -> frozenset[ExtensionPoint]:
+    """The extension points that a plugin has hooks for."""
+    return frozenset(
+        point
+        for hook, point in POINT_OF_HOOK.items()
+        if hasattr(getattr(plugin, hook, None), f"{PROJECT}_impl")
+    )
+
+
 class HookTable:
     """The hooks of a profile: per hook name, (plugin name, callable) in profile order.
 

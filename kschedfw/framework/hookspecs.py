@@ -101,9 +101,9 @@ def filter(state: CycleState, pod: Pod, node_info: NodeInfo) -> Status | None:
 def filter_batch(state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
     """Answer `filter` for many nodes at once.
 
-    `rows` are ascending indices into the table's columns, shape (k,); `Verdicts.codes` has shape (k,). Must agree
-    exactly with `filter`, which the plugin must have, too: it is still called for nodes with nominated
-    pods and in dry runs. None leaves this pod to the scalar form.
+    `rows` are distinct indices into the table's columns, shape (k,), in no particular order; `Verdicts.codes` has
+    shape (k,), too. Must agree exactly with `filter`, which the plugin must have, too: it is still called for a few
+    nodes, for nodes with nominated pods, and in dry runs. None leaves this pod to the scalar form.
     """
 
 

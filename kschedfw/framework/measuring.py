@@ -15,7 +15,7 @@ import numpy as np
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.hooks import Hook
-from kschedfw.framework.metrics import MeasuredPoint, MetricsRecorder, NoMetrics, Operation, PluginSampling
+from kschedfw.framework.metrics import MeasuredPoint, MetricsRecorder, Operation, PluginSampling, listens
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.results import PreFilterResult, Verdicts
@@ -29,6 +29,7 @@ POINT_OF_METHOD: Final[Mapping[str, MeasuredPoint]] = {
     "run_post_filter_plugins": MeasuredPoint.POST_FILTER,
     "run_pre_score_plugins": MeasuredPoint.PRE_SCORE,
     "run_score_plugins": MeasuredPoint.SCORE,
+    "total_scores": MeasuredPoint.SCORE,
     "run_reserve_plugins_reserve": MeasuredPoint.RESERVE,
     "run_reserve_plugins_unreserve": MeasuredPoint.UNRESERVE,
     "run_permit_plugins": MeasuredPoint.PERMIT,
@@ -36,7 +37,7 @@ POINT_OF_METHOD: Final[Mapping[str, MeasuredPoint]] = {
     "run_bind_plugins": MeasuredPoint.BIND,
     "run_post_bind_plugins": MeasuredPoint.POST_BIND,
 }
-"""The framework's methods that run an extension point once for a pod. `NodeFilter.check_until` does so for FILTER."""
+"""The framework's methods that run an extension point once for a pod. `filter_nodes` does so for FILTER."""
 
 NODE_METHODS: Final = (
     "run_filter_plugins",
@@ -96,9 +97,7 @@ class Meter:
         cls, recorder: MetricsRecorder, clock: Clock, profile: str, sampling: PluginSampling | None
     ) -> Meter | None:
         """None if nobody listens."""
-        if type(recorder) is NoMetrics:
-            return None
-        return cls(recorder, clock, profile, sampling)
+        return cls(recorder, clock, profile, sampling) if listens(recorder) else None
 
     def attach(self, framework: object) -> None:
         """Put the measured form of its methods in the place of a framework's own."""
@@ -127,9 +126,8 @@ class Meter:
         finally:
             self._recorder.workers(operation, -workers)
 
-    def filtered(self, started: float, statuses: Sequence[Status]) -> None:
-        """The nodes of a cycle were filtered, since `started`, with these verdicts."""
-        failed = any(status.code is Code.ERROR for status in statuses)
+    def filtered(self, started: float, *, failed: bool) -> None:
+        """The nodes of a cycle were filtered, since `started`."""
         self._tell(MeasuredPoint.FILTER, Code.ERROR if failed else Code.SUCCESS, started)
 
     def _measured_point(self, point: MeasuredPoint, method: Callable[..., T]) -> Callable[..., T]:

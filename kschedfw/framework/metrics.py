@@ -218,6 +218,11 @@ class NoMetrics:
 NO_METRICS: Final[MetricsRecorder] = NoMetrics()
 
 
+def listens(recorder: MetricsRecorder) -> bool:
+    """Whether what is told to the recorder reaches anybody, and so is worth finding out."""
+    return type(recorder) is not NoMetrics
+
+
 class PluginSampling:
     """Draws the cycles in which single plugins are measured, since measuring every call would cost more than most.
 

@@ -1,238 +1,194 @@
-"""The filters of one pod, prepared once and then asked node by node."""
+"""Finds the nodes that pass the filters of a profile (kube-scheduler `findNodesThatPassFilters`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
+import attrs
 import numpy as np
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.diagnosis import NodeCodes
+from kschedfw.framework.filter_columns import FilterColumns, Findings
+from kschedfw.framework.filter_hooks import FilterHooks, FilterPlugin, first_refusal
 from kschedfw.framework.handle import Handle
-from kschedfw.framework.hooks import Hook
-from kschedfw.framework.measuring import Hooks, Meter
+from kschedfw.framework.measuring import Meter
+from kschedfw.framework.memo import Cycle
 from kschedfw.framework.metrics import Operation
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.pod_info import PodInfo
-from kschedfw.framework.results import Verdicts
+from kschedfw.framework.node_selection import NodeSelection
+from kschedfw.framework.nominated_codes import NominatedRoom
 from kschedfw.framework.status import Status
+from kschedfw.framework.status_codes import ERROR, PASS, StatusCodes
 
-_SUCCESS = Status.success()
-
-
-def checked(answer: object, plugin: str, hook: str) -> Status:
-    """What a hook returned, as a Status; anything that is neither None nor a Status is an ERROR."""
-    if answer is None:
-        return _SUCCESS
-    if isinstance(answer, Status):
-        return answer
-    return Status.from_error(f"{hook} must return None or a Status, not {answer!r}").with_plugin(plugin)
+_FEW_NODES = 8
+"""So few nodes are asked about one by one, as kube-scheduler does; what is remembered wouldn't pay."""
 
 
-class FilterHooks:
-    """Runs the filter hooks of a profile on single nodes."""
+@attrs.frozen(eq=False)
+class FilterOutcome:
+    """What filtering a selection of nodes came to, up to where the search ended.
 
-    def __init__(self, hooks: Hooks, handle: Handle, meter: Meter | None = None) -> None:
-        self._filters = hooks["filter"]
-        self._batch = dict(hooks["filter_batch"])
-        self._add_pod = hooks["pre_filter_add_pod"]
-        self._remove_pod = hooks["pre_filter_remove_pod"]
-        self._handle = handle
-        self._meter = meter
-        self._active: dict[frozenset[str], tuple[tuple[str, Hook], ...]] = {}
+    `feasible` are nodes that passed, `refused` has the others, both in the selection's order. A search that met an
+    `error` ended there.
+    """
 
-    def active(self, state: CycleState) -> tuple[tuple[str, Hook], ...]:
-        """The filters that pre_filter didn't skip, in profile order."""
-        skipped = state.skip_filter_plugins
-        active = self._active.get(skipped)
-        if active is None:
-            active = tuple((name, hook) for name, hook in self._filters if name not in skipped)
-            self._active[skipped] = active
-        return active
+    feasible: NodeSelection
+    refused: NodeCodes
+    error: Status | None = None
 
-    def run(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:
-        """The first refusal or error in profile order, with its plugin; else success."""
-        for name, hook in self.active(state):
-            try:
-                answer = hook(state, pod, node_info)
-            except Exception as error:
-                return refusal(Status.from_error(error), name)
-            if answer is not None:
-                status = checked(answer, name, "filter")
-                if not status.is_success:
-                    return refusal(status, name)
-        return _SUCCESS
-
-    def run_each(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> dict[str, Status]:
-        """Every filter's own verdict, also behind an earlier refusal."""
-        verdicts = {}
-        for name, hook in self.active(state):
-            try:
-                status = checked(hook(state, pod, node_info), name, "filter")
-            except Exception as error:
-                status = Status.from_error(error)
-            verdicts[name] = status if status.is_success else refusal(status, name)
-        return verdicts
-
-    def run_with_nominated_pods(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:
-        """Like `run`, but the node must also pass as if its nominated pods of equal or higher priority were there.
-
-        Both passes are needed: resources and anti-affinity may fail only with those pods, affinity only without.
-        """
-        nominated = [
-            info
-            for info in self._handle.nominator.nominated_pods_for_node(node_info.name)
-            if info.pod.priority >= pod.priority and info.pod.uid != pod.uid
-        ]
-        if nominated:
-            state_with, info_with = state.clone(), node_info.clone()
-            for pod_info in nominated:
-                info_with.add_pod(pod_info)
-                status = self.add_pod(state_with, pod, pod_info, info_with)
-                if not status.is_success:
-                    return status
-            status = self.run(state_with, pod, info_with)
-            if not status.is_success:
-                return status
-        return self.run(state, pod, node_info)
-
-    def has_nominated_pods(self, node_info: NodeInfo) -> bool:
-        return bool(self._handle.nominator.nominated_pods_for_node(node_info.name))
-
-    def add_pod(self, state: CycleState, pod: Pod, pod_info: PodInfo, node_info: NodeInfo) -> Status:
-        return self._extend("AddPod", self._add_pod, state, pod, pod_info, node_info)
-
-    def remove_pod(self, state: CycleState, pod: Pod, pod_info: PodInfo, node_info: NodeInfo) -> Status:
-        return self._extend("RemovePod", self._remove_pod, state, pod, pod_info, node_info)
-
-    def _extend(
-        self,
-        operation: str,
-        hooks: tuple[tuple[str, Hook], ...],
-        state: CycleState,
-        pod: Pod,
-        pod_info: PodInfo,
-        node_info: NodeInfo,
-    ) -> Status:
-        for name, hook in hooks:
-            if name in state.skip_filter_plugins:
-                continue
-            try:
-                status = checked(hook(state, pod, pod_info, node_info), name, operation)
-            except Exception as error:
-                status = Status.from_error(error)
-            if not status.is_success:
-                return status.prefixed(f'running {operation} on PreFilter plugin "{name}"', name)
-        return _SUCCESS
-
-    def prepare(self, state: CycleState, pod: Pod, node_infos: Sequence[NodeInfo]) -> NodeFilter:
-        """Ask the batch forms about all these nodes of the snapshot, so that `check` has less to call."""
-        started = 0.0 if self._meter is None else self._meter.now()
-        active = self.active(state)
-        verdicts: dict[str, Verdicts] = {}
-        failure: Status | None = None
-        batched = [name for name, _ in active if name in self._batch]
-        if batched and node_infos:
-            table = self._handle.snapshot.table
-            rows = np.array([table.rows[info.name] for info in node_infos], dtype=np.int64)
-            order = np.argsort(rows)
-            for name in batched:
-                try:
-                    answer = self._batch[name](state, pod, table, rows[order])
-                except Exception as error:
-                    failure = refusal(Status.from_error(error), name)
-                    break
-                if (problem := _problem(answer, len(rows))) is not None:
-                    failure = refusal(Status.from_error(problem), name)
-                    break
-                if answer is not None:
-                    codes = np.empty(len(rows), dtype=np.int64)
-                    codes[order] = answer.codes
-                    verdicts[name] = Verdicts(codes, answer.statuses)
-        return NodeFilter(self, state, pod, node_infos, verdicts, failure, started)
-
-    def search(self, node_filter: NodeFilter, enough: Callable[[Status], bool]) -> list[Status]:
-        """The filter's verdicts up to the first that is enough; measured from its preparation on."""
-        parallelizer, count, meter = self._handle.parallelizer, len(node_filter), self._meter
-        if meter is None:
-            return parallelizer.map_until(count, node_filter.check, enough)
-        with meter.working(Operation.FILTER, parallelizer, count):
-            statuses = parallelizer.map_until(count, node_filter.check, enough)
-        meter.filtered(node_filter.started, statuses)
-        return statuses
+    @property
+    def processed(self) -> int:
+        """How many nodes were looked at, but for one more that ended the search."""
+        return len(self.feasible) + self.refused.count
 
 
 class NodeFilter:
-    """The filters of one pod in one cycle, over a fixed list of nodes. `check` may be called concurrently."""
+    """Asks all filters of a profile about many nodes, nominated pods included.
+
+    The outcome is that of a loop over the nodes, whichever of them are asked about together.
+    """
 
     def __init__(
         self,
         hooks: FilterHooks,
+        columns: FilterColumns | None,
+        status_codes: StatusCodes,
+        handle: Handle,
+        meter: Meter | None,
+    ) -> None:
+        self._hooks = hooks
+        self._columns = columns
+        self._handle = handle
+        self._meter = meter
+        self._status_codes = status_codes
+        self._nominated_room = NominatedRoom(hooks, status_codes, handle.nominator)
+
+    def search(
+        self,
+        cycle: Cycle,
+        nodes: NodeSelection,
+        wanted: int,
+    ) -> FilterOutcome:
+        """Filter the nodes in their order until one more than `wanted` have passed, or a plugin fails.
+
+        What ends the search is the first surplus node, as in the original, so that refusals up to there are known.
+        """
+        state, pod = cycle.state, cycle.pod
+        started = 0.0 if self._meter is None else self._meter.now()
+        filters = self._hooks.active(state)
+        count = len(nodes.rows)
+        few = count <= _FEW_NODES and count < len(nodes.table)
+        if self._columns is None or few or self._hooks.run_all:
+            findings = Findings(np.zeros(count, dtype=np.int32), left=filters, passing=nodes.rows)
+        else:
+            findings = self._columns.ask(filters, cycle, nodes)
+        is_room_needed = not self._handle.nominator.is_empty
+        remembered = None if is_room_needed or wanted < count else findings.remembered
+        if remembered is not None:
+            if not isinstance(remembered.outcome, FilterOutcome):
+                remembered.outcome = _up_to(nodes, wanted, findings, self._status_codes)
+            found = remembered.outcome
+        elif findings.left:
+            found = self._node_by_node(filters, state, pod, nodes, wanted, findings)
+        else:
+            if is_room_needed and not self._nominated_room.leave(filters, cycle, nodes, findings):
+                self._leave_room(filters, state, pod, nodes, findings)
+            found = _up_to(nodes, wanted, findings, self._status_codes)
+        if self._meter is not None:
+            self._meter.filtered(started, failed=found.error is not None)
+        return found
+
+    def _nominated(self, nodes: NodeSelection) -> dict[int, int]:
+        """Where pods are nominated: positions in the selection, by row."""
+        table = nodes.table
+        rows = [table.rows[name] for name in self._handle.nominator.nominated_nodes() if name in table.rows]
+        if nodes.is_whole_table or not rows:
+            return dict(zip(rows, rows, strict=True))
+        positions = {row: position for position, row in enumerate(nodes.rows.tolist())}
+        return {row: positions[row] for row in rows if row in positions}
+
+    def _leave_room(
+        self,
+        filters: tuple[FilterPlugin, ...],
         state: CycleState,
         pod: Pod,
-        node_infos: Sequence[NodeInfo],
-        verdicts: dict[str, Verdicts],
-        failure: Status | None,
-        started: float = 0.0,
+        nodes: NodeSelection,
+        findings: Findings,
     ) -> None:
-        self.started = started
-        self._hooks = hooks
-        self._state = state
-        self._pod = pod
-        self._node_infos = node_infos
-        self._verdicts = verdicts
-        self._failure = failure
+        """Ask about nodes with nominated pods as if these were there; without them, the verdict is known."""
+        infos = nodes.table.node_infos
+        codes, findings.passing = findings.own(), None
+        for row, position in self._nominated(nodes).items():
+            status = self._hooks.run_beside_nominated_pods(filters, state, pod, infos[row])
+            if status.is_success:
+                continue
+            findings.errors.pop(row, None)
+            code = codes[position] = self._status_codes.code_of(status)
+            if code == ERROR:
+                findings.errors[row] = status
 
-    def __len__(self) -> int:
-        return len(self._node_infos)
+    def _node_by_node(
+        self,
+        filters: tuple[FilterPlugin, ...],
+        state: CycleState,
+        pod: Pod,
+        nodes: NodeSelection,
+        wanted: int,
+        findings: Findings,
+    ) -> FilterOutcome:
+        rows, infos, statuses = nodes.rows.tolist(), nodes.table.node_infos, self._status_codes.statuses
+        known = findings.codes.tolist()
+        passed = 0
 
-    def check_until(self, enough: Callable[[Status], bool]) -> list[Status]:
-        """The verdicts on the nodes in order, up to the first for which `enough` says True; in parallel.
+        def check(position: int) -> Status:
+            row, code = rows[position], known[position]
+            status = beside(filters, state, pod, infos[row])
+            if not status.is_success:
+                return status
+            if code != PASS:
+                return findings.errors[row] if code == ERROR else statuses[code]
+            if self._hooks.run_all:
+                return self._hooks.run(state, pod, infos[row])
+            return first_refusal(findings.left, state, pod, infos[row])
 
-        This is what extension point Filter is measured by, once for a cycle.
-        """
-        return self._hooks.search(self, enough)
+        def enough(status: Status) -> bool:
+            nonlocal passed
+            passed += status.is_success
+            return passed > wanted or not (status.is_success or status.is_rejected)
 
-    def check(self, index: int) -> Status:
-        """The verdict on node `index` of the list, nominated pods included."""
-        node_info = self._node_infos[index]
-        if self._failure is not None:
-            return self._failure
-        if not self._verdicts or self._hooks.has_nominated_pods(node_info):
-            return self._hooks.run_with_nominated_pods(self._state, self._pod, node_info)
-        return self._check_with_verdicts(index, node_info)
-
-    def _check_with_verdicts(self, index: int, node_info: NodeInfo) -> Status:
-        for name, hook in self._hooks.active(self._state):
-            verdicts = self._verdicts.get(name)
-            try:
-                answer = hook(self._state, self._pod, node_info) if verdicts is None else verdicts.of(index)
-            except Exception as error:
-                answer = Status.from_error(error)
-            if answer is not None:
-                status = checked(answer, name, "filter")
-                if not status.is_success:
-                    return refusal(status, name)
-        return _SUCCESS
-
-
-def _problem(answer: object, count: int) -> str | None:
-    """What is wrong with an answer of filter_batch, if anything."""
-    if answer is None:
-        return None
-    if not isinstance(answer, Verdicts):
-        return f"filter_batch must return None or Verdicts, not {answer!r}"
-    codes = np.asarray(answer.codes)
-    if codes.dtype.kind not in "iu" or codes.shape != (count,):
-        return f"the verdicts' codes must be integers of shape ({count},), not {codes.dtype} of shape {codes.shape}"
-    outside = (codes < 0) | (codes >= len(answer.statuses))
-    if outside.any():
-        return f"the verdicts have a code {codes[outside][0]} but {len(answer.statuses)} statuses"
-    return None
+        beside = self._hooks.run_beside_nominated_pods
+        parallelizer = self._handle.parallelizer
+        if self._meter is None:
+            answers = parallelizer.map_until(len(rows), check, enough)
+        else:
+            with self._meter.working(Operation.FILTER, parallelizer, len(rows)):
+                answers = parallelizer.map_until(len(rows), check, enough)
+        codes = np.array([self._status_codes.code_of(status) for status in answers], dtype=np.int32)
+        errors = {rows[position]: answers[position] for position in np.flatnonzero(codes == ERROR).tolist()}
+        asked = nodes if len(answers) == len(rows) else nodes[: len(answers)]
+        return _up_to(asked, wanted, Findings(codes, errors, owned=True), self._status_codes)
 
 
-def refusal(status: Status, plugin: str) -> Status:
-    """A filter's answer with its plugin named; a code that filters may not give becomes an ERROR."""
-    if status.is_rejected:
-        return status.with_plugin(plugin)
-    return status.prefixed(f'running "{plugin}" filter plugin', plugin)
+def _up_to(nodes: NodeSelection, wanted: int, findings: Findings, status_codes: StatusCodes) -> FilterOutcome:
+    """The outcome of a search in order, given all verdicts."""
+    codes, passing = findings.codes, findings.passing
+    if passing is None:
+        passing = nodes.rows[codes == PASS]
+    count = end = len(codes)
+    error = None
+    if len(passing) > wanted:
+        end = int(np.flatnonzero(codes == PASS)[wanted])
+    if findings.errors:
+        failed = np.flatnonzero(codes[:end] == ERROR)
+        if len(failed):
+            end = int(failed[0])
+            error = findings.errors[int(nodes.rows[end])]
+    if len(passing) == end == count:
+        feasible = nodes if nodes.is_whole_table else NodeSelection(nodes.table, passing)
+        return FilterOutcome(feasible, NodeCodes.none(nodes.table))
+    if end < count:
+        nodes, codes = nodes[:end], codes[:end]
+        passing = nodes.rows[codes == PASS][:wanted]
+    # What is remembered changes with the next pod.
+    codes = codes if findings.owned else codes.copy()
+    refused = NodeCodes(nodes, codes, status_codes.statuses, count=end - len(passing))
+    return FilterOutcome(NodeSelection(nodes.table, passing), refused, error)

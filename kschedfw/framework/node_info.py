@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import attrs
 
 from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
+from kschedfw.api.pod import HostPort, Pod
 from kschedfw.api.requests import node_allocatable
 from kschedfw.framework.pod_info import PodInfo
 from kschedfw.framework.resource import Resource
@@ -35,6 +35,19 @@ class HostPortInfo:
 
     def __init__(self) -> None:
         self._taken: dict[str, set[tuple[str, int]]] = {}
+
+    @classmethod
+    def of(cls, ports: Iterable[HostPort]) -> HostPortInfo:
+        info = cls()
+        for ip, protocol, port in ports:
+            info.add(ip, protocol, port)
+        return info
+
+    def taken(self) -> frozenset[HostPort]:
+        """The ports as a value of their own, which later changes don't reach."""
+        return frozenset(
+            (ip, protocol, port) for ip, ports in self._taken.items() for protocol, port in ports
+        )
 
     def add(self, ip: str, protocol: str, port: int) -> None:
         if port > 0:
@@ -75,6 +88,8 @@ class NodeInfo:
     pods: list[PodInfo] = attrs.field(factory=list)
     pods_with_affinity: list[PodInfo] = attrs.field(factory=list)
     pods_with_required_anti_affinity: list[PodInfo] = attrs.field(factory=list)
+    pods_with_volumes: list[PodInfo] = attrs.field(factory=list)
+    """Pods whose volumes others may want, too, or that count against a limit of the node."""
     used_ports: HostPortInfo = attrs.field(factory=HostPortInfo)
     requested: Resource = attrs.field(factory=Resource)
     """Sum of the requests of all pods on the node."""
@@ -103,36 +118,53 @@ class NodeInfo:
 
     def add_pod(self, info: PodInfo) -> None:
         self.pods.append(info)
+        self._count(info)
+
+    def remove_pod(self, pod: Pod) -> bool:
+        """Take the pod (by uid) off the node; False where it isn't on it."""
+        uid = pod.uid
+        for position, info in enumerate(self.pods):
+            if info.pod.uid == uid:
+                del self.pods[position]
+                self._discount(info)
+                return True
+        return False
+
+    def replace_pod(self, old: PodInfo, new: PodInfo) -> None:
+        """Take the new state of a pod, whose old one is here."""
+        self.pods[self.pods.index(old)] = new
+        self._discount(old)
+        self._count(new)
+
+    def _count(self, info: PodInfo) -> None:
         if info.has_affinity:
             self.pods_with_affinity.append(info)
         if info.required_anti_affinity_terms:
             self.pods_with_required_anti_affinity.append(info)
+        if info.pod.spec.volumes and info.pod.storage:
+            self.pods_with_volumes.append(info)
         requests = info.requests
         self.requested.add(requests.amounts)
         self.non_zero_requested.milli_cpu += requests.non_zero_milli_cpu
         self.non_zero_requested.memory += requests.non_zero_memory
-        for ip, protocol, port in host_ports(info.pod):
+        for ip, protocol, port in info.pod.host_ports:
             self.used_ports.add(ip, protocol, port)
         self.generation = next(_generations)
 
-    def remove_pod(self, pod: Pod) -> bool:
-        """Take the pod (by uid) off the node; False where it isn't on it."""
-        info = next((candidate for candidate in self.pods if candidate.pod.uid == pod.uid), None)
-        if info is None:
-            return False
-        self.pods.remove(info)
+    def _discount(self, info: PodInfo) -> None:
         if info.has_affinity:
             self.pods_with_affinity.remove(info)
         if info.required_anti_affinity_terms:
             self.pods_with_required_anti_affinity.remove(info)
+        if info.pod.spec.volumes and info.pod.storage:
+            self.pods_with_volumes.remove(info)
         requests = info.requests
         self.requested.subtract(requests.amounts)
         self.non_zero_requested.milli_cpu -= requests.non_zero_milli_cpu
         self.non_zero_requested.memory -= requests.non_zero_memory
-        for ip, protocol, port in host_ports(info.pod):
+        for ip, protocol, port in info.pod.host_ports:
             self.used_ports.remove(ip, protocol, port)
         self.generation = next(_generations)
-        return True
 
     def clone(self) -> NodeInfo:
         """A copy whose pods and sums may be changed; node, pods and image states themselves are shared."""
@@ -141,6 +173,7 @@ class NodeInfo:
             pods=list(self.pods),
             pods_with_affinity=list(self.pods_with_affinity),
             pods_with_required_anti_affinity=list(self.pods_with_required_anti_affinity),
+            pods_with_volumes=list(self.pods_with_volumes),
             used_ports=self.used_ports.clone(),
             requested=self.requested.clone(),
             non_zero_requested=self.non_zero_requested.clone(),
@@ -148,15 +181,3 @@ class NodeInfo:
             image_states=self.image_states,
             generation=self.generation,
         )
-
-
-def host_ports(pod: Pod) -> list[tuple[str, str, int]]:
-    """The (address, protocol, port) that the pod takes from its node, containers and sidecars."""
-    spec = pod.spec
-    containers = (*spec.containers, *(c for c in spec.init_containers if c.is_sidecar))
-    return [
-        (port.host_ip, port.protocol, port.host_port)
-        for container in containers
-        for port in container.ports
-        if port.host_port > 0
-    ]

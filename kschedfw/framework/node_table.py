@@ -2,95 +2,276 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
 from kschedfw.api.node import Taint
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from kschedfw.framework.change_log import ChangeLog
+from kschedfw.framework.encoded_column import EncodedColumn
 from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.plugin import Reads
 from kschedfw.framework.resource import Resource
-from kschedfw.framework.results import IntArray
+from kschedfw.framework.results import Codes, IntArray
 
-NO_LABEL = -1
+ValueT = TypeVar("ValueT", bound=Hashable)
+ScalarT = TypeVar("ScalarT", bound=np.generic)
+
+_FIRST_RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
+_PODS_COLUMN = _FIRST_RESOURCES.index(PODS)
 
 
-class LabelColumn:
-    """One label of all nodes, dictionary-encoded.
+@attrs.frozen
+class TableVersion:
+    """A state of the table; equal versions mean that nothing has changed."""
 
-    `codes` has shape (n,) and dtype int32: an index into `values`, or -1 where a node lacks the label.
-    """
+    layout: int
+    nodes: int
+    pods: int
 
-    def __init__(self, labels: Sequence[str | None]) -> None:
-        index: dict[str, int] = {}
-        self.codes: npt.NDArray[np.int32] = np.fromiter(
-            (NO_LABEL if label is None else index.setdefault(label, len(index)) for label in labels),
-            dtype=np.int32,
-            count=len(labels),
-        )
-        self.values: tuple[str, ...] = tuple(index)
+
+class TableListener(Protocol):
+    """Keeps something of its own in step with a table, such as an index."""
+
+    def row_changed(self, row: int, old: NodeInfo, new: NodeInfo) -> None:
+        """The node or its pods are different now."""
+        ...
+
+    def rows_moved(self, moved_from: IntArray, gone: Sequence[NodeInfo], added: Sequence[NodeInfo]) -> None:
+        """Row i was row `moved_from[i]`, -1 if it is new. Nothing else has changed.
+
+        `gone` are the nodes that have no row any more, `added` those of the new rows, in their order.
+        """
+        ...
 
 
 class NodeTable:
     """Columns over n nodes and r resources; row i is node i of the snapshot. Hooks only read them.
 
     `allocatable` and `requested` have shape (n, r), int64, in the resources' base units (millicores, bytes,
-    counts), the columns named by `resources`, of which the first four are always cpu, memory, ephemeral-storage and
-    pods. `non_zero_requested` has shape (n, 2): CPU and memory as scores count them. `pod_counts` and
-    `unschedulable` have shape (n,). Labels and taints are encoded when first asked for.
+    counts), the columns named by `resources`, of which the first four always are cpu, memory, ephemeral-storage and
+    pods; each column is contiguous. `non_zero_requested` has shape (n, 2): CPU and memory as scores count them.
+    `pod_counts` and `unschedulable` have shape (n,). Labels, taints and whatever else plugins ask for (`encoded`) are
+    encoded when first asked for.
+
+    The snapshot keeps the table in step, in place, at the cost of the rows that changed, and each change goes to one of
+    two logs: `node_changes` for node objects, `pod_changes` for the pods on nodes. When nodes come or go, rows
+    move: `layout` goes up, `moved_from` tells where each row was (-1: nowhere), and the logs follow.
     """
 
     def __init__(self, node_infos: Sequence[NodeInfo]) -> None:
-        self.node_infos = node_infos
-        self.names: tuple[str, ...] = tuple(info.name for info in node_infos)
-        self.rows: Mapping[str, int] = {name: row for row, name in enumerate(self.names)}
-        scalars = {name for info in node_infos for name in info.allocatable.scalar_resources}
-        scalars.update(name for info in node_infos for name in info.requested.scalar_resources)
-        self.resources: tuple[str, ...] = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS, *sorted(scalars))
-        self.columns: Mapping[str, int] = {name: column for column, name in enumerate(self.resources)}
-        self.allocatable: IntArray = self._amounts([info.allocatable for info in node_infos])
-        self.requested: IntArray = self._amounts([info.requested for info in node_infos])
-        self.non_zero_requested: IntArray = np.array(
-            [(info.non_zero_requested.milli_cpu, info.non_zero_requested.memory) for info in node_infos],
-            dtype=np.int64,
-        ).reshape(len(node_infos), 2)
-        self.pod_counts: IntArray = np.array([len(info.pods) for info in node_infos], dtype=np.int64)
-        self.requested[:, self.columns[PODS]] = self.pod_counts
-        self.unschedulable: npt.NDArray[np.bool_] = np.array(
-            [info.node.spec.unschedulable for info in node_infos], dtype=np.bool_
-        )
-        self._labels: dict[str, LabelColumn] = {}
-        self._taint_sets: tuple[npt.NDArray[np.int32], tuple[tuple[Taint, ...], ...]] | None = None
+        self.node_changes = ChangeLog()
+        self.pod_changes = ChangeLog()
+        self.layout = 0
+        self.moved_from: IntArray = np.full(len(node_infos), -1, dtype=np.int64)
+        self.node_infos: list[NodeInfo] = []
+        self.rows: Mapping[str, int] = {}
+        self.resources: tuple[str, ...] = _FIRST_RESOURCES
+        self.columns: Mapping[str, int] = {name: column for column, name in enumerate(_FIRST_RESOURCES)}
+        self._allocatable: IntArray = np.zeros((len(_FIRST_RESOURCES), 0), dtype=np.int64)
+        self._requested: IntArray = np.zeros((len(_FIRST_RESOURCES), 0), dtype=np.int64)
+        self._non_zero: IntArray = np.zeros((2, 0), dtype=np.int64)
+        self.unschedulable: npt.NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        self._encoded: dict[Hashable, EncodedColumn[Any]] = {}
+        self._encoded_from_pods: list[EncodedColumn[Any]] = []
+        self._listeners: list[TableListener] = []
+        self._pod_listeners: list[TableListener] = []
+        self._changed_since: dict[tuple[int, int], Sequence[int] | None] = {}
+        """Answers to `changed_since`: many ask from the same version on."""
+        self._place(node_infos, self.moved_from)
 
     @classmethod
     def of(cls, node_infos: Sequence[NodeInfo]) -> NodeTable:
         return cls(node_infos)
 
     def __len__(self) -> int:
-        return len(self.names)
-
-    def label(self, key: str) -> LabelColumn:
-        """The column of a node label, encoded on first use."""
-        column = self._labels.get(key)
-        if column is None:
-            column = self._labels[key] = LabelColumn([info.node.labels.get(key) for info in self.node_infos])
-        return column
+        return len(self.node_infos)
 
     @property
-    def taint_sets(self) -> tuple[npt.NDArray[np.int32], tuple[tuple[Taint, ...], ...]]:
-        """Codes of shape (n,) into the distinct tuples of taints, so that each need be looked at only once."""
-        if self._taint_sets is None:
-            index: dict[tuple[Taint, ...], int] = {}
-            codes = np.fromiter(
-                (index.setdefault(info.node.spec.taints, len(index)) for info in self.node_infos),
-                dtype=np.int32,
-                count=len(self.names),
-            )
-            self._taint_sets = (codes, tuple(index))
-        return self._taint_sets
+    def allocatable(self) -> IntArray:
+        return self._allocatable.T
 
-    def _amounts(self, resources: Sequence[Resource]) -> IntArray:
-        return np.array(
-            [[resource.get(name) for name in self.resources] for resource in resources], dtype=np.int64
-        ).reshape(len(resources), len(self.resources))
+    @property
+    def requested(self) -> IntArray:
+        return self._requested.T
+
+    @property
+    def non_zero_requested(self) -> IntArray:
+        return self._non_zero.T
+
+    @property
+    def pod_counts(self) -> IntArray:
+        counts: IntArray = self._requested[_PODS_COLUMN]
+        return counts
+
+    @cached_property
+    def all_rows(self) -> IntArray:
+        """0 … n−1."""
+        return np.arange(len(self.node_infos), dtype=np.int64)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The nodes' names, by row."""
+        return tuple(info.name for info in self.node_infos)
+
+    @property
+    def version(self) -> TableVersion:
+        return TableVersion(self.layout, self.node_changes.version, self.pod_changes.version)
+
+    def changed_since(self, nodes: int, pods: int) -> Sequence[int] | None:
+        """The rows, each once, that were changed since these versions of the two logs; None if that isn't known."""
+        try:
+            return self._changed_since[nodes, pods]
+        except KeyError:
+            rows, more = self.node_changes.since(nodes), self.pod_changes.since(pods)
+            changed = None if rows is None or more is None else tuple({*rows, *more})
+            self._changed_since[nodes, pods] = changed
+            return changed
+
+    # Encoded columns
+
+    def label(self, key: str) -> EncodedColumn[str]:
+        """The column of a node label."""
+        return self.encoded(("label", key), lambda info: info.node.metadata.labels.get(key))
+
+    def label_codes(self, key: str, rows: IntArray) -> Codes:
+        """The codes of a label's column in these rows. Not to be changed."""
+        codes = self.label(key).codes
+        return codes if rows is self.all_rows else codes.take(rows)
+
+    @property
+    def taints(self) -> EncodedColumn[tuple[Taint, ...]]:
+        """The nodes' tuples of taints."""
+        return self.encoded("taints", lambda info: info.node.spec.taints)
+
+    def encoded(
+        self, name: Hashable, of: Callable[[NodeInfo], ValueT | None], reads: Reads = Reads.NODE
+    ) -> EncodedColumn[ValueT]:
+        """The column of any property of a node (or, with `reads` PODS, of its pods, too), made on first use.
+
+        `name` tells columns apart, so for one name `of` must always be the same function.
+        """
+        known = self._encoded.get(name)
+        if known is None:
+            known = self._encoded[name] = EncodedColumn(of, self.node_infos)
+            if reads is not Reads.NODE:
+                self._encoded_from_pods.append(known)
+        return known
+
+    # Keeping in step
+
+    def listen(self, listener: TableListener, reads: Reads = Reads.PODS) -> None:
+        """Tell the listener of every change from now on; with `reads` NODE, not of rows where only pods changed."""
+        self._listeners.append(listener)
+        if reads is not Reads.NODE:
+            self._pod_listeners.append(listener)
+
+    def update(self, row: int, info: NodeInfo) -> None:
+        """Take the new state of the node in a row."""
+        self._changed_since.clear()
+        old = self.node_infos[row]
+        self.node_infos[row] = info
+        node_changed = info.node is not old.node or info.image_states is not old.image_states
+        pods_changed = info.pods != old.pods
+        if node_changed:
+            self._write_node(row, info)
+            self.node_changes.append(row)
+            self.node_changes.trim(len(self))
+        if pods_changed:
+            self._write_pods(row, info)
+            self.pod_changes.append(row)
+            self.pod_changes.trim(len(self))
+        for column in self._encoded.values() if node_changed else self._encoded_from_pods:
+            column.update(row, info, self.node_infos)
+        for listener in self._listeners if node_changed else self._pod_listeners:
+            listener.row_changed(row, old, info)
+
+    def replace(self, node_infos: Sequence[NodeInfo]) -> None:
+        """Take other nodes, or the same ones in another order or state."""
+        self._changed_since.clear()
+        old = self.node_infos
+        sources = [self.rows.get(info.name, -1) for info in node_infos]
+        moved_from = np.array(sources, dtype=np.int64)
+        moved_to = np.full(len(old), -1, dtype=np.int64)
+        stayed = moved_from >= 0
+        moved_to[moved_from[stayed]] = np.flatnonzero(stayed)
+        gone = [old[row] for row in np.flatnonzero(moved_to < 0).tolist()]
+        added = [info for info, source in zip(node_infos, sources, strict=True) if source < 0]
+        for log in (self.node_changes, self.pod_changes):
+            log.move_rows(moved_to)
+        # First to their places as they were, so that a change of state is the same thing here as anywhere else.
+        self._place(
+            [new if source < 0 else old[source] for new, source in zip(node_infos, sources, strict=True)],
+            moved_from,
+        )
+        self.layout += 1
+        for column in self._encoded.values():
+            column.move_rows(moved_from, self.node_infos)
+        for listener in self._listeners:
+            listener.rows_moved(moved_from, gone, added)
+        for row, info in enumerate(node_infos):
+            if info is not self.node_infos[row]:
+                self.update(row, info)
+
+    def _place(self, node_infos: Sequence[NodeInfo], moved_from: IntArray) -> None:
+        self.node_infos = list(node_infos)
+        self.rows = {info.name: row for row, info in enumerate(node_infos)}
+        for made_on_demand in ("names", "all_rows"):
+            self.__dict__.pop(made_on_demand, None)
+        self.moved_from = moved_from
+        self._allocatable = _moved(self._allocatable, moved_from)
+        self._requested = _moved(self._requested, moved_from)
+        self._non_zero = _moved(self._non_zero, moved_from)
+        self.unschedulable = _moved(self.unschedulable, moved_from)
+        for row in np.flatnonzero(moved_from < 0).tolist():
+            self._write_node(row, node_infos[row])
+            self._write_pods(row, node_infos[row])
+
+    def _write_node(self, row: int, info: NodeInfo) -> None:
+        self.unschedulable[row] = info.node.spec.unschedulable
+        amounts = info.allocatable
+        self._make_columns(amounts.scalar_resources)
+        self._write_amounts(self._allocatable, row, amounts, amounts.allowed_pod_number)
+
+    def _write_pods(self, row: int, info: NodeInfo) -> None:
+        amounts, non_zero = info.requested, info.non_zero_requested
+        self._make_columns(amounts.scalar_resources)
+        self._write_amounts(self._requested, row, amounts, len(info.pods))
+        self._non_zero[0, row] = non_zero.milli_cpu
+        self._non_zero[1, row] = non_zero.memory
+
+    def _write_amounts(self, columns: IntArray, row: int, amounts: Resource, pods: int) -> None:
+        """Fill a row in; all its resources have a column."""
+        columns[0, row] = amounts.milli_cpu
+        columns[1, row] = amounts.memory
+        columns[2, row] = amounts.ephemeral_storage
+        columns[_PODS_COLUMN, row] = pods
+        if len(self.resources) > len(_FIRST_RESOURCES):
+            columns[len(_FIRST_RESOURCES) :, row] = 0
+            for name, amount in amounts.scalar_resources.items():
+                columns[self.columns[name], row] = amount
+
+    def _make_columns(self, resources: Iterable[str]) -> None:
+        """Make a column for each of the resources of which this is the first node."""
+        for resource in resources:
+            if resource in self.columns:
+                continue
+            column = len(self.resources)
+            self.resources = (*self.resources, resource)
+            self.columns = {**self.columns, resource: column}
+            empty = np.zeros((1, len(self)), dtype=np.int64)
+            self._allocatable = np.concatenate((self._allocatable, empty))
+            self._requested = np.concatenate((self._requested, empty))
+
+
+def _moved(columns: npt.NDArray[ScalarT], moved_from: IntArray) -> npt.NDArray[ScalarT]:
+    """The columns (last axis: rows) with each row in its new place, and 0 in new ones."""
+    moved = np.zeros((*columns.shape[:-1], len(moved_from)), dtype=columns.dtype)
+    stayed = moved_from >= 0
+    moved[..., stayed] = columns[..., moved_from[stayed]]
+    return moved

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 
 import attrs
@@ -11,7 +12,7 @@ from kschedfw.api.requests import PodRequests
 from kschedfw.api.selectors import NOTHING, Selector, as_selector
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class AffinityTerm:
     """A pod (anti-)affinity term with its selectors compiled and its default namespace filled in."""
 
@@ -21,10 +22,11 @@ class AffinityTerm:
     namespace_selector: Selector
 
     @classmethod
-    def of(cls, term: PodAffinityTerm, pod: Pod) -> AffinityTerm:
+    def of(cls, term: PodAffinityTerm, namespace: str) -> AffinityTerm:
+        """The term of a pod in this namespace."""
         namespaces = frozenset(term.namespaces)
         if not namespaces and term.namespace_selector is None:
-            namespaces = frozenset({pod.namespace})
+            namespaces = frozenset({namespace})
         return cls(
             namespaces=namespaces,
             selector=as_selector(term.label_selector),
@@ -48,16 +50,25 @@ class WeightedAffinityTerm:
 
 
 def required_terms(affinity: PodAffinity | None, pod: Pod) -> tuple[AffinityTerm, ...]:
-    return () if affinity is None else tuple(AffinityTerm.of(term, pod) for term in affinity.required)
+    return () if affinity is None else _compiled(affinity, pod.namespace)[0]
 
 
 def preferred_terms(affinity: PodAffinity | None, pod: Pod) -> tuple[WeightedAffinityTerm, ...]:
-    if affinity is None:
-        return ()
-    return tuple(
-        WeightedAffinityTerm(AffinityTerm.of(weighted.pod_affinity_term, pod), weighted.weight)
+    return () if affinity is None else _compiled(affinity, pod.namespace)[1]
+
+
+# The pods of a workload all have the same terms, and each of them is looked at several times on its way.
+@functools.lru_cache(maxsize=10_000)
+def _compiled(
+    affinity: PodAffinity, namespace: str
+) -> tuple[tuple[AffinityTerm, ...], tuple[WeightedAffinityTerm, ...]]:
+    """The required and the preferred terms."""
+    required = tuple(AffinityTerm.of(term, namespace) for term in affinity.required)
+    preferred = tuple(
+        WeightedAffinityTerm(AffinityTerm.of(weighted.pod_affinity_term, namespace), weighted.weight)
         for weighted in affinity.preferred
     )
+    return required, preferred
 
 
 @attrs.frozen(eq=False)
@@ -74,6 +85,8 @@ class PodInfo:
     @classmethod
     def of(cls, pod: Pod) -> PodInfo:
         affinity = pod.spec.affinity
+        if affinity.pod_affinity is None and affinity.pod_anti_affinity is None:
+            return cls(pod, pod.requests)
         return cls(
             pod=pod,
             requests=pod.requests,

@@ -64,7 +64,9 @@ class Profile:
     the whole list for single extension points instead; what stands there replaces `multi_point` at that
     point. `args` holds, per plugin, an instance of its `args_type` or a mapping as in a configuration file
     (camelCase keys); those for plugins that aren't enabled are passed over, as in kube-scheduler.
-    `percentage_of_nodes_to_score` (0–100, 0 = adaptive) overrides the scheduler's.
+    `percentage_of_nodes_to_score` (0–100, 0 = adaptive) overrides the scheduler's. With `run_all_filters` a node is
+    held against every filter, also behind the first that refuses it, and all reasons are told (a Policy's
+    alwaysCheckAllPredicates).
 
     Raises:
         ProfileError: a plugin is listed twice at a point, an extension point doesn't exist, or the percentage is out of
@@ -76,6 +78,7 @@ class Profile:
     args: Mapping[str, object] = attrs.field(default=EMPTY)
     scheduler_name: str = DEFAULT_SCHEDULER_NAME
     percentage_of_nodes_to_score: int | None = None
+    run_all_filters: bool = False
 
     def __attrs_post_init__(self) -> None:
         lists = {"multiPoint": self.multi_point} | {

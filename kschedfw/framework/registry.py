@@ -26,6 +26,9 @@ class Registry:
         self._manager = pluggy.PluginManager(PROJECT)
         self._entry_points = _installed() if entry_points else {}
         self._imported: set[str] = set()
+        self._distributions: dict[
+            str, str | None
+        ] = {}  # reading a distribution's metadata takes milliseconds
 
     def register(self, plugin: PluginT) -> PluginT:
         """Offer a plugin class from this process; it takes precedence over an entry point that wasn't loaded yet.
@@ -59,7 +62,11 @@ class Registry:
         """Name and version of the distribution whose entry point offers the plugin; None for a registration."""
         offers = self._entry_points.get(name, [])
         registered = self._manager.has_plugin(name) and name not in self._imported
-        return None if registered or not offers else _distribution(offers[0])
+        if registered or not offers:
+            return None
+        if name not in self._distributions:
+            self._distributions[name] = _distribution(offers[0])
+        return self._distributions[name]
 
     def load(self, name: str) -> type[AnyPlugin]:
         """The plugin class of this name, imported now if it comes from an entry point.

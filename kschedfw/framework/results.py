@@ -12,6 +12,7 @@ import numpy.typing as npt
 from kschedfw.framework.status import Status
 
 IntArray = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
 
 MIN_NODE_SCORE = 0
 MAX_NODE_SCORE = 100
@@ -50,6 +51,9 @@ class PostFilterResult:
         return cls(node_name, NominatingMode.OVERRIDE)
 
 
+_ALL_PASS = (Status.success(),)
+
+
 @attrs.frozen(eq=False)
 class Verdicts:
     """The batch form of filter answers.
@@ -60,6 +64,11 @@ class Verdicts:
 
     codes: npt.NDArray[np.integer]
     statuses: tuple[Status, ...]
+
+    @classmethod
+    def passing(cls, count: int) -> Verdicts:
+        """Verdicts that let all rows pass."""
+        return cls(np.zeros(count, dtype=np.int8), _ALL_PASS)
 
     @classmethod
     def refuse(cls, refused: npt.NDArray[np.bool_], status: Status) -> Verdicts:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.framework.claim_index import ClaimIndex
 from kschedfw.framework.node_info import ImageStateSummary, NodeInfo
+from kschedfw.framework.node_selection import NodeSelection
 from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.topology import TopologyIndex
 
 
 class NodeNotFoundError(KschedfwError, KeyError):
@@ -28,6 +31,12 @@ class Snapshot:
     """
 
     def __init__(self, node_infos: Iterable[NodeInfo] = ()) -> None:
+        self._table: NodeTable | None = None
+        self._selection: NodeSelection | None = None
+        self._topology: TopologyIndex | None = None
+        self._claims: ClaimIndex | None = None
+        self._with_affinity: list[NodeInfo] | None = None
+        self._with_required_anti_affinity: list[NodeInfo] | None = None
         self.replace(node_infos)
 
     @classmethod
@@ -37,15 +46,18 @@ class Snapshot:
         for pod in pods:
             if (info := node_infos.get(pod.node_name)) is not None:
                 info.add_pod(PodInfo.of(pod))
-        set_image_states(node_infos.values())
-        return cls(node_infos.values())
+        snapshot = cls(node_infos.values())
+        snapshot.update_image_states()
+        return snapshot
 
     def replace(self, node_infos: Iterable[NodeInfo]) -> None:
         """Take these NodeInfos, in this order, for the next cycle."""
         self._node_infos = list(node_infos)
         self._rows = {info.name: row for row, info in enumerate(self._node_infos)}
-        self._find_affinity()
-        self._table: NodeTable | None = None
+        self._forget_affinity()
+        self._selection = None
+        if self._table is not None:
+            self._table.replace(self._node_infos)
 
     def update(self, changed: Iterable[NodeInfo]) -> None:
         """Take the new state of some of the nodes, each in its old place.
@@ -53,14 +65,13 @@ class Snapshot:
         Raises:
             NodeNotFoundError: one of them isn't there.
         """
-        affinity = False
         for info in changed:
-            row = self._row(info.name)
-            affinity |= bool(info.pods_with_affinity or self._node_infos[row].pods_with_affinity)
+            row = self._row(info.node.metadata.name)
+            if info.pods_with_affinity or self._node_infos[row].pods_with_affinity:
+                self._forget_affinity()
             self._node_infos[row] = info
-        if affinity:
-            self._find_affinity()
-        self._table = None
+            if self._table is not None:
+                self._table.update(row, info)
 
     @property
     def node_infos(self) -> Sequence[NodeInfo]:
@@ -70,15 +81,21 @@ class Snapshot:
     @property
     def with_affinity(self) -> Sequence[NodeInfo]:
         """Nodes with at least one pod that has a pod (anti-)affinity term."""
+        if self._with_affinity is None:
+            self._with_affinity = [info for info in self._node_infos if info.pods_with_affinity]
         return self._with_affinity
 
     @property
     def with_required_anti_affinity(self) -> Sequence[NodeInfo]:
         """Nodes with at least one pod that has a required pod anti-affinity term."""
+        if self._with_required_anti_affinity is None:
+            self._with_required_anti_affinity = [
+                info for info in self.with_affinity if info.pods_with_required_anti_affinity
+            ]
         return self._with_required_anti_affinity
 
     def __len__(self) -> int:
-        return len(self.node_infos)
+        return len(self._node_infos)
 
     def __contains__(self, node_name: str) -> bool:
         return node_name in self._rows
@@ -91,12 +108,42 @@ class Snapshot:
         """
         return self._node_infos[self._row(node_name)]
 
+    def find(self, node_name: str) -> NodeInfo | None:
+        """The node's NodeInfo; None if there is none."""
+        row = self._rows.get(node_name)
+        return None if row is None else self._node_infos[row]
+
     @property
     def table(self) -> NodeTable:
-        """The same nodes in columns, row i being `node_infos[i]`; made when a batch hook first asks."""
+        """The same nodes in columns, row i being `node_infos[i]`; made on first use, and kept in step from then on."""
         if self._table is None:
-            self._table = NodeTable.of(self.node_infos)
+            self._table = NodeTable.of(self._node_infos)
         return self._table
+
+    @property
+    def topology(self) -> TopologyIndex:
+        """Counts of the pods and their terms by domain; made on first use, and kept in step from then on."""
+        if self._topology is None:
+            self._topology = TopologyIndex(self.table)
+        return self._topology
+
+    @property
+    def claims(self) -> ClaimIndex:
+        """The uses of persistent volume claims; made on first use, and kept in step from then on."""
+        if self._claims is None:
+            self._claims = ClaimIndex(self.table)
+        return self._claims
+
+    def update_image_states(self) -> None:
+        """Bring up to date what nodes know of their images: on how many nodes of the snapshot each is."""
+        self.update(list(with_image_states(self._node_infos)))
+
+    @property
+    def selection(self) -> NodeSelection:
+        """All nodes, in visiting order."""
+        if self._selection is None or self._selection.table is not self.table:
+            self._selection = NodeSelection.whole(self.table)
+        return self._selection
 
     def _row(self, node_name: str) -> int:
         try:
@@ -104,22 +151,23 @@ class Snapshot:
         except KeyError:
             raise NodeNotFoundError(f"node {node_name!r} not found in the snapshot") from None
 
-    def _find_affinity(self) -> None:
-        self._with_affinity = [info for info in self._node_infos if info.pods_with_affinity]
-        self._with_required_anti_affinity = [
-            info for info in self._with_affinity if info.pods_with_required_anti_affinity
-        ]
+    def _forget_affinity(self) -> None:
+        self._with_affinity = None
+        self._with_required_anti_affinity = None
 
 
-def set_image_states(node_infos: Iterable[NodeInfo]) -> None:
-    """Tell every node, for each of its images, on how many of these nodes the image is."""
-    node_infos = list(node_infos)
+def with_image_states(node_infos: Sequence[NodeInfo]) -> Iterator[NodeInfo]:
+    """Those of the nodes that don't know yet on how many of them each of their images is, and now do: copies."""
     spread: Counter[str] = Counter()
     for info in node_infos:
         spread.update({name for image in info.node.status.images for name in image.names})
     for info in node_infos:
-        info.image_states = {
+        states = {
             name: ImageStateSummary(image.size_bytes, spread[name])
             for image in info.node.status.images
             for name in image.names
         }
+        if states != info.image_states:
+            copy = info.clone()
+            copy.image_states = states
+            yield copy

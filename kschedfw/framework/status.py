@@ -5,6 +5,7 @@ Semantics: kube-scheduler `fwk.Code` and `fwk.Status`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 
 import attrs
@@ -39,6 +40,10 @@ class PluginFailure(Exception):  # it wraps what failed; it isn't raised by user
     """Carries an error that a plugin reported as text, where an exception is needed."""
 
 
+def _texts(reasons: Iterable[str]) -> tuple[str, ...]:
+    return tuple(reasons)
+
+
 @attrs.frozen
 class Status:
     """The result of a hook. A hook that returns None has succeeded.
@@ -49,7 +54,7 @@ class Status:
     """
 
     code: Code = Code.SUCCESS
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     plugin: str = ""
     error: BaseException | None = attrs.field(default=None, eq=False)
     timeout: float | None = None
@@ -115,7 +120,7 @@ class Status:
         return self.message or str(self.code)
 
     def with_plugin(self, plugin: str) -> Status:
-        return attrs.evolve(self, plugin=plugin)
+        return Status(self.code, self.reasons, plugin, self.error, self.timeout)
 
     def as_error(self) -> BaseException:
         """The exception behind this status, made from its message where there is none."""

@@ -7,7 +7,13 @@ from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult, num_feasible_nodes_to_find
 from kschedfw.scheduler.nominator import Nominator
 from kschedfw.scheduler.scheduler import BindingExecutor, InlineExecutor, Scheduler
-from kschedfw.scheduler.select import Selection, select_host
+from kschedfw.scheduler.select import (
+    HostSelector,
+    ReservoirSelector,
+    RoundRobinSelector,
+    Selection,
+    select_host,
+)
 
 __all__ = [
     "Cache",
@@ -18,9 +24,12 @@ __all__ = [
     "ExtenderFilterResult",
     "FitError",
     "GenericScheduler",
+    "HostSelector",
     "InlineExecutor",
     "NoNodesAvailableError",
     "Nominator",
+    "ReservoirSelector",
+    "RoundRobinSelector",
     "ScheduleResult",
     "Scheduler",
     "SchedulingError",

@@ -15,26 +15,12 @@ from kschedfw.framework.clock import Clock
 from kschedfw.framework.metrics import CachedObject
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.pod_info import PodInfo
-from kschedfw.framework.snapshot import Snapshot, set_image_states
+from kschedfw.framework.snapshot import Snapshot
 from kschedfw.scheduler.node_tree import NodeTree
 
 
 class CacheError(KschedfwError):
     """A pod or node isn't in the state that the call needs; names it."""
-
-
-@attrs.define
-class _PodState:
-    """A pod in the cache. An assumed one has no event from the cluster yet; it expires at `deadline`, if it has one."""
-
-    info: PodInfo
-    assumed: bool = False
-    binding_finished: bool = False
-    deadline: float | None = None
-
-    @property
-    def pod(self) -> Pod:
-        return self.info.pod
 
 
 @attrs.frozen
@@ -71,8 +57,9 @@ class Cache:
         self._clock = clock
         self._ttl = assumed_pod_ttl
         self._lock = threading.RLock()
-        self._pods: dict[str, _PodState] = {}
-        self._assumed: set[str] = set()
+        self._pods: dict[str, PodInfo] = {}
+        self._assumed: dict[str, float | None] = {}
+        """The pods of which no event has come from the cluster yet; they expire at this time, if at any."""
         self._infos: dict[str, NodeInfo] = {}
         """By node; what was changed last stands last, so that a snapshot finds what it hasn't seen at the end."""
         self._homeless: dict[str, dict[str, PodInfo]] = {}
@@ -127,19 +114,20 @@ class Cache:
         Raises:
             CacheError: the pod is in the cache already.
         """
+        uid = pod.metadata.uid
         with self._lock:
-            if pod.uid in self._pods:
-                raise CacheError(f"pod {pod.key} ({pod.uid}) is in the cache, so can't be assumed")
-            self._put(_PodState(PodInfo.of(pod), assumed=True))
+            if uid in self._pods:
+                raise CacheError(f"pod {pod.key} ({uid}) is in the cache, so can't be assumed")
+            self._put(pod)
+            self._assumed[uid] = None
 
     def finish_binding(self, pod: Pod) -> None:
         """From now on an assumed pod may expire; nothing happens to one that isn't assumed any more."""
+        if not self._ttl or self._clock is None:
+            return
         with self._lock:
-            state = self._pods.get(pod.uid)
-            if state is not None and state.assumed:
-                state.binding_finished = True
-                if self._ttl and self._clock is not None:
-                    state.deadline = self._clock.now() + self._ttl
+            if pod.uid in self._assumed:
+                self._assumed[pod.uid] = self._clock.now() + self._ttl
 
     def forget_pod(self, pod: Pod) -> None:
         """Take back assume_pod.
@@ -148,14 +136,14 @@ class Cache:
             CacheError: the pod isn't assumed, or on another node.
         """
         with self._lock:
-            state = self._pods.get(pod.uid)
-            if state is None or not state.assumed:
+            if pod.uid not in self._assumed:
                 raise CacheError(f"pod {pod.key} ({pod.uid}) wasn't assumed so cannot be forgotten")
-            if state.pod.node_name != pod.node_name:
+            assumed = self._pods[pod.uid].pod
+            if assumed.node_name != pod.node_name:
                 raise CacheError(
-                    f"pod {pod.key} ({pod.uid}) was assumed on {pod.node_name} but assigned to {state.pod.node_name}"
+                    f"pod {pod.key} ({pod.uid}) was assumed on {pod.node_name} but assigned to {assumed.node_name}"
                 )
-            self._take(state)
+            self._take(pod.uid)
 
     def add_pod(self, pod: Pod) -> None:
         """The cluster says that the pod is on its node: confirms an assumed one, wherever it was assumed.
@@ -164,12 +152,17 @@ class Cache:
             CacheError: the cluster has said so already.
         """
         with self._lock:
-            state = self._pods.get(pod.uid)
-            if state is not None:
-                if not state.assumed:
-                    raise CacheError(f"pod {pod.key} ({pod.uid}) was already in added state")
-                self._take(state)
-            self._put(_PodState(PodInfo.of(pod)))
+            known = self._pods.get(pod.uid)
+            if known is None:
+                self._put(pod)
+            elif pod.uid not in self._assumed:
+                raise CacheError(f"pod {pod.key} ({pod.uid}) was already in added state")
+            elif known.pod.node_name == pod.node_name:
+                del self._assumed[pod.uid]
+                self._replace(known, pod)
+            else:
+                self._take(pod.uid)
+                self._put(pod)
 
     def update_pod(self, pod: Pod) -> None:
         """Take a bound pod's new state.
@@ -178,14 +171,15 @@ class Cache:
             CacheError: the pod was never added, or has moved to another node, which pods don't do.
         """
         with self._lock:
-            state = self._added(pod, "updated")
-            if state.pod.node_name != pod.node_name:
+            known = self._pods.get(pod.uid)
+            if known is None or pod.uid in self._assumed:
+                raise CacheError(f"pod {pod.key} ({pod.uid}) is not added to the cache, so cannot be updated")
+            if known.pod.node_name != pod.node_name:
                 raise CacheError(
                     f"pod {pod.key} ({pod.uid}) updated on a different node than previously added to: "
-                    f"{pod.node_name}, was {state.pod.node_name}"
+                    f"{pod.node_name}, was {known.pod.node_name}"
                 )
-            self._take(state)
-            self._put(_PodState(PodInfo.of(pod)))
+            self._replace(known, pod)
 
     def remove_pod(self, pod: Pod) -> None:
         """Take the pod off its node; an assumed one, too, as its cluster knows best.
@@ -194,21 +188,19 @@ class Cache:
             CacheError: it isn't in the cache.
         """
         with self._lock:
-            state = self._pods.get(pod.uid)
-            if state is None:
+            if pod.uid not in self._pods:
                 raise CacheError(f"pod {pod.key} ({pod.uid}) is not found in the cache, so cannot be removed")
-            self._take(state)
+            self._take(pod.uid)
 
     def get_pod(self, pod: Pod) -> Pod | None:
         """The cache's state of the pod."""
         with self._lock:
-            state = self._pods.get(pod.uid)
-            return None if state is None else state.pod
+            info = self._pods.get(pod.uid)
+            return None if info is None else info.pod
 
     def is_assumed(self, pod: Pod) -> bool:
         with self._lock:
-            state = self._pods.get(pod.uid)
-            return state is not None and state.assumed
+            return pod.uid in self._assumed
 
     def expire_assumed_pods(self) -> list[Pod]:
         """Drop the assumed pods whose confirmation is overdue, and say which they were."""
@@ -216,34 +208,35 @@ class Cache:
             return []
         now = self._clock.now()
         with self._lock:
-            assumed = [self._pods[uid] for uid in self._assumed]
-            expired = [s for s in assumed if s.deadline is not None and s.deadline <= now]
-            for state in expired:
-                self._take(state)
-            return [state.pod for state in expired]
+            overdue = [
+                uid for uid, deadline in self._assumed.items() if deadline is not None and deadline <= now
+            ]
+            return [self._take(uid) for uid in overdue]
 
     def next_expiry(self) -> float | None:
         """When the first assumed pod expires, in the clock's seconds; None if none will."""
         if not self._ttl:
             return None
         with self._lock:
-            assumed = [self._pods[uid] for uid in self._assumed]
-            return min((state.deadline for state in assumed if state.deadline is not None), default=None)
+            return min(
+                (deadline for deadline in self._assumed.values() if deadline is not None), default=None
+            )
 
     # Looking in
 
     def update_snapshot(self, snapshot: Snapshot) -> None:
         """Bring the snapshot up to date at the cost of what has changed since it last was."""
         with self._lock:
-            seen = self._seen.setdefault(snapshot, _Seen())
+            seen = self._seen.get(snapshot)
+            if seen is None:
+                seen = self._seen[snapshot] = _Seen()
             changed: dict[str, NodeInfo] = {}
-            for name in reversed(self._infos):
-                info = self._infos[name]
+            for name, info in reversed(self._infos.items()):
                 if info.generation <= seen.generation:
                     break
-                changed[name] = info.clone()
-                if name in snapshot:
-                    changed[name].image_states = snapshot.get(name).image_states
+                copy = changed[name] = info.clone()
+                if (known := snapshot.find(name)) is not None:
+                    copy.image_states = known.image_states
             if changed:
                 seen.generation = next(iter(changed.values())).generation
             if seen.order_version != self._order_version:
@@ -255,7 +248,7 @@ class Cache:
             if seen.images_version != self._images_version:
                 # an image that comes or goes anywhere changes what every node with it knows
                 seen.images_version = self._images_version
-                set_image_states(snapshot.node_infos)
+                snapshot.update_image_states()
 
     def sizes(self) -> Mapping[CachedObject, int]:
         """How much of what is in the cache; assumed pods count among the pods, too."""
@@ -270,43 +263,46 @@ class Cache:
         with self._lock:
             return CacheDump(
                 nodes=tuple(self._infos[name].node for name in self._tree.names()),
-                pods=tuple(state.pod for state in self._pods.values()),
+                pods=tuple(info.pod for info in self._pods.values()),
                 assumed=frozenset(self._assumed),
             )
 
-    def _added(self, pod: Pod, doing: str) -> _PodState:
-        state = self._pods.get(pod.uid)
-        if state is None or state.assumed:
-            raise CacheError(f"pod {pod.key} ({pod.uid}) is not added to the cache, so cannot be {doing}")
-        return state
-
-    def _put(self, state: _PodState) -> None:
-        pod = state.pod
-        self._pods[pod.uid] = state
-        if state.assumed:
-            self._assumed.add(pod.uid)
-        info = self._infos.get(pod.node_name)
+    def _put(self, pod: Pod) -> None:
+        uid, node_name = pod.metadata.uid, pod.spec.node_name
+        new = self._pods[uid] = PodInfo.of(pod)
+        info = self._infos.get(node_name)
         if info is None:
-            self._homeless.setdefault(pod.node_name, {})[pod.uid] = state.info
+            self._homeless.setdefault(node_name, {})[uid] = new
         else:
-            info.add_pod(state.info)
+            info.add_pod(new)
             self._touch(info)
 
-    def _take(self, state: _PodState) -> None:
-        pod = state.pod
-        del self._pods[pod.uid]
-        self._assumed.discard(pod.uid)
+    def _replace(self, old: PodInfo, pod: Pod) -> None:
+        """Take the new state of a pod that stays where it is."""
+        new = self._pods[pod.uid] = PodInfo.of(pod)
+        info = self._infos.get(pod.node_name)
+        if info is None:
+            self._homeless[pod.node_name][pod.uid] = new
+        else:
+            info.replace_pod(old, new)
+            self._touch(info)
+
+    def _take(self, uid: str) -> Pod:
+        pod = self._pods.pop(uid).pod
+        self._assumed.pop(uid, None)
         info = self._infos.get(pod.node_name)
         if info is not None:
             info.remove_pod(pod)
             self._touch(info)
-            return
+            return pod
         left = self._homeless[pod.node_name]
-        del left[pod.uid]
+        del left[uid]
         if not left:
             del self._homeless[pod.node_name]
+        return pod
 
     def _touch(self, info: NodeInfo) -> None:
         """Note that the node has changed, and so belongs to the end."""
-        self._infos.pop(info.name, None)
-        self._infos[info.name] = info
+        name = info.node.metadata.name
+        self._infos.pop(name, None)
+        self._infos[name] = info

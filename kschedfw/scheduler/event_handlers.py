@@ -9,10 +9,13 @@ from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.api.storage import (
+    CSIDriver,
     CSINode,
+    CSIStorageCapacity,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
+    VolumeAttachment,
 )
 from kschedfw.cluster import Cluster, EventType, WatchEvent
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
@@ -39,11 +42,9 @@ _RESOURCES: Mapping[type[Named], EventResource] = {
     PersistentVolumeClaim: EventResource.PERSISTENT_VOLUME_CLAIM,
     StorageClass: EventResource.STORAGE_CLASS,
     CSINode: EventResource.CSI_NODE,
-}
-_ACTIONS = {
-    EventType.ADDED: ActionType.ADD,
-    EventType.MODIFIED: ActionType.UPDATE,
-    EventType.DELETED: ActionType.DELETE,
+    CSIDriver: EventResource.CSI_DRIVER,
+    CSIStorageCapacity: EventResource.CSI_STORAGE_CAPACITY,
+    VolumeAttachment: EventResource.VOLUME_ATTACHMENT,
 }
 
 
@@ -64,6 +65,7 @@ class EventHandlers:
         self._frameworks = frameworks
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}
+        self._others: dict[type[Named], dict[str, Named]] = {kind: {} for kind in _RESOURCES}
         self._lock = threading.RLock()
         self.close: Callable[[], None] = cluster.watch(self.handle)
 
@@ -75,10 +77,8 @@ class EventHandlers:
                 self._node_event(obj, deleted=deleted)
             elif isinstance(obj, Pod):
                 self._pod_event(obj, deleted=deleted or obj.is_terminal)
-            elif (resource := _RESOURCES.get(type(obj))) is not None:
-                change = ClusterEvent(resource, _ACTIONS[event.type])
-                old, new = (obj, None) if deleted else (event.old, obj)
-                self._queue.move_all_to_active_or_backoff(change, old, new)
+            elif type(obj) in _RESOURCES:
+                self._other_event(obj, deleted=deleted)
 
     def resync(self) -> None:
         """Compare with the whole cluster, and take what differs as events that were missed."""
@@ -98,6 +98,13 @@ class EventHandlers:
                 elif self._is_ours(pod):
                     # It may have been lost here: an assumed pod that expired, but was never bound.
                     self._queue.add_if_not_present(pod)
+            for kind, known in self._others.items():
+                present = {obj.key: obj for obj in self._cluster.list(kind)}
+                for key in known.keys() - present.keys():
+                    self._other_event(known[key], deleted=True)
+                for obj in present.values():
+                    if known.get(obj.key) != obj:
+                        self._other_event(obj, deleted=False)
 
     def _node_event(self, node: Node, *, deleted: bool) -> None:
         last = self._nodes.get(node.name)
@@ -114,6 +121,25 @@ class EventHandlers:
         self._cache.add_node(node)
         for change in (NODE_ADD,) if last is None else node_change_events(last, node):
             self._queue.move_all_to_active_or_backoff(change, last, node)
+
+    def _other_event(self, obj: Named, *, deleted: bool) -> None:
+        """Something that plugins alone care about, and pods that they refused."""
+        known, resource = self._others[type(obj)], _RESOURCES[type(obj)]
+        last = known.get(obj.key)
+        if deleted:
+            if last is not None and last.uid == obj.uid:
+                del known[obj.key]
+                self._queue.move_all_to_active_or_backoff(
+                    ClusterEvent(resource, ActionType.DELETE), last, None
+                )
+            return
+        if last is not None and _is_older(obj, last):
+            return
+        if last is not None and last.uid != obj.uid:
+            last = None  # it had the name before
+        known[obj.key] = obj
+        action = ActionType.ADD if last is None else ActionType.UPDATE
+        self._queue.move_all_to_active_or_backoff(ClusterEvent(resource, action), last, obj)
 
     def _pod_event(self, pod: Pod, *, deleted: bool) -> None:
         last = self._pods.get(pod.key)

@@ -14,13 +14,15 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NoNodesAvailableError
 from kschedfw.framework.extender import EXTENDER_NAME, MAX_EXTENDER_PRIORITY
 from kschedfw.framework.framework import Framework, not_left_over
+from kschedfw.framework.node_filter import FilterOutcome
 from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_selection import NodeSelection
 from kschedfw.framework.results import MAX_NODE_SCORE, IntArray, PreFilterResult
 from kschedfw.framework.scores import NodeScores
 from kschedfw.framework.snapshot import Snapshot
-from kschedfw.framework.status import Code, Status
+from kschedfw.framework.status import Status
 from kschedfw.scheduler.errors import SchedulingError, SnapshotMismatchError
-from kschedfw.scheduler.select import select_host
+from kschedfw.scheduler.select import HostSelector, ReservoirSelector
 
 MIN_FEASIBLE_NODES_TO_FIND = 100
 MIN_FEASIBLE_NODES_PERCENTAGE_TO_FIND = 5
@@ -46,7 +48,7 @@ def num_feasible_nodes_to_find(percentage: int, num_all_nodes: int) -> int:
 
     Percentage 0 adapts to the size: 50 − n/125, at least 5.
     """
-    if num_all_nodes < MIN_FEASIBLE_NODES_TO_FIND:
+    if num_all_nodes < MIN_FEASIBLE_NODES_TO_FIND or percentage == 100:
         return num_all_nodes
     if percentage == 0:
         percentage = max(50 - num_all_nodes // 125, MIN_FEASIBLE_NODES_PERCENTAGE_TO_FIND)
@@ -68,10 +70,11 @@ class GenericScheduler:
         *,
         random: Random,
         percentage_of_nodes_to_score: int = 0,
+        selector: HostSelector | None = None,
     ) -> None:
         self._cache = cache
         self._snapshot = snapshot
-        self._random = random
+        self._selector = ReservoirSelector(random) if selector is None else selector
         self._percentage = percentage_of_nodes_to_score
         self._next_start_node_index = 0
 
@@ -90,18 +93,18 @@ class GenericScheduler:
         if not self._snapshot:
             raise NoNodesAvailableError
         feasible, diagnosis = self.find_nodes_that_fit_pod(framework, state, pod)
-        if not feasible:
+        if not len(feasible):
             raise FitError(pod, len(self._snapshot), diagnosis)
         evaluated = len(feasible) + len(diagnosis.node_to_status)
         if len(feasible) == 1:
             return ScheduleResult(feasible[0].name, evaluated, 1)
         totals = self.prioritize_nodes(framework, state, pod, feasible)
-        host = feasible[select_host(totals, self._random).index]
+        host = feasible[self._selector.select(totals).index]
         return ScheduleResult(host.name, evaluated, len(feasible))
 
     def find_nodes_that_fit_pod(
         self, framework: Framework, state: CycleState, pod: Pod
-    ) -> tuple[Sequence[NodeInfo], Diagnosis]:
+    ) -> tuple[NodeSelection, Diagnosis]:
         """The feasible nodes in visiting order, and why others aren't feasible.
 
         Raises:
@@ -109,18 +112,19 @@ class GenericScheduler:
         """
         diagnosis = Diagnosis()
         left_over, status, narrowing = framework.run_pre_filter_plugins(state, pod)
-        diagnosis.unschedulable_plugins |= narrowing
+        if narrowing:
+            diagnosis.unschedulable_plugins.update(narrowing)
         if not status.is_success:
             if not status.is_rejected:
                 raise SchedulingError(status)
             diagnosis.node_to_status.absent = status
             diagnosis.pre_filter_message = status.message
             diagnosis.add_plugin_status(status)
-            return (), diagnosis
+            return self._none(), diagnosis
         if pod.status.nominated_node_name:
             # the room made for the pod is most likely still there, and nowhere else
             nominated = self._try_nominated_node(framework, state, pod, diagnosis)
-            if nominated:
+            if nominated is not None:
                 return nominated, diagnosis
         nodes = self._candidates(left_over, narrowing, diagnosis)
         passed = self._find_nodes_that_pass_filters(framework, state, pod, nodes, diagnosis)
@@ -132,15 +136,30 @@ class GenericScheduler:
     def prioritize_nodes(
         self, framework: Framework, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
     ) -> IntArray:
-        """The total score of each node, shape (n,), int64; 1 for all where nothing scores.
+        """The total score of each node, shape (n,), int64, not to be changed; 1 for all where nothing scores.
 
         Raises:
             SchedulingError: a plugin failed.
         """
         if not framework.handle.extenders and not framework.has_score_plugins:
             return np.ones(len(nodes), dtype=np.int64)
-        totals = self.score_nodes(framework, state, pod, nodes).totals
-        rows = {info.name: row for row, info in enumerate(nodes)}
+        status = framework.run_pre_score_plugins(state, pod, nodes)
+        if not status.is_success:
+            raise SchedulingError(status)
+        totals, status = framework.total_scores(state, pod, nodes)
+        if totals is None:
+            raise SchedulingError(status)
+        if framework.handle.extenders and any(
+            extender.is_prioritizer for extender in framework.handle.extenders
+        ):
+            return self._with_extenders(framework, pod, nodes, totals.copy())
+        return totals
+
+    @staticmethod
+    def _with_extenders(
+        framework: Framework, pod: Pod, nodes: Sequence[NodeInfo], totals: IntArray
+    ) -> IntArray:
+        rows = {name: row for row, name in enumerate(info.name for info in nodes)}
         for extender in framework.handle.extenders:
             if not (extender.is_prioritizer and extender.is_interested(pod)):
                 continue
@@ -172,82 +191,68 @@ class GenericScheduler:
             raise SchedulingError(status)
         return scores
 
+    def _none(self) -> NodeSelection:
+        return NodeSelection(self._snapshot.table, np.empty(0, dtype=np.int64))
+
     def _candidates(
         self, left_over: PreFilterResult | None, narrowing: frozenset[str], diagnosis: Diagnosis
-    ) -> Sequence[NodeInfo]:
+    ) -> NodeSelection:
+        """The nodes to look at, from the start index on."""
+        table = self._snapshot.table
         if left_over is None:
-            return self._snapshot.node_infos
+            start = self._next_start_node_index % len(table)
+            return NodeSelection.whole(table, start) if start else self._snapshot.selection
         diagnosis.node_to_status.absent = not_left_over(narrowing)
-        return [info for info in self._snapshot.node_infos if info.name in left_over.node_names]
+        rows = sorted(table.rows[name] for name in left_over.node_names if name in table.rows)
+        start = self._next_start_node_index % len(rows) if rows else 0
+        return NodeSelection(table, np.array([*rows[start:], *rows[:start]], dtype=np.int64))
 
     def _try_nominated_node(
         self, framework: Framework, state: CycleState, pod: Pod, diagnosis: Diagnosis
-    ) -> Sequence[NodeInfo]:
-        name = pod.status.nominated_node_name
-        if name not in self._snapshot:
-            return ()
-        node = [self._snapshot.get(name)]
-        feasible, error = self._search(framework, state, pod, node, 0, diagnosis)
-        if error is not None:
-            return ()
+    ) -> NodeSelection | None:
+        table = self._snapshot.table
+        row = table.rows.get(pod.status.nominated_node_name)
+        if row is None:
+            return None
+        node = NodeSelection(table, np.array([row], dtype=np.int64))
+        found = self._search(framework, state, pod, node, diagnosis)
+        if found.error is not None:
+            return None
         try:
-            return self._find_nodes_that_pass_extenders(framework, pod, feasible, diagnosis)
+            feasible = self._find_nodes_that_pass_extenders(framework, pod, found.feasible, diagnosis)
         except SchedulingError:
-            return ()
+            return None
+        return feasible if len(feasible) else None
 
     def _find_nodes_that_pass_filters(
         self,
         framework: Framework,
         state: CycleState,
         pod: Pod,
-        nodes: Sequence[NodeInfo],
+        nodes: NodeSelection,
         diagnosis: Diagnosis,
-    ) -> Sequence[NodeInfo]:
-        feasible, error = self._search(framework, state, pod, nodes, self._next_start_node_index, diagnosis)
-        # an error, too, moves the start on, so that it can't keep other nodes from being looked at
-        processed = len(feasible) + len(diagnosis.node_to_status)
+    ) -> NodeSelection:
+        found = self._search(framework, state, pod, nodes, diagnosis)
+        # An error, too, moves the start on, so that it can't keep other nodes from being looked at.
+        processed = len(found.feasible) + len(diagnosis.node_to_status)
         self._next_start_node_index = (self._next_start_node_index + processed) % len(self._snapshot)
-        if error is not None:
-            raise SchedulingError(error)
-        return feasible
+        if found.error is not None:
+            raise SchedulingError(found.error)
+        return found.feasible
 
     def _search(
         self,
         framework: Framework,
         state: CycleState,
         pod: Pod,
-        nodes: Sequence[NodeInfo],
-        start: int,
+        nodes: NodeSelection,
         diagnosis: Diagnosis,
-    ) -> tuple[Sequence[NodeInfo], Status | None]:
-        """Filter nodes from `start` on, round the end, until enough have passed or an error comes up."""
-        if not nodes:
-            return (), None
-        start %= len(nodes)
-        order = [*nodes[start:], *nodes[:start]]
-        wanted = self._num_nodes_to_find(framework, len(order))
-        if not framework.has_filter_plugins:
-            return order[:wanted], None
-        passed = 0
-
-        def enough(status: Status) -> bool:
-            # As in the original, what ends the search is the first surplus node, so that refusals up to
-            # there are known and count as evaluated.
-            nonlocal passed
-            passed += status.is_success
-            return passed > wanted or status.code is Code.ERROR
-
-        statuses = framework.node_filter(state, pod, order).check_until(enough)
-        feasible: list[NodeInfo] = []
-        for info, status in zip(order, statuses, strict=False):
-            if status.is_success:
-                feasible.append(info)
-            elif status.code is Code.ERROR:
-                return feasible, status
-            else:
-                diagnosis.node_to_status.set(info.name, status)
-                diagnosis.add_plugin_status(status)
-        return feasible[:wanted], None
+    ) -> FilterOutcome:
+        """Filter the nodes in order until enough have passed or an error comes up."""
+        wanted = self._num_nodes_to_find(framework, len(nodes))
+        found = framework.filter_nodes(state, pod, nodes, wanted)
+        diagnosis.add_codes(found.refused)
+        return found
 
     def _num_nodes_to_find(self, framework: Framework, num_nodes: int) -> int:
         filters_or_scores = framework.has_score_plugins or any(
@@ -259,10 +264,10 @@ class GenericScheduler:
         return num_feasible_nodes_to_find(self._percentage if own is None else own, num_nodes)
 
     def _find_nodes_that_pass_extenders(
-        self, framework: Framework, pod: Pod, feasible: Sequence[NodeInfo], diagnosis: Diagnosis
-    ) -> Sequence[NodeInfo]:
+        self, framework: Framework, pod: Pod, feasible: NodeSelection, diagnosis: Diagnosis
+    ) -> NodeSelection:
         for extender in framework.handle.extenders:
-            if not feasible:
+            if not len(feasible):
                 break
             if not (extender.is_filter and extender.is_interested(pod)):
                 continue
@@ -277,5 +282,8 @@ class GenericScheduler:
             for name, message in result.failed.items():
                 if name not in result.failed_and_unresolvable:
                     diagnosis.node_to_status.set(name, Status.unschedulable(message))
-            feasible = result.feasible
+            rows = feasible.table.rows
+            feasible = NodeSelection(
+                feasible.table, np.array([rows[info.name] for info in result.feasible], dtype=np.int64)
+            )
         return feasible

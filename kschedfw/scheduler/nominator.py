@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.pod_info import PodInfo
+
+_MOST_CHANGES = 16_384
 
 
 class Nominator:
@@ -22,6 +24,8 @@ class Nominator:
         self._by_node: dict[str, list[PodInfo]] = {}
         self._node_of: dict[str, str] = {}
         self._lock = threading.Lock()
+        self._changed: list[str] = []
+        self._dropped = 0
 
     def add(self, pod_info: PodInfo, node_name: str | None = None) -> None:
         """Nominate the pod to the node; None means the one that its status names, and an empty name none.
@@ -64,6 +68,30 @@ class Nominator:
         with self._lock:
             return tuple(self._by_node.get(node_name, ()))
 
+    def nominated_nodes(self) -> Collection[str]:
+        """The names of all nodes that pods are nominated to."""
+        if not self._by_node:
+            return ()
+        with self._lock:
+            return tuple(self._by_node)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no pod is nominated at all."""
+        return not self._by_node
+
+    @property
+    def version(self) -> int:
+        """The number of changes to nominations up to now."""
+        with self._lock:
+            return self._dropped + len(self._changed)
+
+    def changed_since(self, version: int) -> Collection[str] | None:
+        """The nodes whose nominations have changed after `version`; None if that isn't known any more."""
+        with self._lock:
+            start = version - self._dropped
+            return None if start < 0 else self._changed[start:]
+
     def nominated_pods(self) -> Sequence[PodInfo]:
         """All nominated pods."""
         with self._lock:
@@ -81,11 +109,13 @@ class Nominator:
         if self._node_of.get(uid) == node_name and node_name:
             # It keeps its turn.
             self._by_node[node_name] = [pod_info if info.pod.uid == uid else info for info in infos]
+            self._note(node_name)
             return
         self._delete(uid)
         if node_name:
             self._by_node.setdefault(node_name, []).append(pod_info)
             self._node_of[uid] = node_name
+            self._note(node_name)
 
     def _delete(self, uid: str) -> None:
         node_name = self._node_of.pop(uid, None)
@@ -96,3 +126,12 @@ class Nominator:
             self._by_node[node_name] = left
         else:
             del self._by_node[node_name]
+        self._note(node_name)
+
+    def _note(self, node_name: str) -> None:
+        """Somebody may ask what has changed; what is too old to be worth following is dropped."""
+        self._changed.append(node_name)
+        if len(self._changed) > _MOST_CHANGES:
+            surplus = len(self._changed) // 2
+            del self._changed[:surplus]
+            self._dropped += surplus

@@ -16,9 +16,10 @@ from kschedfw.framework.activation import take_pods_to_activate
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
 from kschedfw.framework.errors import ProfileError
+from kschedfw.framework.evaluation import Evaluation
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.framework import Framework
-from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, Operation, PluginSampling
+from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, Operation, PluginSampling, listens
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.pod_info import QueuedPodInfo
 from kschedfw.framework.profile import Profile
@@ -37,6 +38,7 @@ from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResul
 from kschedfw.scheduler.http_extender import order_extenders
 from kschedfw.scheduler.nominator import Nominator
 from kschedfw.scheduler.queue import SchedulingQueue
+from kschedfw.scheduler.select import HostSelector
 
 _log = logging.getLogger(__name__)
 
@@ -71,11 +73,13 @@ class Scheduler:
         executor: where binding cycles run.
         extenders: asked after the plugins, the ignorable ones last.
         percentage_of_nodes_to_score: 0–100, 0 adapts to the size; a profile's own comes first.
+        selector: who picks among equally good nodes; by default a reservoir, drawing from `random`.
         initial_backoff: seconds before a second attempt; it doubles with each further one.
         max_backoff: seconds at most.
         unschedulable_timeout: seconds after which an unschedulable pod is tried again in any case.
         assumed_pod_ttl: seconds after its binding in which a pod must be confirmed by the cluster; 0 for no limit.
         metrics: who is told what happens.
+        evaluation: chooses between ways to the same decisions, of which only the default is fast.
 
     Raises:
         ProfileError: there is no profile, two have the same scheduler name, or one can't work.
@@ -94,14 +98,17 @@ class Scheduler:
         parallelizer: Parallelizer | None = None,
         extenders: Sequence[Extender] = (),
         percentage_of_nodes_to_score: int = 0,
+        selector: HostSelector | None = None,
         initial_backoff: float = 1.0,
         max_backoff: float = 10.0,
         unschedulable_timeout: float = 300.0,
         assumed_pod_ttl: float = 0.0,
         metrics: MetricsRecorder = NO_METRICS,
+        evaluation: Evaluation = Evaluation.MEMO,
     ) -> None:
         self._clock = SystemClock() if clock is None else clock
         self._metrics = metrics
+        self._measuring = listens(metrics)
         # A generator of its own: who measures must not change what is decided.
         self._sampling = PluginSampling(Random(0))
         random = Random(0) if random is None else random
@@ -127,6 +134,7 @@ class Scheduler:
                 extenders=order_extenders(extenders),
                 metrics=metrics,
                 plugin_sampling=self._sampling,
+                evaluation=evaluation,
             )
         self.queue = SchedulingQueue(
             self.frameworks,
@@ -142,6 +150,7 @@ class Scheduler:
             self.snapshot,
             random=random,
             percentage_of_nodes_to_score=percentage_of_nodes_to_score,
+            selector=selector,
         )
         self._executor = InlineExecutor() if executor is None else executor
         self._failures = FailureHandler(cluster, self.queue, self.nominator, self._clock, metrics)
@@ -199,8 +208,9 @@ class Scheduler:
                 waiting.poll()
         for pod in self.cache.expire_assumed_pods():
             _log.warning("pod %s expired: its binding was never confirmed", pod.key)
-        for kind, count in self.cache.sizes().items():
-            self._metrics.cache_size(kind, count)
+        if self._measuring:
+            for kind, count in self.cache.sizes().items():
+                self._metrics.cache_size(kind, count)
 
     def stop(self) -> None:
         """End `run` after the current attempt."""
@@ -228,7 +238,7 @@ class Scheduler:
             self.queue.done(info.pod.uid)
             return
         attempt = Attempt(info, framework, self._clock.monotonic())
-        attempt.state.record_plugin_metrics = self._sampling()
+        attempt.state.record_plugin_metrics = self._measuring and self._sampling()
         try:
             self._scheduling_cycle(attempt)
         except Exception as error:  # nothing that a pod brings about may end the loop

@@ -10,6 +10,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.clock import Clock
+from kschedfw.framework.evaluation import Evaluation
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.framework import Framework
 from kschedfw.framework.handle import PodNominator
@@ -56,6 +57,7 @@ def make_framework(
     clock: Clock | None = None,
     extenders: Sequence[Extender] = (),
     parallelism: int = 1,
+    evaluation: Evaluation = Evaluation.MEMO,
     args: Mapping[str, object] | None = None,
 ) -> Framework:
     """A framework with these plugins in this order, unless a profile says otherwise."""
@@ -72,6 +74,7 @@ def make_framework(
         random=Random(0),
         parallelizer=Parallelizer(parallelism),
         extenders=extenders,
+        evaluation=evaluation,
     )
 
 

@@ -97,12 +97,12 @@ def test_a_field_may_be_a_mapping_with_keys_of_its_own() -> None:
 class TestMistakes:
     def test_an_unknown_field_is_named_with_those_that_are_known(self) -> None:
         assert refused({"rackLable": "row"}) == [
-            "rackLable: unknown field; known are: limits, rackLabel, retries"
+            'strict decoding error: unknown field "rackLable"; known are: limits, rackLabel, retries'
         ]
 
     def test_also_inside_and_all_of_them(self) -> None:
         errors = refused({"rack_label": "row", "limits": {"maxpods": 1}})
-        assert [error.split(":")[0] for error in errors] == ["rack_label", "limits.maxpods"]
+        assert [error.split('"')[1] for error in errors] == ["rack_label", "limits.maxpods"]
 
     def test_a_wrong_type_is_named_with_its_path(self) -> None:
         (error,) = refused({"limits": {"maxPods": "seven"}})
@@ -119,11 +119,11 @@ class TestMistakes:
         assert refused(RackArgs("")) == ["rackLabel: Required value"]
 
     def test_anything_else_is_no_arguments(self) -> None:
-        assert refused(["row"]) == ["args: must be a RackArgs or a mapping, not list"]
+        assert refused(["row"]) == ["must be a RackArgs or a mapping, not list"]
 
     def test_a_plugin_without_arguments_takes_none(self) -> None:
         plain = plugin("Plain")
-        assert refused({"rackLabel": "row"}, plain) == ["args: the plugin takes no arguments"]
+        assert refused({"rackLabel": "row"}, plain) == ["the plugin takes no arguments"]
         assert made_with(None, plain) is None
         assert made_with({}, plain) is None
 

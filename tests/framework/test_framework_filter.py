@@ -23,6 +23,7 @@ from kschedfw import (
     Status,
     Verdicts,
 )
+from kschedfw.framework.node_selection import NodeSelection
 from kschedfw.scheduler import Nominator
 from kschedfw.testing import make_pod
 from tests.framework.support import (
@@ -384,8 +385,25 @@ class TestFilterWithNominatedPods:
 REFUSALS = (Status.success(), Status.unschedulable("too hot"), Status.unresolvable("wrong rack"))
 
 
+def verdicts_on(
+    framework: Framework, infos: Sequence[NodeInfo] | None = None, state: CycleState | None = None
+) -> dict[str, Status]:
+    """The verdict on each node, in order, and "error" for what ended the search."""
+    snapshot = framework.handle.snapshot
+    nodes = NodeSelection.of(snapshot.table, snapshot.node_infos if infos is None else infos)
+    assert nodes is not None
+    found = framework.filter_nodes(CycleState() if state is None else state, POD, nodes)
+    refused = dict(found.refused)
+    verdicts = {
+        info.name: refused.get(info.name, Status.success())
+        for info in nodes
+        if info.name in refused or info.name in found.feasible.names
+    }
+    return verdicts if found.error is None else verdicts | {"error": found.error}
+
+
 class TestBatch:
-    """`node_filter` uses the batch forms, and nobody can tell from the verdicts."""
+    """`filter_nodes` uses the batch forms, and nobody can tell from the verdicts."""
 
     def framework(
         self,
@@ -402,7 +420,6 @@ class TestBatch:
             return REFUSALS[codes[int(node_info.name[1:])]]
 
         def all_at_once(nodes: NodeTable, rows: np.ndarray) -> Verdicts:
-            assert list(rows) == sorted(rows)
             return Verdicts(
                 np.array([codes[int(nodes.names[row][1:])] for row in rows], dtype=np.int8), REFUSALS
             )
@@ -424,31 +441,31 @@ class TestBatch:
         codes, order, count = case
         framework, asked = self.framework(codes)
         infos = [framework.handle.snapshot.node_infos[index] for index in order[:count]]
-        node_filter = framework.node_filter(CycleState(), POD, infos)
-        verdicts = [node_filter.check(index) for index in range(count)]
-        assert asked == [], "the scalar form isn't needed"
-        assert verdicts == [framework.run_filter_plugins(CycleState(), POD, info) for info in infos]
+        verdicts = verdicts_on(framework, infos)
+        if count == len(codes):
+            assert asked == [], "the scalar form isn't needed"
+        assert list(verdicts) == [info.name for info in infos]
+        assert verdicts == {
+            info.name: framework.run_filter_plugins(CycleState(), POD, info) for info in infos
+        }
 
     def test_none_leaves_it_to_the_scalar_form(self) -> None:
         framework, asked = self.framework([1], batch=answering(None))
-        node_filter = framework.node_filter(CycleState(), POD, framework.handle.snapshot.node_infos)
-        assert node_filter.check(0) == REFUSALS[1].with_plugin("Rack")
+        assert verdicts_on(framework) == {"n0": REFUSALS[1].with_plugin("Rack")}
         assert asked == ["n0"]
 
-    def test_nodes_with_nominated_pods_are_asked_one_by_one(self) -> None:
+    def test_nodes_with_nominated_pods_are_asked_about_as_if_these_were_there_too(self) -> None:
         nominator = Nominator()
         nominator.add(PodInfo.of(pod("x")), "n1")
         framework, asked = self.framework([0, 0, 0], nominator=nominator)
-        node_filter = framework.node_filter(CycleState(), POD, framework.handle.snapshot.node_infos)
-        assert [node_filter.check(index) for index in range(3)] == [Status.success()] * 3
-        assert asked == ["n1", "n1"]
+        assert verdicts_on(framework) == dict.fromkeys(("n0", "n1", "n2"), Status.success())
+        assert asked == ["n1"]
 
     def test_plugins_without_one_are_asked_in_their_turn(self) -> None:
         asked_last: list[str] = []
         last = plugin("Last", filter=lambda node_info: asked_last.append(node_info.name))
         framework, _ = self.framework([0, 1, 0], more=[last])
-        node_filter = framework.node_filter(CycleState(), POD, framework.handle.snapshot.node_infos)
-        assert [node_filter.check(index).code for index in range(3)] == [
+        assert [status.code for status in verdicts_on(framework).values()] == [
             Code.SUCCESS,
             Code.UNSCHEDULABLE,
             Code.SUCCESS,
@@ -457,8 +474,12 @@ class TestBatch:
 
     def test_an_exception_of_the_scalar_form_beside_it_is_an_error(self) -> None:
         framework, _ = self.framework([0], more=[plugin("Last", filter=answering(ValueError("no disk")))])
-        node_filter = framework.node_filter(CycleState(), POD, framework.handle.snapshot.node_infos)
-        assert node_filter.check(0).message == 'running "Last" filter plugin: no disk'
+        assert verdicts_on(framework)["error"].message == 'running "Last" filter plugin: no disk'
+
+    def test_reasons_may_come_as_a_list(self) -> None:
+        status = Status(Code.UNSCHEDULABLE, ["too hot"])
+        framework = make_framework(plugin("A", filter=answering(status)), nodes=nodes("n0"))
+        assert verdicts_on(framework) == {"n0": Status.unschedulable("too hot").with_plugin("A")}
 
     def test_a_plugin_that_skipped_is_not_asked(self) -> None:
         skipped = plugin(
@@ -470,11 +491,11 @@ class TestBatch:
         framework = make_framework(skipped, nodes=nodes("n"))
         state = CycleState()
         framework.run_pre_filter_plugins(state, POD)
-        assert framework.node_filter(state, POD, framework.handle.snapshot.node_infos).check(0).is_success
+        assert verdicts_on(framework, state=state)["n"].is_success
 
     def test_no_nodes_are_no_question(self) -> None:
         framework, _ = self.framework([0], batch=answering(AssertionError("was asked")))
-        framework.node_filter(CycleState(), POD, [])
+        assert verdicts_on(framework, []) == {}
 
     @pytest.mark.parametrize(
         ("answer", "text"),
@@ -495,9 +516,9 @@ class TestBatch:
     )
     def test_a_failure_or_a_wrong_answer_is_an_error_on_every_node(self, answer: object, text: str) -> None:
         framework, _ = self.framework([0, 0], batch=answering(answer))
-        node_filter = framework.node_filter(CycleState(), POD, framework.handle.snapshot.node_infos)
-        for index in range(2):
-            status = node_filter.check(index)
+        for infos in (list(framework.handle.snapshot.node_infos), framework.handle.snapshot.node_infos[::-1]):
+            ((name, status),) = verdicts_on(framework, infos).items()
+            assert name == "error", "which ends the search"
             assert status.code is Code.ERROR
             assert status.plugin == "Rack"
             assert status.message == f'running "Rack" filter plugin: {text}'
@@ -505,9 +526,9 @@ class TestBatch:
     def test_a_code_without_refusal_is_an_error_or_a_pass_as_in_the_scalar_form(self) -> None:
         statuses = (Status.success(), Status.success(), Status.skip())
         framework, _ = self.framework([0, 0], batch=answering(Verdicts(np.array([1, 2]), statuses)))
-        node_filter = framework.node_filter(CycleState(), POD, framework.handle.snapshot.node_infos)
-        assert node_filter.check(0).is_success
-        assert node_filter.check(1).code is Code.ERROR
+        verdicts = verdicts_on(framework)
+        assert verdicts["n0"].is_success
+        assert verdicts["error"].message == 'running "Rack" filter plugin: Skip'
 
     def test_refuse_makes_verdicts_of_one_reason(self) -> None:
         verdicts = Verdicts.refuse(np.array([True, False]), Status.unschedulable("too hot"))

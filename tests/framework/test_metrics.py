@@ -42,6 +42,8 @@ from kschedfw.framework.metrics import (
     Operation,
     PluginSampling,
 )
+from kschedfw.framework.node_filter import FilterOutcome
+from kschedfw.framework.node_selection import NodeSelection
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.results import Verdicts
 from kschedfw.simulator.state import VirtualClock
@@ -49,7 +51,7 @@ from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, answering, node_info, nodes, plugin, pod
 
 POD = pod()
-NODES = ("a", "b", "c", "d")
+NODES = ("a", "b", "c", "d", "e", "f")  # more than are scored on the caller's thread alone
 
 
 @attrs.define(eq=False)
@@ -82,7 +84,7 @@ class Notes(NoMetrics):
 
 @attrs.define
 class Bench:
-    """A framework over four nodes with a recorder, and a clock that hooks may advance."""
+    """A framework over these nodes with a recorder, and a clock that hooks may advance."""
 
     framework: Framework
     notes: Notes
@@ -117,9 +119,9 @@ class Bench:
         state.record_plugin_metrics = sampled
         return cls(framework, notes, state)
 
-    def filter(self) -> Sequence[Status]:
-        everything = self.framework.handle.snapshot.node_infos
-        return self.framework.node_filter(self.state, POD, everything).check_until(lambda status: False)
+    def filter(self) -> FilterOutcome:
+        everything = NodeSelection.whole(self.framework.handle.snapshot.table)
+        return self.framework.filter_nodes(self.state, POD, everything)
 
     def run(self, method: str) -> Any:
         """Call a method of the framework with whatever arguments it takes."""
@@ -130,6 +132,7 @@ class Bench:
             "run_post_filter_plugins": (self.state, POD, NodeToStatus()),
             "run_pre_score_plugins": (self.state, POD, everything),
             "run_score_plugins": (self.state, POD, everything),
+            "total_scores": (self.state, POD, NodeSelection.whole(self.framework.handle.snapshot.table)),
         }.get(method, (self.state, POD, "a"))
         return getattr(self.framework, method)(*arguments)
 
@@ -233,6 +236,7 @@ class TestExtensionPoints:
             ("run_pre_score_plugins", "pre_score", Status.skip(), "PreScore", Code.SUCCESS),
             ("run_score_plugins", "score", 7, "Score", Code.SUCCESS),
             ("run_score_plugins", "score", 101, "Score", Code.ERROR),
+            ("total_scores", "score", 7, "Score", Code.SUCCESS),
             ("run_reserve_plugins_reserve", "reserve", RuntimeError("full"), "Reserve", Code.ERROR),
             ("run_reserve_plugins_unreserve", "unreserve", None, "Unreserve", Code.SUCCESS),
             ("run_reserve_plugins_unreserve", "unreserve", RuntimeError("lost"), "Unreserve", Code.ERROR),
@@ -259,13 +263,17 @@ class TestExtensionPoints:
             plugin("B", reserve=answering(Status.unschedulable("full")), score=answering(3)),
         )
         measured, plain = Bench.of(*plugins), Bench.of(*plugins, recorder=NoMetrics())
-        for method in measuring.POINT_OF_METHOD.keys() - {"run_score_plugins"}:
+        for method in measuring.POINT_OF_METHOD.keys() - {"run_score_plugins", "total_scores"}:
             assert measured.run(method) == plain.run(method)
         (scores, status), (plain_scores, plain_status) = (
             bench.run("run_score_plugins") for bench in (measured, plain)
         )
         assert status == plain_status
         assert list(scores.totals) == list(plain_scores.totals) == [3] * len(NODES)
+        for bench in (measured, plain):
+            totals, status = bench.run("total_scores")
+            assert status == plain_status
+            assert totals.tolist() == [3] * len(NODES)
 
     def test_filtering_is_told_once_for_all_nodes_with_what_prepares_it(self) -> None:
         clock = FakeClock()
@@ -275,12 +283,12 @@ class TestExtensionPoints:
             return Verdicts(np.zeros(len(rows), dtype=np.int64), (Status.success(),))
 
         bench = Bench.of(
-            plugin("A", filter=after(clock, 1)),
-            plugin("B", filter=answering(None), filter_batch=filter_batch),
+            plugin("A", filter=answering(None), filter_batch=filter_batch),
+            plugin("B", filter=after(clock, 1)),
             clock=clock,
         )
         bench.filter()
-        assert bench.notes.points == [("Filter", Code.SUCCESS, "gpu", 14.0)]
+        assert bench.notes.points == [("Filter", Code.SUCCESS, "gpu", 16.0)]
 
     @pytest.mark.parametrize(
         ("answer", "code"), [(Status.unschedulable("no"), Code.SUCCESS), (RuntimeError("broken"), Code.ERROR)]
@@ -291,7 +299,7 @@ class TestExtensionPoints:
         assert [told[:2] for told in bench.notes.points] == [("Filter", code)]
 
     def test_no_method_of_the_framework_is_forgotten(self) -> None:
-        methods = {name for name in vars(Framework) if name.startswith("run_")}
+        methods = {name for name in vars(Framework) if name.startswith("run_")} | {"total_scores"}
         extensions = {"run_pre_filter_add_pod", "run_pre_filter_remove_pod"}  # parts of other points
         assert {*measuring.POINT_OF_METHOD, *measuring.NODE_METHODS} == methods - extensions
 
@@ -345,7 +353,14 @@ class TestPlugins:
         assert set(bench.notes.executions) == {("A", point, Code.SUCCESS, 1.0) for point in MeasuredPoint}
         per_node = {MeasuredPoint.FILTER, MeasuredPoint.SCORE}
         times = Counter(point for _, point, _, _ in bench.notes.executions)
-        assert times == {point: len(NODES) if point in per_node else 1 for point in MeasuredPoint}
+        twice = {
+            MeasuredPoint.SCORE,
+            MeasuredPoint.NORMALIZE_SCORE,
+        }  # with and without what totals are made of
+        assert times == {
+            point: (len(NODES) if point in per_node else 1) * (2 if point in twice else 1)
+            for point in MeasuredPoint
+        }
 
     def test_none_is_told_in_any_other_cycle(self) -> None:
         clock = FakeClock()

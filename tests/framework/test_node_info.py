@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from kschedfw import NodeInfo, PodInfo
 from kschedfw.api.pod import Pod
-from kschedfw.framework.node_info import HostPortInfo, host_ports
+from kschedfw.framework.node_info import HostPortInfo
 from kschedfw.framework.resource import Resource
-from kschedfw.testing import make_node, make_pod
-from tests.strategies import GPU, pods
+from kschedfw.testing import make_node, make_pod, strategies
+from kschedfw.testing.strategies import GPU, pods
 
 NODE = make_node("n").capacity({"nvidia.com/gpu": 8}, cpu=4, memory="8Gi", pods=20).build()
 
@@ -65,7 +65,7 @@ class TestPods:
     @given(pod_lists(), st.data())
     def test_their_host_ports_are_taken_until_they_go(self, pods: list[Pod], data: st.DataObject) -> None:
         def spelt_out(pod: Pod) -> set[tuple[str, str, int]]:
-            return {(ip or "0.0.0.0", protocol, port) for ip, protocol, port in host_ports(pod)}
+            return {(ip or "0.0.0.0", protocol, port) for ip, protocol, port in pod.host_ports}
 
         info = NodeInfo.of(NODE, pods)
         taken = set().union(*map(spelt_out, pods))
@@ -75,6 +75,22 @@ class TestPods:
             taken -= spelt_out(pod)
             assert len(info.used_ports) == len(taken)
             assert all(info.used_ports.conflicts(*port) for port in taken)
+
+    @FEW
+    @given(pod_lists(), st.data())
+    def test_a_new_state_of_a_pod_takes_the_place_of_the_old_one(
+        self, pods: list[Pod], data: st.DataObject
+    ) -> None:
+        changed = make_pod("changed").build()
+        info = NodeInfo.of(NODE, [*pods, changed])
+        old = info.pods[-1]
+        before = info.generation
+        new = PodInfo.of(data.draw(strategies.pods("changed")))
+        info.replace_pod(old, new)
+        assert_consistent(info, [*pods, new.pod])
+        assert info.generation > before
+        assert info.remove_pod(new.pod)
+        assert_consistent(info, pods)
 
     def test_removing_a_pod_that_is_not_there_changes_nothing(self) -> None:
         there, stranger = make_pod("a").uid("1").build(), make_pod("a").uid("2").build()
@@ -212,7 +228,7 @@ class TestHostPorts:
         init, side = builder._manifest["spec"]["initContainers"]  # type: ignore[index]
         init["ports"] = [{**manifest_port, "hostPort": 81}]
         side["ports"] = [{**manifest_port, "hostPort": 82, "protocol": "UDP"}, {"containerPort": 9}]
-        assert host_ports(builder.build()) == [("10.0.0.1", "TCP", 80), ("", "UDP", 82)]
+        assert builder.build().host_ports == (("10.0.0.1", "TCP", 80), ("", "UDP", 82))
 
 
 def test_a_port_without_a_protocol_is_a_tcp_port() -> None:

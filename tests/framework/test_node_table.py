@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import attrs
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kschedfw import NodeTable, Snapshot
-from kschedfw.framework.node_table import NO_LABEL
-from kschedfw.testing import make_node
-from tests.strategies import clusters
+from kschedfw import Node, NodeInfo, NodeTable, Snapshot
+from kschedfw.framework.encoded_column import NO_VALUE
+from kschedfw.framework.plugin import Reads
+from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.results import IntArray
+from kschedfw.testing import make_node, make_pod
+from kschedfw.testing.strategies import clusters, nodes, pods
 
 
 def snapshots() -> st.SearchStrategy[Snapshot]:
@@ -30,7 +36,7 @@ def assert_columns_fit(table: NodeTable) -> None:
     assert table.unschedulable.shape == (n,)
     assert table.unschedulable.dtype == np.bool_
     assert table.resources[:4] == ("cpu", "memory", "ephemeral-storage", "pods")
-    assert list(table.resources[4:]) == sorted(set(table.resources[4:]))
+    assert len(set(table.resources)) == r
     assert [table.columns[name] for name in table.resources] == list(range(r))
 
 
@@ -39,7 +45,7 @@ def test_a_table_without_nodes_has_its_columns() -> None:
     assert_columns_fit(table)
     assert table.resources == ("cpu", "memory", "ephemeral-storage", "pods")
     assert table.label("zone").codes.shape == (0,)
-    assert table.taint_sets[0].shape == (0,)
+    assert table.taints.codes.shape == (0,)
 
 
 @settings(max_examples=25, deadline=None)
@@ -69,15 +75,146 @@ def test_labels_and_taints_decode_to_the_nodes(snapshot: Snapshot) -> None:
         column = snapshot.table.label(key)
         assert column.codes.shape == (len(snapshot),)
         assert column.codes.dtype == np.int32
-        decoded = [None if code == NO_LABEL else column.values[code] for code in column.codes]
+        decoded = [None if code == NO_VALUE else column.values[code] for code in column.codes]
         assert decoded == [info.node.labels.get(key) for info in snapshot.node_infos]
         assert len(set(column.values)) == len(column.values)
-    codes, sets = snapshot.table.taint_sets
-    assert [sets[code] for code in codes] == [info.node.spec.taints for info in snapshot.node_infos]
-    assert len(set(sets)) == len(sets)
+    taints = snapshot.table.taints
+    assert [taints.values[code] for code in taints.codes] == [
+        info.node.spec.taints for info in snapshot.node_infos
+    ]
+    assert len(set(taints.values)) == len(taints.values)
 
 
 def test_labels_and_taints_are_encoded_once() -> None:
     table = NodeTable.of(Snapshot.of([make_node("a").taint("t").build()]).node_infos)
     assert table.label("zone") is table.label("zone")
-    assert table.taint_sets is table.taint_sets
+    assert table.taints is table.taints
+
+
+def test_a_column_may_be_of_anything_that_a_plugin_wants_to_know() -> None:
+    snapshot = Snapshot.of(
+        [make_node("a").build(), make_node("b").build()], [make_pod("p").node("b").build()]
+    )
+    column = snapshot.table.encoded("pods", lambda info: len(info.pods) or None, Reads.PODS)
+    assert column.codes.tolist() == [NO_VALUE, 0]
+    assert column.values == [1]
+    assert column.code_of(1) == 0
+    assert column.code_of(2) == NO_VALUE
+    snapshot.update([NodeInfo.of(make_node("a").build(), [make_pod("q").build(), make_pod("r").build()])])
+    assert column.codes.tolist() == [1, 0]
+    assert column.values == [1, 2]
+
+
+def test_values_that_nobody_has_any_more_are_forgotten_some_time() -> None:
+    snapshot = Snapshot.of([make_node("a").build()])
+    column = snapshot.table.label("version")
+    for version in range(1000):
+        snapshot.update([NodeInfo.of(make_node("a").labels({"version": str(version)}).build())])
+    assert len(column.values) < 100
+    assert column.values[column.codes[0]] == "999"
+    assert column.epoch > 0
+
+
+@attrs.frozen
+class Listener:
+    """Keeps names and numbers of pods by row."""
+
+    seen: list[tuple[str, int]]
+
+    def row_changed(self, row: int, old: NodeInfo, new: NodeInfo) -> None:
+        assert self.seen[row] == (old.name, len(old.pods))
+        self.seen[row] = (new.name, len(new.pods))
+
+    def rows_moved(self, moved_from: IntArray, gone: Sequence[NodeInfo], added: Sequence[NodeInfo]) -> None:
+        arrived = iter([(info.name, len(info.pods)) for info in added])
+        before = list(self.seen)
+        self.seen[:] = [before[source] if source >= 0 else next(arrived) for source in moved_from.tolist()]
+        assert not {info.name for info in gone} & {name for name, _ in self.seen}
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[list[NodeInfo]]:
+    """States of a small cluster one after another; a node that stays the same is the same object."""
+    names = ["a", "b", "c", "d"]
+    infos: dict[str, NodeInfo] = {}
+    states = []
+    for _ in range(draw(st.integers(2, 6))):
+        for name in draw(st.permutations(names))[: draw(st.integers(0, 3))]:
+            match draw(st.sampled_from(["gone", "new", "pods"])):
+                case "gone":
+                    infos.pop(name, None)
+                case "new":
+                    infos[name] = NodeInfo.of(
+                        draw(nodes(name)), draw(st.lists(pods(node_name=name), max_size=2))
+                    )
+                case "pods" if name in infos:
+                    infos[name] = infos[name].clone()
+                    infos[name].add_pod(PodInfo.of(draw(pods(node_name=name))))
+        states.append(draw(st.permutations(list(infos.values()))))
+    return states
+
+
+@settings(max_examples=50, deadline=None)
+@given(histories())
+def test_a_table_that_follows_is_one_that_is_made_anew(states: list[list[NodeInfo]]) -> None:
+    table = NodeTable.of(states[0])
+    column = table.label("app")
+    listener = Listener([(info.name, len(info.pods)) for info in states[0]])
+    table.listen(listener)
+    reader = Reader(table, [(info.node, info.pods) for info in states[0]])
+    for infos in states[1:]:
+        if [info.name for info in infos] == list(table.names):
+            for row, info in enumerate(infos):
+                if info is not table.node_infos[row]:
+                    table.update(row, info)
+        else:
+            table.replace(infos)
+        anew = NodeTable.of(infos)
+        assert table.names == anew.names
+        assert table.rows == anew.rows
+        for name in {*table.resources, *anew.resources}:
+            for one, other in ((table.allocatable, anew.allocatable), (table.requested, anew.requested)):
+                assert amounts(table, one, name) == amounts(anew, other, name)
+        assert table.non_zero_requested.tolist() == anew.non_zero_requested.tolist()
+        assert table.unschedulable.tolist() == anew.unschedulable.tolist()
+        decoded = [column.values[code] if code >= 0 else None for code in column.codes]
+        assert decoded == [info.node.labels.get("app") for info in infos]
+        assert listener.seen == [(info.name, len(info.pods)) for info in infos]
+        reader.follow()
+        assert reader.known == [(info.node, info.pods) for info in infos]
+
+
+@attrs.define
+class Reader:
+    """Looks only at rows that the logs name."""
+
+    table: NodeTable
+    known: list[tuple[Node, list[PodInfo]]]
+    layout: int = 0
+    version: tuple[int, int] = (0, 0)
+
+    def follow(self) -> None:
+        infos = self.table.node_infos
+        if self.layout != self.table.layout:
+            self.layout = self.table.layout
+            self.known = [
+                self.known[source] if source >= 0 else (infos[row].node, infos[row].pods)
+                for row, source in enumerate(self.table.moved_from.tolist())
+            ]
+        logs = self.table.node_changes, self.table.pod_changes
+        nodes_changed, pods_changed = (
+            log.since(version) for log, version in zip(logs, self.version, strict=True)
+        )
+        assert nodes_changed is not None
+        assert pods_changed is not None
+        for row in nodes_changed:
+            self.known[row] = (infos[row].node, self.known[row][1])
+        for row in pods_changed:
+            self.known[row] = (self.known[row][0], infos[row].pods)
+        self.version = logs[0].version, logs[1].version
+
+
+def amounts(table: NodeTable, values: IntArray, resource: str) -> list[int]:
+    if resource not in table.columns:
+        return [0] * len(table)
+    return [int(amount) for amount in values[:, table.columns[resource]]]

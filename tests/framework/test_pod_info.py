@@ -17,7 +17,7 @@ OWNER = make_pod("owner").namespace("shop").build()
 
 
 def term(**fields: object) -> AffinityTerm:
-    return AffinityTerm.of(PodAffinityTerm("zone", **{"label_selector": WEB, **fields}), OWNER)  # type: ignore[arg-type]
+    return AffinityTerm.of(PodAffinityTerm("zone", **{"label_selector": WEB, **fields}), OWNER.namespace)  # type: ignore[arg-type]
 
 
 def matches(

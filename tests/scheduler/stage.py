@@ -18,7 +18,7 @@ from kschedfw import (
     Status,
 )
 from kschedfw.api.meta import Named
-from kschedfw.config.default_profile import DEFAULT_PLUGINS
+from kschedfw.config import default_profile
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint
 from kschedfw.scheduler.queue.place import Place
@@ -141,7 +141,7 @@ def with_default_plugins(
     *plugins: PluginClass, queue_sort: str = "PrioritySort", scheduler_name: str = "default-scheduler"
 ) -> Profile:
     names = {each.name for each in plugins}
-    default = [each for each in DEFAULT_PLUGINS if each.name not in names]
+    default = [each for each in default_profile().multi_point if each.name not in names]
     return Profile(
         [*(EnabledPlugin(each.name) for each in plugins), *default],
         points={ExtensionPoint.QUEUE_SORT: (EnabledPlugin(queue_sort),)},

@@ -11,7 +11,15 @@ from kschedfw import ActionType, ClusterEvent, EventResource, InMemoryCluster, N
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.pod import PodPhase
-from kschedfw.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from kschedfw.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from kschedfw.api.workloads import Namespace
 from kschedfw.cluster import EventType, WatchEvent
 from kschedfw.cluster.protocol import Handler
@@ -229,6 +237,9 @@ class TestNodes:
         (PersistentVolumeClaim, EventResource.PERSISTENT_VOLUME_CLAIM),
         (StorageClass, EventResource.STORAGE_CLASS),
         (CSINode, EventResource.CSI_NODE),
+        (CSIDriver, EventResource.CSI_DRIVER),
+        (CSIStorageCapacity, EventResource.CSI_STORAGE_CAPACITY),
+        (VolumeAttachment, EventResource.VOLUME_ATTACHMENT),
     ],
 )
 def test_storage_objects_that_come_change_and_go_reach_the_queue(

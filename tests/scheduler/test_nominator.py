@@ -35,6 +35,30 @@ def test_pods_are_kept_by_node_in_the_order_of_their_nomination() -> None:
     assert [each.pod.name for each in nominator.nominated_pods()] == ["a", "c", "b"]
 
 
+def test_it_says_where_nominations_have_changed() -> None:
+    nominator = Nominator()
+    assert nominator.is_empty
+    assert nominator.changed_since(nominator.version) == []
+    nominator.add(info("a"), "one")
+    start = nominator.version
+    nominator.add(info("a"), "two")
+    nominator.add(info("b"), "three")
+    nominator.add(info("b"), "three")
+    nominator.delete(pod("b"))
+    nominator.delete(pod("b"))
+    assert nominator.changed_since(start) == ["one", "two", "three", "three", "three"]
+    assert not nominator.is_empty
+
+
+def test_changes_of_long_ago_are_forgotten() -> None:
+    nominator = Nominator()
+    nominator.add(info("a"), "one")
+    for _ in range(20_000):
+        nominator.add(info("b"), "two")
+    assert nominator.changed_since(0) is None
+    assert nominator.changed_since(nominator.version - 2) == ["two", "two"]
+
+
 def test_without_a_node_the_status_decides() -> None:
     nominator = Nominator()
     nominator.add(info("a", nominated="one"))

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedfw.scheduler import Selection, select_host
+from kschedfw.scheduler import select_host
+from kschedfw.scheduler.select import ReservoirSelector, RoundRobinSelector
 
 TOTALS = st.lists(st.integers(-5, 5), min_size=1, max_size=30)
 
@@ -28,20 +29,21 @@ class NoRandom(Random):
 @given(TOTALS, st.integers())
 def test_the_pick_is_one_of_the_best_and_all_of_them_are_known(totals: list[int], seed: int) -> None:
     selection = select_host(np.array(totals), Random(seed))
-    best = tuple(index for index, total in enumerate(totals) if total == max(totals))
-    assert selection.tied == best
+    best = [index for index, total in enumerate(totals) if total == max(totals)]
+    assert selection.tied.tolist() == best
     assert selection.index in best
 
 
 @given(TOTALS, st.integers())
 def test_the_same_seed_picks_the_same(totals: list[int], seed: int) -> None:
-    assert select_host(np.array(totals), Random(seed)) == select_host(np.array(totals), Random(seed))
+    first, second = (select_host(np.array(totals), Random(seed)) for _ in range(2))
+    assert first.index == second.index
 
 
 @pytest.mark.parametrize("totals", [[7], [1, 3, 2], [-2, -1]])
 def test_a_single_best_node_takes_no_chance(totals: list[int]) -> None:
     best = totals.index(max(totals))
-    assert select_host(np.array(totals), NoRandom()) == Selection(best, (best,))
+    assert select_host(np.array(totals), NoRandom()).index == best
 
 
 @pytest.mark.parametrize("ties", [2, 3, 7, 20])
@@ -55,17 +57,43 @@ def test_every_one_of_the_best_is_as_likely_as_the_others(ties: int) -> None:
     assert chi_square < degrees + 4 * (2 * degrees) ** 0.5, "four standard deviations above its mean"
 
 
-def test_the_kth_best_node_replaces_the_pick_with_probability_one_in_k() -> None:
+@pytest.mark.parametrize(
+    ("numbers", "pick"),
+    [
+        ([0.49, 0.5, 0.9], 1),  # 1/0.51: the second; 2/0.5: the fifth, and there are only four
+        ([0.5, 0.9], 2),  # 1/0.5: the third; 3/0.1: beyond the end
+        ([0.8], 0),  # 1/0.2: beyond the end at once
+        ([0.0, 0.0, 0.0, 0.0], 3),  # each replaces the one before
+    ],
+)
+def test_a_number_tells_which_of_the_best_is_the_next_to_replace_the_pick(
+    numbers: list[float], pick: int
+) -> None:
     class Replaying(Random):
-        def __init__(self, numbers: list[int]) -> None:
-            super().__init__()
-            self.numbers = numbers
-            self.asked: list[int] = []
+        def random(self) -> float:
+            return numbers.pop(0)
 
-        def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
-            self.asked.append(start)
-            return self.numbers.pop(0)
+    assert select_host(np.array([5, 5, 5, 5]), Replaying()).index == pick
 
-    random = Replaying([1, 0, 2])
-    assert select_host(np.array([5, 5, 5, 5]), random).index == 2
-    assert random.asked == [2, 3, 4]
+
+@given(TOTALS, st.integers())
+def test_the_reservoir_is_what_is_used_by_default(totals: list[int], seed: int) -> None:
+    selector = ReservoirSelector(Random(seed))
+    assert selector.select(np.array(totals)).index == select_host(np.array(totals), Random(seed)).index
+
+
+def test_round_robin_takes_the_best_in_turn_and_the_turn_goes_on_where_there_is_no_choice() -> None:
+    selector = RoundRobinSelector()
+    tied, single = np.array([7, 3, 7, 7]), np.array([1, 2])
+    picks = [selector.select(totals) for totals in (tied, tied, single, tied, tied)]
+    assert [pick.index for pick in picks] == [0, 2, 1, 0, 2]
+    assert picks[0].tied.tolist() == [0, 2, 3]
+
+
+@given(st.lists(TOTALS, min_size=1, max_size=10))
+def test_round_robin_picks_one_of_the_best(rounds: list[list[int]]) -> None:
+    selector = RoundRobinSelector()
+    for totals in rounds:
+        selection = selector.select(np.array(totals))
+        assert totals[selection.index] == max(totals)
+        assert all(totals[index] == max(totals) for index in selection.tied)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import overload
 
 import attrs
+import numpy as np
+import numpy.typing as npt
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.extender import Victims
+from kschedfw.framework.results import IntArray
 
 _PRIORITY_OFFSET = 1 << 31
 """Makes every priority positive, so that a sum grows with each victim, also with those of negative priority."""
@@ -20,6 +24,55 @@ class Candidate:
 
     node_name: str
     victims: Victims
+
+
+class Candidates(Sequence[Candidate]):
+    """Candidates that are only made for who looks at them.
+
+    `rows` and `victims` have shape (k,); `names` are those of all nodes, by row. `harm` has shape (criteria, k): what
+    each criterion of `LEAST_HARM` says.
+    """
+
+    __slots__ = ("_harm", "_names", "_rows", "_victims")
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        rows: IntArray,
+        victims: npt.NDArray[np.object_],
+        harm: npt.NDArray[np.float64],
+    ) -> None:
+        self._names = names
+        self._rows = rows
+        self._victims = victims
+        self._harm = harm
+
+    def least_harmful(self) -> Candidates:
+        """The best by `LEAST_HARM`, in their order."""
+        best = np.arange(len(self))
+        for scores in self._harm:
+            if len(best) <= 1:
+                break
+            scores = scores[best]
+            best = best[scores == scores.max()]
+        return Candidates(self._names, self._rows[best], self._victims[best], self._harm[:, best])
+
+    @overload
+    def __getitem__(self, index: int) -> Candidate: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Candidate]: ...
+    def __getitem__(self, index: int | slice) -> Candidate | Sequence[Candidate]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(len(self))[index]]
+        return Candidate(self._names[int(self._rows[index])], self._victims[index])
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as mutable sequences have it: these are compared, not looked up
 
 
 ScoreFunction = Callable[[Candidate], float]
@@ -68,11 +121,13 @@ LEAST_HARM: tuple[ScoreFunction, ...] = (
 
 def best_candidates(
     candidates: Sequence[Candidate], score_functions: Sequence[ScoreFunction] = LEAST_HARM
-) -> tuple[Candidate, ...]:
+) -> Sequence[Candidate]:
     """The candidates that are best by the first function, of those the best by the second, and so on.
 
     What is left is equally good by all of them and in its original order; by convention the first is taken.
     """
+    if score_functions is LEAST_HARM and isinstance(candidates, Candidates):
+        return candidates.least_harmful()
     best = tuple(candidates)
     for score in score_functions:
         if len(best) <= 1:

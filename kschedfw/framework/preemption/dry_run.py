@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import attrs
+import numpy as np
+import numpy.typing as npt
 
 from kschedfw.api.pod import Pod
+from kschedfw.framework.columns import UNKNOWN_CODE
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.diagnosis import NodeToStatus
+from kschedfw.framework.diagnosis import NodeCodes, NodeToStatus
 from kschedfw.framework.extender import Victims
 from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_selection import NodeSelection
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import Candidate
+from kschedfw.framework.preemption.outcomes import LowestPriorities, Outcomes
 from kschedfw.framework.preemption.rules import PreemptionRules
-from kschedfw.framework.status import Code, Status
+from kschedfw.framework.results import Codes, IntArray
+from kschedfw.framework.status import Status
+from kschedfw.framework.status_codes import ERROR, PASS
 
 _NOT_HELPFUL = Status.unresolvable("Preemption is not helpful for scheduling")
 _NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
@@ -25,6 +32,9 @@ def no_candidates() -> NodeToStatus:
     return NodeToStatus(absent=_NOT_HELPFUL)
 
 
+_FEW = 64
+
+
 @attrs.define(eq=False)
 class DryRun:
     """What came of it: the candidates, those without violated budgets first, and why other nodes are none.
@@ -33,57 +43,129 @@ class DryRun:
     of their own. `errors` are the statuses of nodes where a plugin failed.
     """
 
-    candidates: tuple[Candidate, ...] = ()
+    candidates: Sequence[Candidate] = ()
     node_to_status: NodeToStatus = attrs.field(factory=no_candidates)
     errors: tuple[Status, ...] = ()
-
-
-@attrs.define(eq=False)
-class _Collector:
-    """Takes outcomes in order of the nodes and knows when there are enough: as many as wanted, one of them harmless."""
-
-    wanted: int
-    harmless: list[Candidate] = attrs.field(factory=list)
-    violating: list[Candidate] = attrs.field(factory=list)
-
-    def add(self, outcome: tuple[str, Victims | Status]) -> bool:
-        node_name, victims = outcome
-        if isinstance(victims, Status):
-            return False
-        into = self.violating if victims.num_pdb_violations else self.harmless
-        if len(into) < self.wanted:
-            into.append(Candidate(node_name, victims))
-        return bool(self.harmless) and len(self.harmless) + len(self.violating) >= self.wanted
 
 
 def dry_run(
     rules: PreemptionRules,
     state: CycleState,
     pod: Pod,
-    nodes: Sequence[NodeInfo],
+    nodes: NodeSelection,
     budgets: DisruptionBudgets,
     *,
     offset: int,
     wanted: int,
+    outcomes: Outcomes | None = None,
+    priorities: LowestPriorities | None = None,
 ) -> DryRun:
-    """Try the nodes from `offset` on, round the end, until there are `wanted` candidates (see `_Collector`).
+    """Try the nodes from `offset` on, round the end, until there are `wanted` candidates, one of them harmless.
 
-    Nodes are tried on the parallelizer's threads, each on its own copy of state and node; the result is that of a
-    serial run. Exceptions of the rules come through.
+    Only nodes without an outcome are tried; on the parallelizer's threads, each on its own copy of state and node. The
+    result is that of a serial run over all of them. Exceptions of the rules come through. With `priorities`, no pod
+    can be a victim but those of lower priority.
+    """
+    table = nodes.table
+    outcomes = Outcomes(table) if outcomes is None else outcomes
+    rows = np.concatenate((nodes.rows[offset:], nodes.rows[:offset]))
+    if priorities is not None:
+        unknown = outcomes.missing(rows)
+        if len(unknown):
+            outcomes.values[priorities.without_lower(pod.priority, table, unknown)] = (
+                outcomes.statuses.code_of(_NO_VICTIMS)
+            )
+    search = _Search(rows, wanted, outcomes)
+    to_try = search.to_try.tolist()
+    errors: dict[str, Status] = {}
+
+    def try_node(index: int) -> tuple[NodeInfo, Victims | Status]:
+        info = table.node_infos[int(rows[to_try[index]])]
+        return info, _try_node(rules, state, pod, info, budgets)
+
+    def enough(answer: tuple[NodeInfo, Victims | Status]) -> bool:
+        info, outcome = answer
+        code = outcomes.add(table.rows[info.name], info.name, outcome)
+        if code == ERROR:
+            assert isinstance(outcome, Status)
+            errors[info.name] = outcome
+        return search.is_enough_after(code)
+
+    if to_try:
+        rules.handle.parallelizer.map_until(len(to_try), try_node, enough)
+    return search.result(nodes, errors)
+
+
+class _Search:
+    """Goes through the nodes in order and knows when there are candidates enough.
+
+    What is known already counts in its place, so that a node isn't tried if those before it are enough. Where so much
+    is known that not even half of those in question will be needed, the others aren't looked at.
     """
 
-    def try_node(index: int) -> tuple[str, Victims | Status]:
-        node_info = nodes[(offset + index) % len(nodes)]
-        return node_info.name, _try_node(rules, state, pod, node_info, budgets)
+    def __init__(self, rows: IntArray, wanted: int, outcomes: Outcomes) -> None:
+        self._rows = rows[: 2 * wanted + _FEW]
+        self._wanted = wanted
+        self._outcomes = outcomes
+        self._tried = 0
+        self._helped = 0
+        self._harmless = 0
+        self._count()
+        if not self._is_settled and len(self._rows) < len(rows):
+            self._rows = rows
+            self._count()
 
-    collector = _Collector(wanted)
-    outcomes = rules.handle.parallelizer.map_until(len(nodes), try_node, collector.add)
-    result = DryRun((*collector.harmless, *collector.violating))
-    for node_name, outcome in outcomes:
-        if isinstance(outcome, Status):
-            result.node_to_status.set(node_name, outcome)
-    result.errors = tuple(status for _, status in result.node_to_status if status.code is Code.ERROR)
-    return result
+    def _count(self) -> None:
+        codes: Codes = self._outcomes.values[self._rows]
+        helps = codes == PASS
+        harmless = helps & ~self._outcomes.is_violating[self._rows]
+        self._codes, self._helps, self._is_harmless = codes, helps, harmless
+        self._sum_helps, self._sum_harmless = np.cumsum(helps), np.cumsum(harmless)
+        # From the first harmless candidate on, and from as many as are wanted on, there are enough.
+        self.end, self._is_settled = len(codes), False
+        if self._wanted > 0 and len(codes) and self._sum_harmless[-1]:
+            enough = max(
+                int(self._sum_harmless.searchsorted(1)), int(self._sum_helps.searchsorted(self._wanted))
+            )
+            self.end, self._is_settled = min(enough + 1, len(codes)), enough < len(codes)
+        self.to_try: IntArray = np.flatnonzero(codes[: self.end] == UNKNOWN_CODE)
+
+    def is_enough_after(self, code: int) -> bool:
+        """Whether the next node that would have to be tried needn't be, given what came of one more."""
+        row = int(self._rows[self.to_try[self._tried]])
+        if code == PASS:
+            self._helped += 1
+            self._harmless += not self._outcomes.is_violating[row]
+        self._tried += 1
+        if self._tried == len(self.to_try):
+            return True
+        following = self.to_try[self._tried]
+        harmless = self._sum_harmless[following] + self._harmless
+        return bool(harmless >= 1 and 0 < self._wanted <= self._sum_helps[following] + self._helped)
+
+    def result(self, nodes: NodeSelection, errors: dict[str, Status]) -> DryRun:
+        if self._tried:
+            self._count()
+        end, outcomes, table = self.end, self._outcomes, nodes.table
+        rows, codes, helps = self._rows[:end], self._codes[:end], self._helps[:end]
+        harmless = self._is_harmless[:end]
+        chosen = np.concatenate(
+            (_first(self._wanted, rows, harmless), _first(self._wanted, rows, helps & ~harmless))
+        )
+        refused = np.where(codes == UNKNOWN_CODE, PASS, codes)
+        return DryRun(
+            outcomes.candidates(table, chosen),
+            NodeToStatus(
+                errors,
+                _NOT_HELPFUL,
+                NodeCodes(NodeSelection(table, rows), refused, outcomes.statuses.statuses),
+            ),
+            tuple(errors.values()),
+        )
+
+
+def _first(count: int, rows: IntArray, which: npt.NDArray[np.bool_]) -> IntArray:
+    return rows[which][:count]
 
 
 def _try_node(
@@ -94,6 +176,6 @@ def _try_node(
         # Nothing would change, so there is no need for the copies.
         return _NO_VICTIMS
     outcome = rules.select_victims(state.clone(), pod, node_info.clone(), potential, budgets)
-    if isinstance(outcome, Victims) and not outcome.pods:
+    if outcome.is_success if isinstance(outcome, Status) else not outcome.pods:
         return Status.from_error(f'expected at least one victim pod on node "{node_info.name}"')
     return outcome

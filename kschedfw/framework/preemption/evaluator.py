@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from kschedfw.api.pod import Pod
 from kschedfw.api.workloads import PodDisruptionBudget
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NodeToStatus
 from kschedfw.framework.handle import Handle
+from kschedfw.framework.node_selection import NodeSelection
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import best_candidates
 from kschedfw.framework.preemption.dry_run import DryRun, dry_run
 from kschedfw.framework.preemption.eviction import prepare_candidate
 from kschedfw.framework.preemption.extender_calls import ask_extenders
+from kschedfw.framework.preemption.outcomes import LowestPriorities, Outcomes
 from kschedfw.framework.preemption.plan import PreemptionPlan
 from kschedfw.framework.preemption.rules import PreemptionRules
 from kschedfw.framework.results import PostFilterResult
@@ -84,17 +87,38 @@ class Evaluator:
         )
 
     def _find_candidates(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> DryRun:
+        table = self._handle.snapshot.table
         # Other refusals than UNSCHEDULABLE won't change with the pods on the node.
-        nodes = [
-            info
-            for info in self._handle.snapshot.node_infos
-            if node_to_status.get(info.name).code is Code.UNSCHEDULABLE
-        ]
-        if not nodes:
+        nodes = node_to_status.nodes_with(Code.UNSCHEDULABLE, NodeSelection.whole(table))
+        if not len(nodes):
             return DryRun()
         budgets = DisruptionBudgets.of(self._handle.cluster.list(PodDisruptionBudget))
         offset, wanted = self._rules.offset_and_num_candidates(len(nodes))
-        return dry_run(self._rules, state, pod, nodes, budgets, offset=offset, wanted=wanted)
+        return dry_run(
+            self._rules,
+            state,
+            pod,
+            nodes,
+            budgets,
+            offset=offset,
+            wanted=wanted,
+            outcomes=self._known_outcomes(state, pod, budgets),
+            priorities=self._priorities,
+        )
+
+    def _known_outcomes(self, state: CycleState, pod: Pod, budgets: DisruptionBudgets) -> Outcomes | None:
+        if not self._rules.are_default:
+            return None
+        table, nominator = self._handle.snapshot.table, self._handle.nominator
+        key = ("preemption", pod.priority)
+        outcomes = self._handle.framework.kept_column(state, pod, key, lambda: Outcomes(table))
+        if outcomes is not None:
+            outcomes.follow_all(table, budgets, nominator, pod)
+        return outcomes
+
+    @cached_property
+    def _priorities(self) -> LowestPriorities | None:
+        return LowestPriorities(self._handle.snapshot.table) if self._rules.are_default else None
 
     def _no_candidates(self, pod: Pod, found: DryRun) -> PreemptionPlan:
         diagnosis = Diagnosis(node_to_status=found.node_to_status)

@@ -27,7 +27,7 @@ class NoVictimsError(KschedfwError):
 
 def ask_extenders(
     extenders: Iterable[Extender], pod: Pod, candidates: Sequence[Candidate], snapshot: Snapshot
-) -> tuple[Candidate, ...]:
+) -> Sequence[Candidate]:
     """The candidates that are left, with the victims that extenders chose.
 
     Extenders are asked one after the other, each about what the one before left, until nothing is. One that is
@@ -38,6 +38,8 @@ def ask_extenders(
         Exception: whatever an extender that isn't ignorable failed with.
     """
     asked = [each for each in extenders if each.supports_preemption and each.is_interested(pod)]
+    if not asked:
+        return candidates
     victims_by_node = {candidate.node_name: candidate.victims for candidate in candidates}
     for extender in asked:
         if not victims_by_node:

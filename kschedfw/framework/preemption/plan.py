@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 
 from kschedfw.framework.diagnosis import NodeToStatus
@@ -26,8 +28,8 @@ class PreemptionPlan:
 
     status: Status
     result: PostFilterResult | None = None
-    candidates: tuple[Candidate, ...] = ()
-    tied: tuple[Candidate, ...] = ()
+    candidates: Sequence[Candidate] = ()
+    tied: Sequence[Candidate] = ()
     rejected: NodeToStatus = attrs.field(factory=no_candidates)
 
     @property

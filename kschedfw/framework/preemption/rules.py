@@ -42,6 +42,14 @@ class PreemptionRules:
         self._percentage = min_candidate_nodes_percentage
         self._absolute = min_candidate_nodes_absolute
 
+    @property
+    def are_default(self) -> bool:
+        """Whether a node's victims are chosen as DefaultPreemption does, so that what came of it can be kept."""
+        return all(
+            getattr(type(self), name) is getattr(PreemptionRules, name)
+            for name in ("may_preempt", "more_important", "potential_victims", "select_victims")
+        )
+
     def objection(self, pod: Pod, nominated_node_status: Status) -> str:
         """Why the pod may not preempt anyone now; empty if it may.
 

@@ -50,15 +50,17 @@ class _Trial:
         if not status.is_success:
             raise _TrialError(status)
 
-    def verdict(self) -> Status:
-        return self.framework.run_filter_plugins_with_nominated_pods(self.state, self.pod, self.node_info)
+    def verdict(self, *, other_pods_only: bool = False) -> Status:
+        return self.framework.run_filter_plugins_with_nominated_pods(
+            self.state, self.pod, self.node_info, other_pods_only=other_pods_only
+        )
 
     def not_spared(self, infos: Sequence[PodInfo]) -> list[PodInfo]:
         """Put the pods back one by one; gives those without which alone the pod fits, and leaves them off."""
         evicted = []
         for info in infos:
             self.put_back(info)
-            if not self.verdict().is_success:
+            if not self.verdict(other_pods_only=True).is_success:
                 self.remove(info)
                 evicted.append(info)
         return evicted

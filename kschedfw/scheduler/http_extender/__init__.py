@@ -1,9 +1,7 @@
 """The HTTP extender client: processes outside that filter, prioritise, preempt and bind (extra `extender`)."""
 
-from kschedfw.scheduler.errors import MissingExtraError
-from kschedfw.scheduler.http_extender.chain import bind_with_extenders, make_extenders, order_extenders
-from kschedfw.scheduler.http_extender.client import HTTPExtender
-from kschedfw.scheduler.http_extender.config import (
+from kschedfw.config.errors import ExtenderConfigError
+from kschedfw.config.extenders import (
     DEFAULT_TIMEOUT,
     ExtenderConfig,
     ExtenderManagedResource,
@@ -12,7 +10,10 @@ from kschedfw.scheduler.http_extender.config import (
     ignored_resources,
     with_ignored_resources,
 )
-from kschedfw.scheduler.http_extender.errors import ExtenderConfigError, ExtenderError
+from kschedfw.scheduler.errors import MissingExtraError
+from kschedfw.scheduler.http_extender.chain import bind_with_extenders, make_extenders, order_extenders
+from kschedfw.scheduler.http_extender.client import HTTPExtender
+from kschedfw.scheduler.http_extender.errors import ExtenderError
 
 __all__ = [
     "DEFAULT_TIMEOUT",

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from kschedfw.api.pod import Pod
+from kschedfw.config.extenders import ExtenderConfig, check_extenders
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.extender import Extender
 from kschedfw.scheduler.http_extender.client import HTTPExtender
-from kschedfw.scheduler.http_extender.config import ExtenderConfig, check_extenders
 
 ExtenderT = TypeVar("ExtenderT", bound=Extender)
 

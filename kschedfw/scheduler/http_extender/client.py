@@ -7,13 +7,13 @@ from typing import Self, TypeVar
 
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.pod import Pod
+from kschedfw.config.extenders import ExtenderConfig, check_extenders
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.extender import MAX_EXTENDER_PRIORITY, ExtenderFilterResult, Victims
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.framework.snapshot import NodeNotFoundError, Snapshot
 from kschedfw.scheduler.http_extender.as_sent import NodesAsSent, pod_as_sent
-from kschedfw.scheduler.http_extender.config import ExtenderConfig, check_extenders
 from kschedfw.scheduler.http_extender.go_json import WireError
 from kschedfw.scheduler.http_extender.transport import Transport
 from kschedfw.scheduler.http_extender.wire import (

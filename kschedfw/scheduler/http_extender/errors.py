@@ -1,23 +1,10 @@
-"""What can go wrong with extenders: their configuration, and their answers."""
+"""What can go wrong with an extender at work; its configuration has `kschedfw.config.errors`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from urllib.parse import urlsplit, urlunsplit
 
 from kschedfw.api.errors import KschedfwError
-from kschedfw.api.field_errors import FieldError
-
-
-class ExtenderConfigError(KschedfwError, ValueError):
-    """Extenders that can't work, alone or together; names every bad field."""
-
-    def __init__(self, errors: Iterable[FieldError]) -> None:
-        self.errors = tuple(errors)
-        super().__init__(self.errors)
-
-    def __str__(self) -> str:
-        return "; ".join(map(str, self.errors))
 
 
 class ExtenderError(KschedfwError):

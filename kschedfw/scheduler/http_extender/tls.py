@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kschedfw.api.field_errors import FieldError
-from kschedfw.scheduler.http_extender.config import ExtenderConfig, ExtenderTLSConfig
-from kschedfw.scheduler.http_extender.errors import ExtenderConfigError
+from kschedfw.config.errors import ExtenderConfigError
+from kschedfw.config.extenders import ExtenderConfig, ExtenderTLSConfig
 
 
 def ssl_context(config: ExtenderConfig) -> ssl.SSLContext:

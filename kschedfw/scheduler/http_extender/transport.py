@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
+from kschedfw.config.extenders import ExtenderConfig
 from kschedfw.framework.clock import Clock, format_duration
 from kschedfw.scheduler.errors import MissingExtraError
-from kschedfw.scheduler.http_extender.config import ExtenderConfig
 from kschedfw.scheduler.http_extender.errors import ExtenderError
 from kschedfw.scheduler.http_extender.tls import ssl_context
 

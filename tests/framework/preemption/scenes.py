@@ -18,6 +18,7 @@ from kschedfw.api.workloads import PodDisruptionBudget, PodDisruptionBudgetSpec,
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeToStatus
+from kschedfw.framework.evaluation import Evaluation
 from kschedfw.framework.extender import Extender, ExtenderFilterResult, Victims
 from kschedfw.framework.framework import Framework
 from kschedfw.framework.node_info import NodeInfo
@@ -194,6 +195,7 @@ def scene(
     cluster: InMemoryCluster | None = None,
     seed: int = 0,
     limits: Mapping[str, int] | None = None,
+    evaluation: Evaluation = Evaluation.MEMO,
 ) -> Scene:
     registry = Registry(entry_points=False)
     for each in plugins:
@@ -213,6 +215,7 @@ def scene(
         random=Random(seed),
         parallelizer=parallelizer or Parallelizer(1),
         extenders=extenders,
+        evaluation=evaluation,
     )
     made = rules(framework.handle, **(limits or {}))
     return Scene(framework, cluster, nominator, Evaluator("Preemptor", framework.handle, made), made)

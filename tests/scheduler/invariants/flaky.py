@@ -95,6 +95,19 @@ class FlakyCluster:
     def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
         return self.truth.list(kind, namespace)
 
+    def update(self, obj: T) -> T:
+        fate = 1.0 if self.calm else self._random.random()
+        if fate < 0.08:
+            raise RefusedError("the API server is overloaded")
+        if fate < 0.14:
+            raise TimeoutError("no connection")
+        stored = self.truth.update(obj)
+        if fate < 0.2:
+            raise TimeoutError("no answer")
+        if fate < 0.3:
+            self.deliver_all()
+        return stored
+
     def bind(self, pod: Pod, node_name: str) -> None:
         present = self.truth.get(Pod, pod.key)
         if pod.uid in self.confirmed and present is not None and present.uid == pod.uid:

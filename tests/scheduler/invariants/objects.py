@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 from kschedfw.api.meta import Named
@@ -9,9 +10,14 @@ from kschedfw.api.node import Node
 from kschedfw.api.objects import object_from_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.testing import make_node, make_pod
+from tests.plugins.storage import DRIVER, claim, storage_class, volume
 
 NODE_NAMES = tuple(f"n{index}" for index in range(6))
 POD_NAMES = tuple(f"p{index}" for index in range(24))
+CLAIM_NAMES = tuple(f"c{index}" for index in range(6))
+VOLUME_NAMES = tuple(f"v{index}" for index in range(5))
+CLASS_NAMES = ("now", "wait", "wait", "make")
+SIZES = ("1Gi", "2Gi")
 APPS = ("web", "db", "batch")
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
@@ -52,7 +58,31 @@ def random_pod(random: Random, name: str, uid: str, scheduler_name: str) -> Pod:
         pod.spread(ZONE, {"app": app}, hard=random.random() < 0.7)
     elif fate < 0.35:
         pod.node_affinity_in(ZONE, random.choice("abc"))
+    for _ in range(random.choice([0, 0, 0, 0, 1, 1, 2])):
+        pod.claim(random.choice(CLAIM_NAMES))
+    if random.random() < 0.05:
+        pod.ephemeral_volume("scratch", storage_class=random.choice(CLASS_NAMES))
     return pod.build()
+
+
+def storage_classes() -> Sequence[Named]:
+    """One whose claims are bound at once, one whose claims wait for pods, and one for which volumes are made, too."""
+    return (
+        storage_class("now", delayed=False),
+        storage_class("wait"),
+        storage_class("make", provisioner=DRIVER, zones=("a",)),
+    )
+
+
+def random_volume(random: Random, name: str, uid: str) -> Named:
+    made = volume(name, random.choice(SIZES), storage_class=random.choice(CLASS_NAMES)).uid(uid)
+    if random.random() < 0.6:
+        made.node_affinity_in(ZONE, random.choice("ab"))
+    return made.build()
+
+
+def random_claim(random: Random, name: str, uid: str) -> Named:
+    return claim(name, random.choice(SIZES), storage_class=random.choice(CLASS_NAMES)).uid(uid).build()
 
 
 def random_budget(random: Random) -> Named:

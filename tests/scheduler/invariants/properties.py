@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
+from kschedfw.api.volume_matching import is_bound_to, is_fully_bound
+from kschedfw.api.volumes import claim_name
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT
+from kschedfw.plugins.volume_binding import VolumeBinding
 from kschedfw.scheduler.queue.place import Place
 from tests.scheduler.invariants.plugins import fingerprint
 from tests.scheduler.invariants.views import contents, differing, full_snapshot, holds
@@ -93,6 +97,46 @@ def overfull(world: World) -> set[str]:
     return {
         info.name for info in Snapshot.of(truth.list(Node), truth.list(Pod)).node_infos if not holds(info)
     }
+
+
+# Volumes
+
+
+def a_volume_has_one_claim(world: World) -> None:
+    """No volume is bound to two claims, and no claim to two volumes."""
+    truth = world.cluster.truth
+    claims = [claim for claim in truth.list(PersistentVolumeClaim) if claim.spec.volume_name]
+    of_volume: dict[str, str] = {}
+    for claim in claims:
+        name = claim.spec.volume_name
+        other = of_volume.setdefault(name, claim.key)
+        assert other == claim.key, f"{name} is bound to {other} and to {claim.key}"
+        volume = truth.get(PersistentVolume, name)
+        mutual = volume is not None and is_bound_to(volume, claim)
+        assert mutual, f"{claim.key} thinks that it has {name}"
+
+
+def pods_are_bound_after_their_volumes(world: World) -> None:
+    """What the scheduler bound has its claims, all of them bound."""
+    truth = world.cluster.truth
+    for pod in world.pods(lambda pod: pod.uid in world.cluster.bound):
+        for volume in pod.spec.volumes:
+            name = claim_name(pod, volume)
+            if name is not None:
+                claim = truth.get(PersistentVolumeClaim, f"{pod.namespace}/{name}")
+                bound = claim is not None and is_fully_bound(claim)
+                assert bound, f"{pod.key} runs without {name}"
+
+
+def reserved_volumes_are_for_pods_being_bound(world: World) -> None:
+    """What is assumed of volumes is confirmed or given up with the binding cycle of the pod that needed it."""
+    assumed = [
+        obj.key
+        for framework in world.frameworks
+        if isinstance(plugin := framework.plugins["VolumeBinding"], VolumeBinding)
+        for obj in (*plugin.claims.volumes.assumed, *plugin.claims.claims.assumed)
+    ]
+    assert not assumed or _binding(world), f"assumed for nobody: {assumed}"
 
 
 # Pods and places
@@ -282,6 +326,9 @@ ALWAYS: Sequence[Property] = (
     bound_at_most_once,
     in_exactly_one_place,
     in_flight_only_while_bound,
+    a_volume_has_one_claim,
+    pods_are_bound_after_their_volumes,
+    reserved_volumes_are_for_pods_being_bound,
 )
 AFTER_TICK: Sequence[Property] = (every_permit_wait_ends,)
 DRAINED: Sequence[Property] = (nobody_waits_too_long_in_the_queue,)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
+from threading import Condition
 from typing import TypeVar
 
 import attrs
@@ -15,9 +16,11 @@ import attrs
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
+from kschedfw.api.volumes import claim_name
 from kschedfw.api.workloads import PodDisruptionBudget
-from kschedfw.cluster import ClusterError
-from kschedfw.config import DEFAULT_PLUGINS
+from kschedfw.cluster import ClusterError, VolumeController
+from kschedfw.config import default_profile
 from kschedfw.framework.framework import Framework
 from kschedfw.framework.profile import EnabledPlugin, Profile
 from kschedfw.framework.registry import Registry
@@ -29,22 +32,40 @@ from tests.scheduler.invariants import inside, properties
 from tests.scheduler.invariants.flaky import FlakyCluster
 from tests.scheduler.invariants.gauges import Gauges
 from tests.scheduler.invariants.objects import (
+    CLAIM_NAMES,
     NODE_NAMES,
     POD_NAMES,
+    VOLUME_NAMES,
     random_budget,
+    random_claim,
     random_node,
     random_pod,
+    random_volume,
+    storage_classes,
 )
 from tests.scheduler.invariants.plugins import WATCHED, Journal, WatchedArgs, WatchedPreemption
 
 T = TypeVar("T")
 SCHEDULER_NAMES = ("default-scheduler", "batch")
 UNSCHEDULABLE_TIMEOUT, MAX_BACKOFF = 300.0, 10.0
+BIND_TIMEOUT = 3
 RETRY_BOUND = UNSCHEDULABLE_TIMEOUT + MAX_BACKOFF + 2.0
 """Seconds within which every pod that isn't gated is tried again; 2 for backoff's windows of full seconds."""
 REGISTRY = Registry()
 for _plugin in (*WATCHED, WatchedPreemption):
     REGISTRY.register(_plugin)
+
+
+class BusyClock(FakeClock):
+    """Whoever waits on it lets the time pass, and others do their work meanwhile."""
+
+    def __init__(self, now: float) -> None:
+        super().__init__(now)
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    def wait_until(self, condition: Condition, deadline: float) -> None:
+        self.advance(max(0.0, deadline - self.now()))
+        self.meanwhile()
 
 
 class DeferringExecutor:
@@ -64,7 +85,7 @@ class DeferringExecutor:
 def _profile(name: str, journal: Journal) -> Profile:
     inner = (
         EnabledPlugin("WatchedPreemption") if plugin.name == "DefaultPreemption" else plugin
-        for plugin in DEFAULT_PLUGINS
+        for plugin in default_profile().multi_point
     )
     watched: dict[str, object] = {plugin.name: journal for plugin in WATCHED}
     return Profile(
@@ -75,7 +96,11 @@ def _profile(name: str, journal: Journal) -> Profile:
             EnabledPlugin("Doorkeeper"),
             EnabledPlugin("Last"),
         ),
-        args=watched | {"WatchedPreemption": WatchedArgs(journal=journal)},
+        args=watched
+        | {
+            "WatchedPreemption": WatchedArgs(journal=journal),
+            "VolumeBinding": {"bindTimeoutSeconds": BIND_TIMEOUT},
+        },
         scheduler_name=name,
     )
 
@@ -87,7 +112,7 @@ class World:
         self.seed = seed
         self.steps: list[str] = []
         self.random = Random(seed)
-        self.clock = FakeClock(1000.0)
+        self.clock = BusyClock(1000.0)
         self.cluster = FlakyCluster(Random(seed + 1))
         self.journal = Journal(Random(seed + 2), meddle=self._meddle)
         self.executor = DeferringExecutor()
@@ -110,7 +135,14 @@ class World:
         self.excused: set[str] = set()
         """Nodes that may hold too much through no fault of the scheduler's."""
         self._uids = 0
+        self.volumes = VolumeController(self.cluster.truth, on_demand=True)
+        self.clock.meanwhile = self._while_somebody_waits
         inside.observe(self)
+        for storage_class in storage_classes():
+            self.cluster.truth.add(storage_class)
+        for _ in range(4):
+            self.add_volume()
+            self.add_claim()
         for name in NODE_NAMES[:4]:
             self.cluster.truth.add(random_node(self.random, name, self._uid(name)))
 
@@ -218,6 +250,39 @@ class World:
             except ClusterError:
                 return  # it exists
 
+    def add_volume(self) -> None:
+        free = set(VOLUME_NAMES) - {volume.name for volume in self.cluster.truth.list(PersistentVolume)}
+        if free:
+            name = self.random.choice(sorted(free))
+            self.cluster.truth.add(random_volume(self.random, name, self._uid(name)))
+
+    def delete_volume(self) -> None:
+        """Nobody takes a volume away that is in use, or about to be."""
+        volumes = self.cluster.truth.list(PersistentVolume)
+        if volume := self._any([volume for volume in volumes if volume.spec.claim_ref is None]):
+            self.cluster.truth.delete(volume)
+
+    def add_claim(self) -> None:
+        free = set(CLAIM_NAMES) - {claim.name for claim in self.cluster.truth.list(PersistentVolumeClaim)}
+        if free:
+            name = self.random.choice(sorted(free))
+            self.cluster.truth.add(random_claim(self.random, name, self._uid(name)))
+
+    def delete_claim(self) -> None:
+        """Claims are protected while pods on nodes use them; those that only wait for theirs have to cope.
+
+        A pod that is being bound counts as on its node: nobody, kube-scheduler included, looks at claims again that
+        were bound when its node was chosen.
+        """
+        bound = self.pods(lambda pod: bool(pod.node_name) or self.scheduler.cache.is_assumed(pod))
+        in_use = {claim_name(pod, volume) for pod in bound for volume in pod.spec.volumes}
+        claims = self.cluster.truth.list(PersistentVolumeClaim)
+        if claim := self._any([claim for claim in claims if claim.name not in in_use]):
+            self.cluster.truth.delete(claim)
+
+    def bind_volumes(self) -> None:
+        self.volumes.sync()
+
     def deliver(self) -> None:
         for _ in range(self.random.randint(1, 6)):
             self.cluster.deliver()
@@ -273,6 +338,7 @@ class World:
             before = cluster.truth.resource_version, dict(self.cluster.bound)
             for pod in self.pods(lambda pod: pod.is_terminating):
                 cluster.finish_termination(pod)
+            self.volumes.sync()
             cluster.relist(self.scheduler.events.resync)
             for waiting in self.waiting:
                 waiting.allow("Doorkeeper")
@@ -319,6 +385,10 @@ class World:
         STEPS[step](self)
         self.cluster.deliver_all()
 
+    def _while_somebody_waits(self) -> None:
+        if self.cluster.calm or self.random.random() < 0.6:
+            self.volumes.sync()
+
     def _uid(self, name: str) -> str:
         """Another one for every object, also where it has the name of an earlier one."""
         self._uids += 1
@@ -341,6 +411,11 @@ STEPS: dict[str, Callable[[World], None]] = {
         World.change_node,
         World.delete_node,
         World.change_budget,
+        World.add_volume,
+        World.delete_volume,
+        World.add_claim,
+        World.delete_claim,
+        World.bind_volumes,
         World.deliver,
         World.schedule,
         World.bind,
@@ -364,6 +439,10 @@ _WEIGHTS = dict.fromkeys(STEPS, 2) | {
     "finish_termination": 5,
     "bind_elsewhere": 1,
     "change_node": 3,
+    "add_volume": 5,
+    "add_claim": 5,
+    "delete_volume": 0.5,
+    "bind_volumes": 3,
     "advance": 12,
     "advance_long": 0.4,
     "relist": 1,

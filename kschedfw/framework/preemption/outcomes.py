@@ -1,0 +1,106 @@
+"""What dry runs came to, by node, so that only nodes that have changed are tried again."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.columns import UNKNOWN_CODE, UNKNOWN_SCORE, Column
+from kschedfw.framework.extender import Victims
+from kschedfw.framework.handle import PodNominator
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_table import NodeTable
+from kschedfw.framework.plugin import Reads
+from kschedfw.framework.preemption.budgets import DisruptionBudgets
+from kschedfw.framework.preemption.candidates import LEAST_HARM, Candidate, Candidates
+from kschedfw.framework.results import IntArray
+from kschedfw.framework.status import Status
+from kschedfw.framework.status_codes import ERROR, PASS, StatusCodes
+
+_NOBODY = 1 << 62
+
+_MOST_STATUSES = 1024
+
+
+class Outcomes(Column):
+    """What came of trying nodes, as codes of `statuses`: PASS where preemption would help.
+
+    Of these nodes `victims` says who would have to leave, `is_violating` whether that violates a disruption budget,
+    and `harm`, of shape (criteria, n), what `LEAST_HARM` thinks of it.
+    """
+
+    __slots__ = ("_borrowed", "_budgets", "_nominations", "harm", "is_violating", "statuses", "victims")
+
+    def __init__(self, table: NodeTable) -> None:
+        super().__init__(table, Reads.PODS, np.int32, UNKNOWN_CODE)
+        self.statuses = StatusCodes()
+        self._budgets = DisruptionBudgets()
+        self._nominations = 0
+        self._borrowed = ""
+        self._make_room(table)
+
+    def follow_all(
+        self, table: NodeTable, budgets: DisruptionBudgets, nominator: PodNominator, pod: Pod
+    ) -> None:
+        """Forget what may be different by now, or for this pod."""
+        if self.follow(table) is None:
+            # Values have followed their nodes to other rows, but not what is known besides.
+            self._make_room(table)
+            self.values.fill(UNKNOWN_CODE)
+        since, self._nominations = self._nominations, nominator.version
+        changed = nominator.changed_since(since)
+        if changed is None or budgets != self._budgets or len(self.statuses) > _MOST_STATUSES:
+            self.values.fill(UNKNOWN_CODE)
+            self.statuses.clear()
+            self._budgets = budgets
+        # On a node that it is nominated to itself, a pod finds more room than others do.
+        own = nominator.node_of(pod.uid)
+        for name in (*(changed or ()), self._borrowed, own):
+            if (row := table.rows.get(name)) is not None:
+                self.values[row] = UNKNOWN_CODE
+        self._borrowed = own
+
+    def add(self, row: int, node_name: str, outcome: Victims | Status) -> int:
+        """Note what came of trying a node; gives its code."""
+        if isinstance(outcome, Status):
+            code = self.statuses.code_of(outcome)
+            self.values[row] = UNKNOWN_CODE if code == ERROR else code
+            return code
+        candidate = Candidate(node_name, outcome)
+        self.values[row] = PASS
+        self.victims[row] = outcome
+        self.is_violating[row] = outcome.num_pdb_violations > 0
+        self.harm[:, row] = [criterion(candidate) for criterion in LEAST_HARM]
+        return PASS
+
+    def candidates(self, table: NodeTable, rows: IntArray) -> Candidates:
+        """The nodes in these rows, which all are candidates."""
+        return Candidates(table.names, rows, self.victims[rows], self.harm[:, rows])
+
+    def _make_room(self, table: NodeTable) -> None:
+        self.victims: npt.NDArray[np.object_] = np.full(len(table), None, dtype=np.object_)
+        self.is_violating: npt.NDArray[np.bool_] = np.zeros(len(table), dtype=np.bool_)
+        self.harm: npt.NDArray[np.float64] = np.zeros((len(LEAST_HARM), len(table)))
+
+
+class LowestPriorities(Column):
+    """The lowest priority of the pods on each node."""
+
+    __slots__ = ()
+
+    def __init__(self, table: NodeTable) -> None:
+        super().__init__(table, Reads.PODS, np.int64, UNKNOWN_SCORE)
+
+    def without_lower(self, priority: int, table: NodeTable, rows: IntArray) -> IntArray:
+        """Those of the rows on whose nodes no pod has a lower priority than this."""
+        self.follow(table)
+        missing = self.missing(rows)
+        infos = table.node_infos
+        self.values[missing] = [_lowest(infos[row]) for row in missing.tolist()]
+        without: IntArray = rows[self.values[rows] >= priority]
+        return without
+
+
+def _lowest(info: NodeInfo) -> int:
+    return min((each.pod.priority for each in info.pods), default=_NOBODY)

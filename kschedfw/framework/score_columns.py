@@ -1,0 +1,267 @@
+"""The raw scores of many nodes: by batch forms, one by one, and from what is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Final
+
+import attrs
+import numpy as np
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.columns import UNKNOWN_SCORE, Column, Normalized, SummedScores
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.filter_columns import FEW_ROWS
+from kschedfw.framework.hooks import Hook
+from kschedfw.framework.measuring import Meter
+from kschedfw.framework.memo import Answers, Cycle
+from kschedfw.framework.memo_report import PluginMemo
+from kschedfw.framework.metrics import Operation
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_selection import NodeSelection
+from kschedfw.framework.node_table import NodeTable
+from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.plugin import AnyPlugin, Reads
+from kschedfw.framework.results import MAX_NODE_SCORE, MIN_NODE_SCORE, IntArray
+from kschedfw.framework.status import PluginFailure, Status
+
+SCORING: Final = "running Score plugins"
+NORMALIZING: Final = "running Normalize on Score plugins"
+WEIGHING: Final = "applying score defaultWeights on Score plugins"
+
+_RANGE: Final = range(MIN_NODE_SCORE, MAX_NODE_SCORE + 1)
+_MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
+
+
+@attrs.frozen(eq=False)
+class ScorePlugin:
+    """A plugin that scores: its hooks, the weight that the profile gives it, and how often it is asked."""
+
+    plugin: AnyPlugin
+    name: str
+    hook: Hook
+    batch: Hook | None
+    normalize: Hook | None
+    weight: int
+    counts: PluginMemo
+
+    def ask(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
+        """The raw score of a node.
+
+        Raises:
+            ScoreError: the plugin failed, or gave something else than an int64.
+        """
+        self.counts.rows_asked += 1
+        try:
+            score = self.hook(state, pod, node_info)
+        except Exception as error:
+            raise ScoreError(self.name, error) from error
+        if isinstance(score, np.integer):
+            score = int(score)
+        if type(score) is int:
+            if _MIN_INT64 <= score <= _MAX_INT64:
+                return score
+            raise ScoreError(self.name, PluginFailure(f"score must fit int64, and {score} doesn't"))
+        if isinstance(score, Status):
+            raise ScoreError(self.name, score.as_error())
+        raise ScoreError(self.name, PluginFailure(f"score must return an int, not {score!r}"))
+
+
+class ScoreError(Exception):
+    """A score plugin failed, in a step of scoring (`doing`); the framework makes a status of it."""
+
+    def __init__(self, plugin: str, cause: BaseException, doing: str = SCORING, text: str = "") -> None:
+        super().__init__(plugin, cause)
+        self.plugin = plugin
+        self.cause = cause
+        text = text or f'plugin "{plugin}" failed with: {cause}'
+        self.text = f"{doing}: {text}"
+
+    @property
+    def status(self) -> Status:
+        failure = PluginFailure(self.text)
+        failure.__cause__ = self.cause
+        return Status.from_error(failure).with_plugin(self.plugin)
+
+
+class ScoreColumns:
+    """Asks score plugins about many nodes at once; `batch` False uses no batch forms."""
+
+    def __init__(self, parallelizer: Parallelizer, meter: Meter | None, *, batch: bool) -> None:
+        self._parallelizer = parallelizer
+        self._meter = meter
+        self._batch = batch
+
+    def raw(self, each: ScorePlugin, nodes: Sequence[NodeInfo], cycle: Cycle) -> IntArray:
+        """One plugin's scores of the nodes, shape (k,). The array may be changed.
+
+        Raises:
+            ScoreError: the plugin failed.
+        """
+        if not isinstance(nodes, NodeSelection):
+            return self._one_by_one(each, nodes, cycle)
+        # Not `cycle.answers`: what looks at the whole cluster may look at which nodes are feasible, too.
+        answers = cycle.pods.answers.get(each.name)
+        if answers is None:
+            return self._fresh(each, nodes, cycle)
+        return self._remembered(each, scores_of(answers, each, nodes.table), nodes, cycle)
+
+    def summed(
+        self,
+        local: tuple[ScorePlugin, ...],
+        nodes: NodeSelection,
+        cycle: Cycle,
+        normalized: tuple[Normalized, ...] = (),
+    ) -> IntArray:
+        """Σ weight × score of plugins whose scores can be kept and need no normalising.
+
+        With scores of the whole table that are `normalized` already, these are counted in. The array may be changed
+        unless it is that of the whole table.
+
+        Raises:
+            ScoreError: a plugin failed.
+        """
+        table, rows = nodes.table, nodes.rows
+        key = local, len(normalized)
+        summed = cycle.pods.summed.get(key)
+        if summed is None:
+            reads = Reads.PODS if any(each.plugin.reads is Reads.PODS for each in local) else Reads.NODE
+            summed = cycle.pods.summed[key] = SummedScores(table, reads)
+        summed.count_in(normalized)
+        changed = summed.follow(table)
+        was_complete, summed.complete = summed.complete and changed is not None, False
+        if nodes.is_whole_table:
+            missing = changed if was_complete and changed is not None else summed.missing(rows)
+            self._complete(local, summed, table, missing, cycle)
+            summed.complete = True
+            return summed.values
+        summed.complete = was_complete and not changed
+        totals: IntArray = summed.values.take(rows)
+        if _any_unknown(totals):
+            unknown = (totals == UNKNOWN_SCORE).nonzero()[0]
+            missing = rows.take(unknown)
+            self._complete(local, summed, table, missing.tolist(), cycle)
+            totals[unknown] = summed.values.take(missing)
+        return totals
+
+    def _complete(
+        self,
+        local: tuple[ScorePlugin, ...],
+        summed: SummedScores,
+        table: NodeTable,
+        missing: Sequence[int] | IntArray,
+        cycle: Cycle,
+    ) -> None:
+        """Fill in the rows that have no sum."""
+        if len(missing) > FEW_ROWS:
+            rows = np.asarray(missing, dtype=np.int64)
+            totals = self._weighted(local, NodeSelection(table, rows), cycle)
+            for each in summed.normalized:
+                totals += each.weighted.take(rows)
+            summed.values[rows] = totals
+        else:
+            for row in missing:
+                total = self._weighted_one(local, table, int(row), cycle)
+                for each in summed.normalized:
+                    total += int(each.weighted[row])
+                summed.values[row] = total
+
+    def _weighted(self, local: tuple[ScorePlugin, ...], nodes: NodeSelection, cycle: Cycle) -> IntArray:
+        total = np.zeros(len(nodes), dtype=np.int64)
+        for each in local:
+            column = scores_of(cycle.pods.answers[each.name], each, nodes.table)
+            scores = self._remembered(each, column, nodes, cycle)
+            check_range(each.name, scores)
+            total += each.weight * scores
+        return total
+
+    def _weighted_one(self, local: tuple[ScorePlugin, ...], table: NodeTable, row: int, cycle: Cycle) -> int:
+        total = 0
+        for each in local:
+            column = scores_of(cycle.pods.answers[each.name], each, table)
+            score = int(column.values[row])
+            if score == UNKNOWN_SCORE:
+                score = column.values[row] = each.ask(cycle.state, cycle.pod, table.node_infos[row])
+            if not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
+                raise out_of_range(each.name, score)
+            total += each.weight * score
+        return total
+
+    def _remembered(self, each: ScorePlugin, column: Column, nodes: NodeSelection, cycle: Cycle) -> IntArray:
+        scores: IntArray = column.values.take(nodes.rows)
+        if _any_unknown(scores):
+            unknown = scores == UNKNOWN_SCORE
+            missing = NodeSelection(nodes.table, nodes.rows[unknown])
+            few = len(missing) <= FEW_ROWS and len(missing) < len(nodes)
+            ask = self._one_by_one if few else self._fresh
+            scores[unknown] = column.values[missing.rows] = ask(each, missing, cycle)
+        return scores
+
+    def _fresh(self, each: ScorePlugin, nodes: NodeSelection, cycle: Cycle) -> IntArray:
+        if self._batch and each.batch is not None:
+            try:
+                answer = each.batch(cycle.state, cycle.pod, nodes.table, nodes.rows)
+            except Exception as error:
+                raise ScoreError(each.name, error) from error
+            if answer is not None:
+                each.counts.rows_asked += len(nodes)
+                # Normalising may change it in place, and it may be the plugin's own.
+                return integers(each.name, answer, len(nodes)).copy()
+        return self._one_by_one(each, nodes, cycle)
+
+    def _one_by_one(self, each: ScorePlugin, nodes: Sequence[NodeInfo], cycle: Cycle) -> IntArray:
+        state, pod, infos = cycle.state, cycle.pod, list(nodes)
+        meter, parallelizer = self._meter, self._parallelizer
+        working = nullcontext() if meter is None else meter.working(Operation.SCORE, parallelizer, len(infos))
+        with working:
+            scores = parallelizer.map(len(infos), lambda index: each.ask(state, pod, infos[index]))
+        return np.array(scores, dtype=np.int64)
+
+
+def _any_unknown(scores: IntArray) -> bool:
+    """Whether any is `UNKNOWN_SCORE`, the least number there is."""
+    return bool(len(scores)) and int(scores[scores.argmin()]) == UNKNOWN_SCORE
+
+
+def scores_of(answers: Answers, each: ScorePlugin, table: NodeTable) -> Column:
+    """The plugin's raw scores, brought up to date."""
+    column = answers.scores
+    if column is None:
+        assert each.plugin.reads is not None
+        column = answers.scores = Column(table, each.plugin.reads, np.int64, UNKNOWN_SCORE)
+    column.follow(table)
+    return column
+
+
+def integers(name: str, answer: object, count: int, doing: str = SCORING) -> IntArray:
+    """What a plugin returned for `count` nodes, as int64.
+
+    Raises:
+        ScoreError: it is anything else.
+    """
+    expected = f"scores must be int64 of shape ({count},), not"
+    try:
+        array = np.asarray(answer)
+    except ValueError:
+        raise ScoreError(name, PluginFailure(f"{expected} {answer!r}"), doing) from None
+    if array.dtype.kind not in "iu" or not np.can_cast(array.dtype, np.int64) or array.shape != (count,):
+        raise ScoreError(name, PluginFailure(f"{expected} {array.dtype} of shape {array.shape}"), doing)
+    return array.astype(np.int64, copy=False)
+
+
+def check_range(name: str, scores: IntArray) -> None:
+    """Raises ScoreError unless all scores are 0–100."""
+    # As an unsigned number, a negative one is too large.
+    if len(scores) and int(scores[scores.view(np.uint64).argmax()]) not in _RANGE:
+        outside = scores[(scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)]
+        raise out_of_range(name, int(outside[0]))
+
+
+def out_of_range(name: str, score: int) -> ScoreError:
+    """What to raise where a plugin's normalised score isn't in 0–100."""
+    text = (
+        f'plugin "{name}" returns an invalid score {score}, it should in the range of '
+        f"[{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
+    )
+    return ScoreError(name, PluginFailure(text), WEIGHING, text)

@@ -1,0 +1,65 @@
+"""Numbers for statuses, so that thousands of them fit into an array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+import numpy as np
+
+from kschedfw.framework.filter_hooks import refusal
+from kschedfw.framework.results import Codes
+from kschedfw.framework.status import Status
+
+PASS: Final = 0
+ERROR: Final = 1
+"""Stands for any ERROR: those are never equal, and are kept by node."""
+
+
+@attrs.frozen(eq=False)
+class Translation:
+    """A plugin's own `statuses`, as `given` by it and with its name, and the code of each."""
+
+    given: Sequence[Status]
+    statuses: Sequence[Status]
+    codes: Codes
+    has_error: bool
+
+
+class StatusCodes:
+    """Statuses by code, each distinct refusal once. Codes hold until `clear`."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin anew; who has the old `statuses` may go on using it."""
+        self.statuses: list[Status] = [Status.success(), Status.from_error("see the node")]
+        self._codes: dict[Status, int] = {}
+        self._translations: dict[str, Translation] = {}
+
+    def __len__(self) -> int:
+        return len(self.statuses)
+
+    def code_of(self, status: Status) -> int:
+        """The code of a success, an error, or a refusal; the last of these is noted if it's new."""
+        if status.is_success:
+            return PASS
+        if not status.is_rejected:
+            return ERROR
+        code = self._codes.get(status)
+        if code is None:
+            code = self._codes[status] = len(self.statuses)
+            self.statuses.append(status)
+        return code
+
+    def translation(self, statuses: tuple[Status, ...], plugin: str) -> Translation:
+        """The codes of statuses that a plugin's verdicts refer to; most plugins have the same ones every time."""
+        known = self._translations.get(plugin)
+        if known is None or known.given is not statuses:
+            named = [status if status.is_success else refusal(status, plugin) for status in statuses]
+            codes = [PASS, *map(self.code_of, named[1:])]
+            array = np.array(codes, dtype=np.int32)
+            known = self._translations[plugin] = Translation(statuses, named, array, ERROR in codes)
+        return known

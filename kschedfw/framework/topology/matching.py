@@ -1,0 +1,80 @@
+"""Finds what may match among many selectors or many sets of labels, without asking every one of them.
+
+Most selectors ask for a label with one of some values, and things are kept by such labels. `None` stands for any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+from kschedfw.api.selectors import Operator, Selector
+
+ItemT = TypeVar("ItemT")
+
+_Place = tuple[str, str] | None
+
+
+class _Places(Generic[ItemT]):
+    __slots__ = ("_at",)
+
+    def __init__(self) -> None:
+        self._at: dict[_Place, dict[ItemT, None]] = {}  # a dict for the order, which a set hasn't
+
+    def _put(self, item: ItemT, places: Iterable[_Place]) -> None:
+        for place in places:
+            self._at.setdefault(place, {})[item] = None
+
+    def _take(self, item: ItemT, places: Iterable[_Place]) -> None:
+        for place in places:
+            items = self._at[place]
+            del items[item]
+            if not items:
+                del self._at[place]
+
+    def _find(self, places: Iterable[_Place]) -> Iterator[ItemT]:
+        if self._at:
+            for place in places:
+                yield from self._at.get(place, ())
+
+
+class SelectorIndex(_Places[ItemT]):
+    """Items with a selector each, to be found by labels."""
+
+    def add(self, selector: Selector, item: ItemT) -> None:
+        self._put(item, _wanted(selector))
+
+    def discard(self, selector: Selector, item: ItemT) -> None:
+        self._take(item, _wanted(selector))
+
+    def candidates(self, labels: Mapping[str, str]) -> Iterator[ItemT]:
+        """Every item whose selector matches the labels, once, and some whose selector doesn't."""
+        return self._find(_offered(labels))
+
+
+class LabelIndex(_Places[ItemT]):
+    """Items with labels, to be found by a selector."""
+
+    def add(self, labels: Mapping[str, str], item: ItemT) -> None:
+        self._put(item, _offered(labels))
+
+    def discard(self, labels: Mapping[str, str], item: ItemT) -> None:
+        self._take(item, _offered(labels))
+
+    def candidates(self, selector: Selector) -> Iterator[ItemT]:
+        """Every item whose labels the selector matches, once, and some whose labels it doesn't."""
+        return self._find(_wanted(selector))
+
+
+def _wanted(selector: Selector) -> Iterable[_Place]:
+    """Labels of which whatever the selector matches has exactly one."""
+    if selector.nothing:
+        return ()
+    for requirement in selector.requirements:
+        if requirement.operator is Operator.IN:
+            return dict.fromkeys((requirement.key, value) for value in requirement.values)
+    return (None,)
+
+
+def _offered(labels: Mapping[str, str]) -> Iterable[_Place]:
+    return (None, *labels.items())
