@@ -11,11 +11,14 @@ import functools
 from collections.abc import Iterator, Sequence
 
 import attrs
+import numpy as np
+import numpy.typing as npt
 
 from kschedfw.api.field_errors import FieldError
+from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.names import label_value_problems, qualified_name_problems
 from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
+from kschedfw.api.pod import NodeAffinity, Pod
 from kschedfw.api.selectors import (
     NodeSelector,
     NodeSelectorTerm,
@@ -24,6 +27,11 @@ from kschedfw.api.selectors import (
     Requirement,
     parse_int64,
 )
+from kschedfw.framework.encoded_column import NO_VALUE, EncodedColumn
+from kschedfw.framework.node_table import NodeTable
+from kschedfw.framework.results import IntArray
+
+Mask = npt.NDArray[np.bool_]
 
 _FIELD_OPERATORS = (Operator.IN, Operator.NOT_IN)
 
@@ -40,12 +48,7 @@ class RequiredNodeAffinity:
 
     @classmethod
     def of(cls, pod: Pod) -> RequiredNodeAffinity:
-        affinity = pod.spec.affinity.node_affinity
-        required = None if affinity is None else affinity.required
-        return cls(
-            labels=tuple(pod.spec.node_selector.items()),
-            terms=None if required is None else usable_terms(required),
-        )
+        return _required(pod.spec.node_selector, pod.spec.affinity.node_affinity)
 
     def allows(self, node: Node) -> bool:
         labels = node.labels
@@ -54,14 +57,84 @@ class RequiredNodeAffinity:
                 return False
         return self.terms is None or any_matches(self.terms, node)
 
+    def mask(self, nodes: NodeTable, rows: IntArray) -> Mask:
+        """`allows` for many nodes, shape (k,) for `rows` of shape (k,)."""
+        allowed = np.ones(len(rows), dtype=np.bool_)
+        for key, value in self.labels:
+            column = nodes.label(key)
+            code = column.code_of(value)
+            if code == NO_VALUE:
+                return np.zeros(len(rows), dtype=np.bool_)
+            allowed &= column.codes.take(rows) == code
+        return allowed if self.terms is None else allowed & any_mask(self.terms, nodes, rows)
+
+
+# The pods of a workload have equal ones.
+@functools.lru_cache(maxsize=4096)
+def _required(node_selector: FrozenDict[str, str], affinity: NodeAffinity | None) -> RequiredNodeAffinity:
+    required = None if affinity is None else affinity.required
+    return RequiredNodeAffinity(
+        labels=tuple(node_selector.items()),
+        terms=None if required is None else usable_terms(required),
+    )
+
 
 def any_matches(terms: Sequence[NodeSelectorTerm], node: Node) -> bool:
     labels, name = node.labels, node.name
     return any(term.matches(labels, name) for term in terms)
 
 
+def any_mask(terms: Sequence[NodeSelectorTerm], nodes: NodeTable, rows: IntArray) -> Mask:
+    """`any_matches` for many nodes."""
+    matched = np.zeros(len(rows), dtype=np.bool_)
+    for term in terms:
+        matched |= term_mask(term, nodes, rows)
+    return matched
+
+
+def term_mask(term: NodeSelectorTerm, nodes: NodeTable, rows: IntArray) -> Mask:
+    """Which nodes a term matches, as its `matches` has it."""
+    if is_empty(term):
+        return np.zeros(len(rows), dtype=np.bool_)
+    matched = np.ones(len(rows), dtype=np.bool_)
+    for expression in term.match_expressions:
+        column = nodes.label(expression.key)
+        matched &= _satisfied(expression, column)[column.codes.take(rows)]
+    for field in term.match_fields:
+        column = _field(nodes, field.key)
+        matched &= _satisfied(field, column)[column.codes.take(rows)]
+    return matched
+
+
+def _field(nodes: NodeTable, key: str) -> EncodedColumn[str]:
+    """A field of nodes as a column. There is but one; nodes have no value for any other."""
+    if key == "metadata.name":
+        return nodes.encoded("name", lambda info: info.name)
+    return nodes.encoded("no such field", lambda _: None)
+
+
+def _satisfied(requirement: Requirement, column: EncodedColumn[str]) -> Mask:
+    """Whether each value of the column satisfies the requirement; the last entry is for nodes that have none."""
+    values, operator = column.values, requirement.operator
+    if operator in (Operator.GT, Operator.LT):
+        numbers = (requirement.matches({requirement.key: value}) for value in values)
+        return np.fromiter((*numbers, False), dtype=np.bool_, count=len(values) + 1)
+    satisfied = np.zeros(len(values) + 1, dtype=np.bool_)
+    if operator in (Operator.IN, Operator.NOT_IN):
+        # By code, since a column such as the hostname's has as many values as there are nodes.
+        satisfied[[column.code_of(value) for value in requirement.values]] = True
+    else:
+        satisfied[:] = True
+    satisfied[NO_VALUE] = False
+    return satisfied if operator in (Operator.IN, Operator.EXISTS) else ~satisfied
+
+
+@functools.lru_cache(maxsize=4096)
 def usable_terms(selector: NodeSelector) -> tuple[NodeSelectorTerm, ...]:
-    """The terms that can match a node: neither empty nor malformed."""
+    """The terms that can match a node: neither empty nor malformed.
+
+    Kept, since the pods of one controller have equal selectors.
+    """
     return tuple(
         term for term in selector.node_selector_terms if not is_empty(term) and not any(term_errors(term, ""))
     )

@@ -12,6 +12,9 @@ def normalized(scores: IntArray, *, reverse: bool = False) -> IntArray:
 
     Where all scores are 0, they stay 0, or all become 100 if reversed.
     """
-    highest = int(scores.max(initial=0))
-    scaled = scores * MAX_NODE_SCORE // highest if highest else np.zeros_like(scores)
-    return MAX_NODE_SCORE - scaled if reverse else scaled
+    highest = max(int(scores[scores.argmax()]), 0) if len(scores) else 0
+    if highest == 0:
+        return np.full_like(scores, MAX_NODE_SCORE if reverse else 0)
+    scaled: IntArray = scores * MAX_NODE_SCORE
+    scaled //= highest
+    return np.subtract(MAX_NODE_SCORE, scaled, out=scaled) if reverse else scaled

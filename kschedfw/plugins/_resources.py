@@ -1,18 +1,32 @@
-"""What the plugins that score resource usage share: which resources count, and how to read them off a node."""
+"""What the plugins that look at resource usage share: which resources count, and how to read them off pods and nodes.
+
+Nodes are read one by one (`NodeInfo`) or many at once (`NodeTable`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 
 import attrs
+import numpy as np
 
 from kschedfw.api.field_errors import FieldError
-from kschedfw.api.requests import ResourceAmounts
+from kschedfw.api.pod import Pod
+from kschedfw.api.requests import PodRequests, ResourceAmounts
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
 from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_table import NodeTable
+from kschedfw.framework.results import MAX_NODE_SCORE, IntArray
 
-Reading = Callable[[NodeInfo], tuple[int, int]]
-"""A node's allocatable amount of one resource, and how much of it the pods on the node have."""
+_ATTRIBUTES = {CPU: "milli_cpu", MEMORY: "memory", EPHEMERAL_STORAGE: "ephemeral_storage"}
+_NON_ZERO = (CPU, MEMORY)
+"""What has a non-zero amount too, in the order of `NodeTable.non_zero_requested`."""
+
+_MOST_KEPT = 4096
+
+# The sum of two amounts, times 100, is still an int64.
+_LARGEST_AMOUNT = np.iinfo(np.int64).max // (2 * MAX_NODE_SCORE)
 
 
 @attrs.frozen
@@ -51,45 +65,106 @@ def amount_of(amounts: ResourceAmounts, name: str) -> int:
     return amounts.scalar.get(name, 0)
 
 
-def counts(name: str, request: int) -> bool:
-    """Whether a node's score should take the resource into account for a pod that requests this much of it.
+def amount_columns(nodes: NodeTable, rows: IntArray, name: str) -> tuple[IntArray, IntArray]:
+    """What the nodes in these rows have of a resource, and how much of that their pods have: 0 if no node knows it."""
+    column = nodes.columns.get(name)
+    if column is None:
+        nothing = np.zeros(len(rows), dtype=np.int64)
+        return nothing, nothing
+    return nodes.allocatable[:, column][rows], nodes.requested[:, column][rows]
 
-    An extended resource doesn't matter to a pod that doesn't want it; the resources that every node has do.
+
+@attrs.frozen
+class ScoredResource:
+    """A resource that counts for a score, and where to find it.
+
+    `request_of` gives a pod's request, `on_node` a node's allocatable amount and how much of it the pods there have.
+    With `non_zero`, containers that request no CPU or memory count as if they had requested 100m and 200 MiB.
     """
-    return request != 0 or name in (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+    name: str
+    weight: int
+    non_zero: bool
+    on_every_node: bool
+    request_of: Callable[[PodRequests], int]
+    on_node: Callable[[NodeInfo], tuple[int, int]]
+
+    @classmethod
+    def of(cls, spec: ResourceSpec, *, non_zero: bool) -> ScoredResource:
+        name = spec.name
+        non_zero = non_zero and name in _NON_ZERO
+        attribute = _ATTRIBUTES.get(name)
+        if attribute is None:
+            return cls(name, spec.weight, non_zero, False, _scalar_request(name), _scalar_on_node(name))
+        requested = "non_zero_requested" if non_zero else "requested"
+        return cls(
+            name,
+            spec.weight,
+            non_zero,
+            True,
+            attrgetter(f"non_zero_{attribute}" if non_zero else f"amounts.{attribute}"),
+            attrgetter(f"allocatable.{attribute}", f"{requested}.{attribute}"),
+        )
+
+    def columns(self, nodes: NodeTable, rows: IntArray) -> tuple[IntArray, IntArray]:
+        """What `on_node` gives, for the nodes in these rows."""
+        allocatable, requested = amount_columns(nodes, rows, self.name)
+        if self.non_zero:
+            requested = nodes.non_zero_requested[:, _NON_ZERO.index(self.name)][rows]
+        return allocatable, requested
 
 
-def reading(name: str, *, non_zero: bool) -> Reading:
-    """How to read a resource off a node; `non_zero` counts 100m CPU and 200 MiB for containers that request none."""
-    match name:
-        case "cpu":
-            return _non_zero_cpu if non_zero else _cpu
-        case "memory":
-            return _non_zero_memory if non_zero else _memory
-        case "ephemeral-storage":
-            return _ephemeral_storage
+Plan = Sequence[tuple[ScoredResource, int]]
+"""The resources that count for a pod, each with the pod's request."""
 
-    def scalar(info: NodeInfo) -> tuple[int, int]:
+
+@attrs.define(eq=False)
+class Planner:
+    """Makes plans, each once for all pods that request the same."""
+
+    resources: Sequence[ScoredResource]
+    _known: dict[PodRequests, Plan] = attrs.field(factory=dict)
+
+    def plan_for(self, pod: Pod) -> Plan:
+        """Those of the resources that count for the pod.
+
+        An extended resource doesn't matter to a pod that doesn't want it; the resources that every node has do.
+        """
+        requests = pod.requests
+        plan = self._known.get(requests)
+        if plan is None:
+            if len(self._known) >= _MOST_KEPT:
+                self._known.clear()
+            plan = self._known[requests] = [
+                (resource, request)
+                for resource in self.resources
+                if (request := resource.request_of(requests)) or resource.on_every_node
+            ]
+        return plan
+
+
+def plan_columns(plan: Plan, nodes: NodeTable, rows: IntArray) -> Sequence[tuple[IntArray, IntArray]] | None:
+    """The `columns` of each resource of the plan; None if scores made of such amounts could overflow int64."""
+    columns = []
+    for resource, request in plan:
+        allocatable, used = resource.columns(nodes, rows)
+        if not (0 <= request <= _LARGEST_AMOUNT and _within_bounds(allocatable) and _within_bounds(used)):
+            return None
+        columns.append((allocatable, used))
+    return columns
+
+
+def _within_bounds(amounts: IntArray) -> bool:
+    # A quantity that doesn't fit int64 wraps around, so there are nodes with less than nothing.
+    return bool(amounts.min(initial=0) >= 0 and amounts.max(initial=0) <= _LARGEST_AMOUNT)
+
+
+def _scalar_request(name: str) -> Callable[[PodRequests], int]:
+    return lambda requests: requests.amounts.scalar.get(name, 0)
+
+
+def _scalar_on_node(name: str) -> Callable[[NodeInfo], tuple[int, int]]:
+    def on_node(info: NodeInfo) -> tuple[int, int]:
         return info.allocatable.scalar_resources.get(name, 0), info.requested.scalar_resources.get(name, 0)
 
-    return scalar
-
-
-def _cpu(info: NodeInfo) -> tuple[int, int]:
-    return info.allocatable.milli_cpu, info.requested.milli_cpu
-
-
-def _non_zero_cpu(info: NodeInfo) -> tuple[int, int]:
-    return info.allocatable.milli_cpu, info.non_zero_requested.milli_cpu
-
-
-def _memory(info: NodeInfo) -> tuple[int, int]:
-    return info.allocatable.memory, info.requested.memory
-
-
-def _non_zero_memory(info: NodeInfo) -> tuple[int, int]:
-    return info.allocatable.memory, info.non_zero_requested.memory
-
-
-def _ephemeral_storage(info: NodeInfo) -> tuple[int, int]:
-    return info.allocatable.ephemeral_storage, info.requested.ephemeral_storage
+    return on_node

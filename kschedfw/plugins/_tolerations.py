@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from kschedfw.api.node import Taint, TaintEffect
 from kschedfw.api.pod import Toleration, TolerationOperator
+from kschedfw.framework.node_table import NodeTable
+from kschedfw.framework.results import IntArray
 
 # `Gt` and `Lt` (KEP-5471) wait behind the feature gate TaintTolerationComparisonOperators, which is off in v1.36;
 # until it is on, such a toleration tolerates nothing.
 _GATED = (TolerationOperator.GT, TolerationOperator.LT)
 
 
-def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
+def tolerates(tolerations: Sequence[Toleration], taint: Taint) -> bool:
     """Whether any of the tolerations matches the taint."""
-    return any(
+    return bool(tolerations) and any(
         toleration.operator not in _GATED and toleration.tolerates(taint) for toleration in tolerations
     )
 
 
-def has_untolerated_taint(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> bool:
+def has_untolerated_taint(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> bool:
     """Whether a taint forbids scheduling and no toleration matches it; PreferNoSchedule forbids nothing."""
     return any(
         taint.effect is not TaintEffect.PREFER_NO_SCHEDULE and not tolerates(tolerations, taint)
         for taint in taints
     )
+
+
+def untolerated_mask(
+    nodes: NodeTable, rows: IntArray, tolerations: Sequence[Toleration]
+) -> npt.NDArray[np.bool_]:
+    """`has_untolerated_taint` for many nodes, shape (k,) for `rows` of shape (k,)."""
+    column = nodes.taints
+    answers = [has_untolerated_taint(taints, tolerations) for taints in column.values]
+    return np.array(answers, dtype=np.bool_)[column.codes.take(rows)]

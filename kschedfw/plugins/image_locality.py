@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
+from functools import cached_property
 from typing import ClassVar
 
+import numpy as np
+
 from kschedfw.api.pod import Pod
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_info import ImageStateSummary, NodeInfo
+from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
-from kschedfw.framework.results import MAX_NODE_SCORE
+from kschedfw.framework.results import MAX_NODE_SCORE, IntArray
+from kschedfw.plugins._image_index import ImageIndex
 
 _MIB = 1024 * 1024
 
@@ -22,36 +27,55 @@ class ImageLocality(Plugin):
     """Prefers nodes that already have large images of the pod's containers.
 
     An image's size counts in proportion to the share of nodes that have it, so that a rare image doesn't draw
-    all its pods to one node. That makes the score depend on other nodes, too.
+    all its pods to one node. Nodes know on how many others an image is, but not how many there are: that is in
+    the signature.
     """
 
     name: ClassVar[str] = "ImageLocality"
-    reads: ClassVar[Reads | None] = Reads.CLUSTER
+    reads: ClassVar[Reads | None] = Reads.NODE
 
     def sign(self, pod: Pod) -> Hashable | None:
-        return tuple(sorted(_images(pod))), _container_count(pod)
+        """Pods whose images are on no node all have the same; they get 0 everywhere."""
+        known = self._index.names
+        present = [name for name in _images(pod) if name in known] if known else []
+        return (*sorted(present), _container_count(pod), len(self.handle.snapshot)) if present else ()
 
     @hookimpl
     def score(self, pod: Pod, node_info: NodeInfo) -> int:
         images = node_info.image_states
         if not images:
             return 0
-        number_of_nodes = len(self.handle.snapshot)
         present = 0
         for name in _images(pod):
-            image = images.get(normalized_image_name(name))
+            image = images.get(name)
             if image is not None:
-                present += int(float(image.size) * (image.num_nodes / number_of_nodes))
-        return _scaled(present, _container_count(pod))
+                present += _worth(image, len(self.handle.snapshot))
+        return _scaled(present, _container_count(pod)) if present else 0
+
+    @hookimpl
+    def score_batch(self, pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray:
+        present = np.zeros(len(nodes), dtype=np.int64)
+        for name in _images(pod):
+            for image, where in self._index.rows_of(name).items():
+                present[list(where)] += _worth(image, len(nodes))
+        return _all_scaled(present[rows], _container_count(pod))
+
+    @cached_property
+    def _index(self) -> ImageIndex:
+        return ImageIndex(self.handle.snapshot.table)
 
 
-def _images(pod: Pod) -> Iterator[str]:
-    """The images of the pod's containers and image volumes."""
-    for container in (*pod.spec.init_containers, *pod.spec.containers):
-        yield container.image
-    for volume in pod.spec.volumes:
-        if volume.image is not None:
-            yield volume.image.reference
+def _images(pod: Pod) -> list[str]:
+    """The images of the pod's containers and image volumes, by the names that nodes have for them."""
+    spec = pod.spec
+    names = [container.image for container in (*spec.init_containers, *spec.containers)]
+    if spec.volumes:
+        names += [volume.image.reference for volume in spec.volumes if volume.image is not None]
+    return [normalized_image_name(name) for name in names]
+
+
+def _worth(image: ImageStateSummary, number_of_nodes: int) -> int:
+    return int(float(image.size) * (image.num_nodes / number_of_nodes))
 
 
 def _container_count(pod: Pod) -> int:
@@ -64,6 +88,12 @@ def _scaled(size: int, containers: int) -> int:
     if size <= _LEAST_WORTH:
         return 0
     return MAX_NODE_SCORE * (min(size, most) - _LEAST_WORTH) // (most - _LEAST_WORTH)
+
+
+def _all_scaled(sizes: IntArray, containers: int) -> IntArray:
+    most = _MOST_WORTH_PER_CONTAINER * containers
+    scaled = MAX_NODE_SCORE * (np.minimum(sizes, most) - _LEAST_WORTH) // (most - _LEAST_WORTH)
+    return np.where(sizes <= _LEAST_WORTH, 0, scaled)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import attrs
+import numpy as np
 
 from kschedfw.api import pod as api
 from kschedfw.api.errors import KschedfwError
@@ -16,16 +18,19 @@ from kschedfw.api.selectors import NodeSelector, NodeSelectorTerm, PreferredSche
 from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
-from kschedfw.framework.results import IntArray, PreFilterResult
+from kschedfw.framework.results import IntArray, PreFilterResult, Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._node_terms import (
     RequiredNodeAffinity,
+    any_mask,
     any_matches,
     is_empty,
     preferred_errors,
     selector_errors,
+    term_mask,
     usable_terms,
 )
 from kschedfw.plugins._normalize import normalized
@@ -37,7 +42,7 @@ _NOT_THE_PODS = Status.unresolvable("node(s) didn't match Pod's node affinity/se
 _NOT_ENFORCED = Status.unresolvable("node(s) didn't match scheduler-enforced node affinity")
 _CONFLICT = Status.unresolvable("pod affinity terms conflict")
 
-WeightedTerms = Sequence[tuple[int, NodeSelectorTerm]]
+WeightedTerms = tuple[tuple[int, NodeSelectorTerm], ...]
 
 _REQUIRED = StateKey[RequiredNodeAffinity]("NodeAffinity.required")
 _PREFERRED = StateKey[WeightedTerms]("NodeAffinity.preferred")
@@ -99,11 +104,14 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
         node = node_info.node
         if self._enforced is not None and not any_matches(self._enforced, node):
             return _NOT_ENFORCED
-        try:
-            required = state.read(_REQUIRED)
-        except StateKeyError:  # this plugin isn't enabled at pre_filter
-            required = RequiredNodeAffinity.of(pod)
-        return None if required.allows(node) else _NOT_THE_PODS
+        return None if _prepared(state, pod).allows(node) else _NOT_THE_PODS
+
+    @hookimpl
+    def filter_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts:
+        codes = np.where(_prepared(state, pod).mask(nodes, rows), 0, 2)
+        if self._enforced is not None:
+            codes[~any_mask(self._enforced, nodes, rows)] = 1
+        return Verdicts(codes, (Status.success(), _NOT_ENFORCED, _NOT_THE_PODS))
 
     @hookimpl
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:
@@ -115,16 +123,19 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
     @hookimpl
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
         """The sum of the weights of the preferred terms that the node matches."""
-        try:
-            terms = state.read(_PREFERRED)
-        except StateKeyError:  # this plugin isn't enabled at pre_score
-            terms = self._preferred_terms(pod)
         labels, name = node_info.node.labels, node_info.name
         score = 0
-        for weight, term in terms:
+        for weight, term in self._prepared_terms(state, pod):
             if term.matches(labels, name):
                 score += weight
         return score
+
+    @hookimpl
+    def score_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray:
+        scores = np.zeros(len(rows), dtype=np.int64)
+        for weight, term in self._prepared_terms(state, pod):
+            scores += weight * term_mask(term, nodes, rows)
+        return scores
 
     @hookimpl
     def normalize_score(self, scores: IntArray) -> IntArray:
@@ -135,11 +146,14 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
         changes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
         return [ClusterEvent(EventResource.NODE, changes, self._after_node_change)]
 
+    def _prepared_terms(self, state: CycleState, pod: Pod) -> WeightedTerms:
+        try:
+            return state.read(_PREFERRED)
+        except StateKeyError:  # this plugin isn't enabled at pre_score
+            return self._preferred_terms(pod)
+
     def _preferred_terms(self, pod: Pod) -> WeightedTerms:
-        preferred = _preferred(pod)
-        if errors := [str(error) for error in preferred_errors(preferred, "")]:
-            raise MalformedAffinityError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
-        return [*self._added_preferred, *_weighted(preferred)]
+        return self._added_preferred + _compiled(_preferred(pod))
 
     def _after_node_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
         if not isinstance(new, Node) or (self._enforced is not None and not any_matches(self._enforced, new)):
@@ -153,13 +167,34 @@ def _required(pod: Pod) -> NodeSelector | None:
     return None if affinity is None else affinity.required
 
 
-def _preferred(pod: Pod) -> Sequence[PreferredSchedulingTerm]:
+def _prepared(state: CycleState, pod: Pod) -> RequiredNodeAffinity:
+    try:
+        return state.read(_REQUIRED)
+    except StateKeyError:  # this plugin isn't enabled at pre_filter
+        return RequiredNodeAffinity.of(pod)
+
+
+def _preferred(pod: Pod) -> tuple[PreferredSchedulingTerm, ...]:
     affinity = pod.spec.affinity.node_affinity
     return () if affinity is None else affinity.preferred
 
 
+@functools.lru_cache(maxsize=4096)
+def _compiled(terms: tuple[PreferredSchedulingTerm, ...]) -> WeightedTerms:
+    """A pod's terms, kept, since the pods of one controller have equal ones.
+
+    Raises:
+        MalformedAffinityError: kube-scheduler couldn't compile some of them.
+    """
+    if errors := [str(error) for error in preferred_errors(terms, "")]:
+        raise MalformedAffinityError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+    return _weighted(terms)
+
+
 def _weighted(terms: Sequence[PreferredSchedulingTerm]) -> WeightedTerms:
-    return [(term.weight, term.preference) for term in terms if term.weight and not is_empty(term.preference)]
+    return tuple(
+        (term.weight, term.preference) for term in terms if term.weight and not is_empty(term.preference)
+    )
 
 
 def _only_nodes(selector: NodeSelector) -> frozenset[str] | None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
+import numpy as np
+
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
 from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
+from kschedfw.framework.results import IntArray, Verdicts
 from kschedfw.framework.status import Status
 
 _WRONG_NODE = Status.unresolvable("node(s) didn't match the requested node name")
@@ -27,6 +31,12 @@ class NodeName(Plugin):
     def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:
         wanted = pod.node_name
         return _WRONG_NODE if wanted and wanted != node_info.name else None
+
+    @hookimpl
+    def filter_batch(self, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts:
+        wanted = pod.node_name
+        wrong = rows != nodes.rows.get(wanted, -1) if wanted else np.zeros(len(rows), dtype=np.bool_)
+        return Verdicts.refuse(wrong, _WRONG_NODE)
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:

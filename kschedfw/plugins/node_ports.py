@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
-from kschedfw.api.pod import Pod
+import numpy as np
+
+from kschedfw.api.pod import HostPort, Pod
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from kschedfw.framework.node_info import HostPortInfo, NodeInfo, host_ports
+from kschedfw.framework.node_info import HostPortInfo, NodeInfo
+from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
+from kschedfw.framework.results import IntArray, Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins._hints import queue_if
-
-HostPort = tuple[str, str, int]
-"""Address, protocol and port."""
 
 _TAKEN = Status.unschedulable("node(s) didn't have free ports for the requested pod ports")
 _WANTED = StateKey[Sequence[HostPort]]("NodePorts.wanted")
@@ -27,11 +28,11 @@ class NodePorts(Plugin):
     reads: ClassVar[Reads | None] = Reads.PODS
 
     def sign(self, pod: Pod) -> Hashable | None:
-        return frozenset(host_ports(pod))
+        return frozenset(pod.host_ports)
 
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
-        wanted = host_ports(pod)
+        wanted = pod.host_ports
         if not wanted:
             return Status.skip()
         state.write(_WANTED, wanted)
@@ -40,6 +41,14 @@ class NodePorts(Plugin):
     @hookimpl
     def filter(self, state: CycleState, node_info: NodeInfo) -> Status | None:
         return _TAKEN if _conflict(state.read(_WANTED), node_info.used_ports) else None
+
+    @hookimpl
+    def filter_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> Verdicts:
+        wanted = state.read(_WANTED)
+        used = nodes.encoded("host ports", lambda info: info.used_ports.taken() or None, Reads.PODS)
+        # A node without any has the code -1, which is the last entry.
+        taken = [*(_conflict(wanted, HostPortInfo.of(ports)) for ports in used.values), False]
+        return Verdicts.refuse(np.array(taken, dtype=np.bool_)[used.codes.take(rows)], _TAKEN)
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
@@ -56,7 +65,4 @@ def _conflict(wanted: Sequence[HostPort], used: HostPortInfo) -> bool:
 def _after_pod_deletion(pod: Pod, old: object | None, _new: object | None) -> QueueingHint:
     if not isinstance(old, Pod) or not (old.node_name or old.status.nominated_node_name):
         return QueueingHint.SKIP
-    freed = HostPortInfo()
-    for ip, protocol, port in host_ports(old):
-        freed.add(ip, protocol, port)
-    return queue_if(_conflict(host_ports(pod), freed))
+    return queue_if(_conflict(pod.host_ports, HostPortInfo.of(old.host_ports)))

@@ -7,30 +7,32 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import attrs
+import numpy as np
+import numpy.typing as npt
 
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
 from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
-from kschedfw.framework.results import MAX_NODE_SCORE
+from kschedfw.framework.results import MAX_NODE_SCORE, IntArray
 from kschedfw.framework.status import Status
 from kschedfw.plugins._resources import (
     DEFAULT_RESOURCES,
-    Reading,
+    Plan,
+    Planner,
     ResourceSpec,
-    amount_of,
-    counts,
+    ScoredResource,
     duplicate_errors,
-    reading,
+    plan_columns,
     resources_or_default,
 )
 
 if TYPE_CHECKING:
     from kschedfw.framework.handle import Handle
 
-Plan = Sequence[tuple[Reading, int]]
-"""For each resource that counts for the pod: how to read it off a node, and the pod's request."""
+Fractions = npt.NDArray[np.float64]
 
 _PLAN = StateKey[Plan]("NodeResourcesBalancedAllocation.plan")
 _HALF = MAX_NODE_SCORE // 2
@@ -64,17 +66,15 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        self._readings = [
-            (resource.name, reading(resource.name, non_zero=False)) for resource in args.resources
-        ]
+        self._planner = Planner([ScoredResource.of(spec, non_zero=False) for spec in args.resources])
 
     def sign(self, pod: Pod) -> Hashable | None:
-        amounts = pod.requests.amounts
-        return tuple(amount_of(amounts, resource.name) for resource in self.args.resources)
+        requests = pod.requests
+        return tuple([resource.request_of(requests) for resource in self._planner.resources])
 
     @hookimpl
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:
-        plan = self._plan(pod)
+        plan = self._planner.plan_for(pod)
         if not _requests_any(plan):
             return Status.skip()
         state.write(_PLAN, plan)
@@ -83,33 +83,48 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
     @hookimpl
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
         """50 where the pod makes the balance as bad as it can, 75 where it changes nothing, up to 100."""
-        try:
-            plan = state.read(_PLAN)
-        except StateKeyError:  # this plugin isn't enabled at pre_score
-            plan = self._plan(pod)
-            if not _requests_any(plan):
-                return 0
+        plan = self._plan(state, pod)
+        if plan is None:
+            return 0
         before, after = [], []
-        for read, request in plan:
-            allocatable, used = read(node_info)
+        for resource, request in plan:
+            allocatable, used = resource.on_node(node_info)
             if allocatable:
-                before.append(_fraction(used, allocatable))
-                after.append(_fraction(used + request, allocatable))
+                # Both become floats before the division, as in Go: Python divides large integers more precisely.
+                capacity = float(allocatable)
+                before.append(min(used / capacity, 1.0))
+                after.append(min((used + request) / capacity, 1.0))
         return _HALF + (_HALF + balance(after) - balance(before)) // 2
 
-    def _plan(self, pod: Pod) -> Plan:
-        amounts = pod.requests.amounts
-        requests = [(name, read, amount_of(amounts, name)) for name, read in self._readings]
-        return [(read, request) for name, read, request in requests if counts(name, request)]
+    @hookimpl
+    def score_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray | None:
+        plan = self._plan(state, pod)
+        if plan is None:
+            return np.zeros(len(rows), dtype=np.int64)
+        columns = plan_columns(plan, nodes, rows)
+        if columns is None:
+            return None
+        before, after = np.zeros((2, len(plan), len(rows)))
+        there = np.zeros((len(plan), len(rows)), dtype=np.bool_)
+        for index, ((_, request), (allocatable, used)) in enumerate(zip(plan, columns, strict=True)):
+            there[index] = allocatable > 0
+            for fractions, amounts in ((before, used), (after, used + request)):
+                np.divide(amounts, allocatable, out=fractions[index], where=there[index])
+        np.minimum(before, 1, out=before)
+        np.minimum(after, 1, out=after)
+        return _HALF + (_HALF + balances(after, there) - balances(before, there)) // 2
+
+    def _plan(self, state: CycleState, pod: Pod) -> Plan | None:
+        """None for a pod that requests nothing that counts."""
+        try:
+            return state.read(_PLAN)
+        except StateKeyError:  # this plugin isn't enabled at pre_score
+            plan = self._planner.plan_for(pod)
+            return plan if _requests_any(plan) else None
 
 
 def _requests_any(plan: Plan) -> bool:
     return any(request for _, request in plan)
-
-
-def _fraction(used: int, allocatable: int) -> float:
-    # Both are made floats first, as in Go: Python divides large integers more precisely.
-    return min(float(used) / float(allocatable), 1.0)
 
 
 def balance(fractions: Sequence[float]) -> int:
@@ -132,3 +147,22 @@ def balance(fractions: Sequence[float]) -> int:
             squares += (fraction - mean) * (fraction - mean)
         deviation = math.sqrt(squares / n)
     return int((1 - deviation) * MAX_NODE_SCORE)
+
+
+def balances(fractions: Fractions, there: npt.NDArray[np.bool_]) -> IntArray:
+    """`balance` for each column of `fractions` (shape: resources, nodes), of those that are `there`; the rest are 0."""
+    n = there.sum(axis=0)
+    spread = fractions.max(axis=0) - np.where(there, fractions, 1.0).min(axis=0)
+    deviation = np.where(n == 2, spread / 2, 0.0)
+    if len(fractions) > 2:
+        # Added up one by one, since NumPy's sums may take another order. A 0 more changes nothing.
+        total = np.zeros(fractions.shape[1])
+        for each in fractions:
+            total += each
+        mean = total / np.maximum(n, 1)
+        squares = np.zeros(fractions.shape[1])
+        for each, counts in zip(fractions, there, strict=True):
+            squares += np.where(counts, (each - mean) * (each - mean), 0.0)
+        deviation = np.where(n > 2, np.sqrt(squares / np.maximum(n, 1)), deviation)
+    scores: IntArray = ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
+    return scores

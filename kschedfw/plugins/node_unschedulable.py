@@ -9,7 +9,9 @@ from kschedfw.api.node import Node, Taint, TaintEffect
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
+from kschedfw.framework.results import IntArray, Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._tolerations import tolerates
@@ -34,6 +36,11 @@ class NodeUnschedulable(Plugin):
         if node_info.node.spec.unschedulable and not tolerates(pod.spec.tolerations, _TAINT):
             return _CORDONED
         return None
+
+    @hookimpl
+    def filter_batch(self, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts:
+        cordoned = nodes.unschedulable.take(rows)
+        return Verdicts.refuse(cordoned & (not tolerates(pod.spec.tolerations, _TAINT)), _CORDONED)
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:

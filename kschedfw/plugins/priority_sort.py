@@ -15,7 +15,7 @@ class PrioritySort(Plugin):
 
     @hookimpl
     def queue_sort(self, first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
-        first_priority, second_priority = first.pod.priority, second.pod.priority
+        first_priority, second_priority = first.pod_info.pod.priority, second.pod_info.pod.priority
         if first_priority != second_priority:
             return first_priority > second_priority
         return first.timestamp < second.timestamp

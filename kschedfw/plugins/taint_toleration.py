@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
-from kschedfw.api.node import Node, TaintEffect
+import numpy as np
+
+from kschedfw.api.node import Node, Taint, TaintEffect
 from kschedfw.api.pod import Pod, Toleration
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
-from kschedfw.framework.results import IntArray
+from kschedfw.framework.results import IntArray, Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._normalize import normalized
-from kschedfw.plugins._tolerations import has_untolerated_taint, tolerates
+from kschedfw.plugins._tolerations import has_untolerated_taint, tolerates, untolerated_mask
 
 _UNTOLERATED = Status.unresolvable("node(s) had untolerated taint(s)")
+_SOFT = (None, TaintEffect.PREFER_NO_SCHEDULE)
 _SOFT_TOLERATIONS = StateKey[tuple[Toleration, ...]]("TaintToleration.soft_tolerations")
 
 
@@ -41,20 +45,25 @@ class TaintToleration(Plugin):
         return None
 
     @hookimpl
+    def filter_batch(self, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts:
+        return Verdicts.refuse(untolerated_mask(nodes, rows, pod.spec.tolerations), _UNTOLERATED)
+
+    @hookimpl
     def pre_score(self, state: CycleState, pod: Pod) -> None:
-        soft = (None, TaintEffect.PREFER_NO_SCHEDULE)
-        tolerations = tuple(toleration for toleration in pod.spec.tolerations if toleration.effect in soft)
-        state.write(_SOFT_TOLERATIONS, tolerations)
+        tolerations = pod.spec.tolerations
+        state.write(_SOFT_TOLERATIONS, tuple(each for each in tolerations if each.effect in _SOFT))
 
     @hookimpl
     def score(self, state: CycleState, node_info: NodeInfo) -> int:
         """How many PreferNoSchedule taints the pod doesn't tolerate; fewer are better."""
         tolerations = state.read(_SOFT_TOLERATIONS)
-        count = 0
-        for taint in node_info.node.spec.taints:
-            if taint.effect is TaintEffect.PREFER_NO_SCHEDULE and not tolerates(tolerations, taint):
-                count += 1
-        return count
+        return _untolerated_soft(node_info.node.spec.taints, tolerations)
+
+    @hookimpl
+    def score_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> IntArray:
+        tolerations, column = state.read(_SOFT_TOLERATIONS), nodes.taints
+        counts = [_untolerated_soft(taints, tolerations) for taints in column.values]
+        return np.array(counts, dtype=np.int64)[column.codes.take(rows)]
 
     @hookimpl
     def normalize_score(self, scores: IntArray) -> IntArray:
@@ -68,6 +77,14 @@ class TaintToleration(Plugin):
             ),
             ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_TOLERATION, _after_toleration_change),
         ]
+
+
+def _untolerated_soft(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> int:
+    count = 0
+    for taint in taints:
+        if taint.effect is TaintEffect.PREFER_NO_SCHEDULE and not tolerates(tolerations, taint):
+            count += 1
+    return count
 
 
 def _after_node_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:

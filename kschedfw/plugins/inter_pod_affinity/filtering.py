@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 import attrs
+import numpy as np
+import numpy.typing as npt
 
+from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Pod
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.results import IntArray, Verdicts
 from kschedfw.framework.status import Status
-from kschedfw.plugins.inter_pod_affinity.terms import RequiredTerms, matches, matches_all
+from kschedfw.framework.topology import TermKind, TopologyIndex
+from kschedfw.framework.topology.domains import DomainSums
+from kschedfw.plugins.inter_pod_affinity.terms import OwnTerms
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
@@ -22,121 +29,202 @@ _NO_COMPANY = Status.unresolvable(REASON_AFFINITY)
 _BAD_COMPANY = Status.unschedulable(REASON_ANTI_AFFINITY)
 _UNWELCOME = Status.unschedulable(REASON_EXISTING_ANTI_AFFINITY)
 
+# Codes of verdicts. Of several refusals of a node the one with the highest code counts.
+_STATUSES = (Status.success(), _UNWELCOME, _BAD_COMPANY, _NO_COMPANY)
+_UNWELCOME_CODE, _BAD_COMPANY_CODE, _NO_COMPANY_CODE = range(1, len(_STATUSES))
+
+_Codes: TypeAlias = npt.NDArray[np.int8]
+
 
 class DomainCounts:
-    """Matches of terms with pods, by topology key and domain. Only what isn't 0 is kept."""
+    """How many matches of terms with pods there are, by topology key and domain.
 
-    __slots__ = ("_by_key",)
+    These are the counts of an index, which are shared, and changes to them for the sake of argument, which aren't.
+    """
 
-    def __init__(self) -> None:
-        self._by_key: dict[str, dict[str, int]] = {}
+    __slots__ = ("_changes", "_sums")
+
+    def __init__(
+        self, sums: Mapping[str, tuple[DomainSums, ...]], changes: dict[tuple[str, str], int] | None = None
+    ) -> None:
+        self._sums = sums
+        self._changes = changes or {}
+
+    @classmethod
+    def of(cls, sums: Iterable[DomainSums]) -> DomainCounts:
+        """The sum of these."""
+        by_key: dict[str, tuple[DomainSums, ...]] = {}
+        for each in sums:
+            by_key[each.domains.key] = (*by_key.get(each.domains.key, ()), each)
+        return cls(by_key)
 
     def add(self, topology_key: str, node_labels: Mapping[str, str], by: int) -> None:
         """Count a match in the node's domain; a node without the label has none."""
         domain = node_labels.get(topology_key)
-        if domain is None:
-            return
-        counts = self._by_key.setdefault(topology_key, {})
-        counts[domain] = counts.get(domain, 0) + by
-        if not counts[domain]:
-            del counts[domain]
-            if not counts:
-                del self._by_key[topology_key]
+        if domain is not None:
+            where = (topology_key, domain)
+            self._changes[where] = self._changes.get(where, 0) + by
 
     def any_at(self, topology_key: str, domain: str) -> bool:
-        counts = self._by_key.get(topology_key)
-        return counts is not None and counts.get(domain, 0) > 0
+        count = self._changes.get((topology_key, domain), 0)
+        for each in self._sums.get(topology_key, ()):
+            code = each.domains.column.code_of(domain)
+            if code >= 0:
+                count += int(each.sums[code])
+        return count > 0
 
     def any_around(self, node_labels: Mapping[str, str]) -> bool:
         """Whether there is a match in any of the node's domains."""
-        for key, counts in self._by_key.items():
-            domain = node_labels.get(key)
-            if domain is not None and counts.get(domain, 0) > 0:
-                return True
-        return False
+        return any(key in node_labels and self.any_at(key, node_labels[key]) for key in self.keys)
 
-    def clone(self) -> DomainCounts:
-        copy = DomainCounts()
-        copy._by_key = {key: dict(counts) for key, counts in self._by_key.items()}
-        return copy
+    @property
+    def keys(self) -> Iterable[str]:
+        """The topology keys for which there may be matches."""
+        return self._sums.keys() | {key for key, _ in self._changes} if self._changes else self._sums.keys()
+
+    def occupied(self, topology_key: str, nodes: NodeTable) -> npt.NDArray[np.bool_]:
+        """Whether there is a match, by the code of the domain; the last one, more than there are codes, is False."""
+        column = nodes.label(topology_key)
+        occupied = np.zeros(len(column.values) + 1, dtype=np.bool_)
+        for index, each in enumerate(self._sums.get(topology_key, ())):
+            if index:
+                occupied[:-1] |= each.sums > 0
+            else:
+                np.greater(each.sums, 0, out=occupied[:-1])
+        for key, domain in self._changes:
+            if key == topology_key and (code := column.code_of(domain)) >= 0:
+                occupied[code] = self.any_at(key, domain)
+        return occupied
 
     def __bool__(self) -> bool:
-        return bool(self._by_key)
+        """Whether there is a match in any domain."""
+        counted = sum(each.count for sums in self._sums.values() for each in sums)
+        return counted + sum(self._changes.values()) > 0
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DomainCounts) and self._by_key == other._by_key
-
-    __hash__ = None  # type: ignore[assignment]  # it changes
+    def clone(self) -> DomainCounts:
+        return DomainCounts(self._sums, dict(self._changes))
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class RequiredState:
     """What pre_filter writes: the pod's required terms, and where pods are that matter to them, or mind the pod."""
 
     pod: Pod
-    namespace_labels: Mapping[str, str]
-    terms: RequiredTerms
-    wanted: DomainCounts = attrs.field(factory=DomainCounts)
-    """Pods that match all affinity terms, once for each term."""
-    avoided: DomainCounts = attrs.field(factory=DomainCounts)
+    namespace_labels: FrozenDict[str, str]
+    terms: OwnTerms
+    wanted: DomainCounts
+    """Pods that match all affinity terms, by the terms' keys."""
+    avoided: DomainCounts
     """Pods that match an anti-affinity term."""
-    averse: DomainCounts = attrs.field(factory=DomainCounts)
+    averse: DomainCounts
     """Existing pods' anti-affinity terms that match the pod."""
 
-    def count(self, nodes: Iterable[NodeInfo], nodes_with_anti_affinity: Iterable[NodeInfo]) -> None:
-        """Look at every pod on the nodes that may matter."""
-        for info in nodes_with_anti_affinity:
-            labels = info.node.metadata.labels
-            for existing in info.pods_with_required_anti_affinity:
-                self._count_aversions(existing, labels, 1)
-        if not self.terms:
-            return
-        for info in nodes:
-            labels = info.node.metadata.labels
-            for existing in info.pods:
-                self._count_matches(existing.pod, labels, 1)
+    @classmethod
+    def of(
+        cls, pod: Pod, namespace_labels: FrozenDict[str, str], terms: OwnTerms, index: TopologyIndex
+    ) -> RequiredState:
+        wanted: Iterable[DomainSums] = ()
+        if terms.company is not None:
+            company = index.counter(terms.company)
+            wanted = (company.in_domains(key) for key in _keys(terms))
+        avoided = (index.counter(term.query).in_domains(term.topology_key) for term in terms.anti_affinity)
+        averse: Iterable[DomainSums] = ()
+        if index.has_terms:
+            about = index.terms_about(pod, namespace_labels).of(TermKind.REQUIRED_ANTI_AFFINITY)
+            averse = (sums for sums in about.values() if sums.count)
+        return cls(
+            pod,
+            namespace_labels,
+            terms,
+            DomainCounts.of(wanted),
+            DomainCounts.of(avoided),
+            DomainCounts.of(averse),
+        )
 
     def change(self, existing: PodInfo, node_labels: Mapping[str, str], by: int) -> None:
         """Count a pod that came to the node (1) or left it (-1)."""
-        self._count_aversions(existing, node_labels, by)
-        self._count_matches(existing.pod, node_labels, by)
+        for theirs in existing.required_anti_affinity_terms:
+            if theirs.matches(self.pod, self.namespace_labels):
+                self.averse.add(theirs.topology_key, node_labels, by)
+        company = self.terms.company
+        if company is not None and company.matches(existing.pod):
+            for key in _keys(self.terms):
+                self.wanted.add(key, node_labels, by)
+        for term in self.terms.anti_affinity:
+            if term.query.matches(existing.pod):
+                self.avoided.add(term.topology_key, node_labels, by)
 
     def refusal(self, node_labels: Mapping[str, str]) -> Status | None:
         """Why the pod can't go to a node with these labels, if it can't."""
-        if self.terms.affinity and not self._has_company(node_labels):
+        if self.terms.company is not None and not self._has_company(node_labels):
             return _NO_COMPANY
-        for term in self.terms.anti_affinity:
-            domain = node_labels.get(term.topology_key)
-            if domain is not None and self.avoided.any_at(term.topology_key, domain):
-                return _BAD_COMPANY
+        if self.avoided.any_around(node_labels):
+            return _BAD_COMPANY
         if self.averse.any_around(node_labels):
             return _UNWELCOME
         return None
 
+    def verdicts(self, nodes: NodeTable, rows: IntArray) -> Verdicts:
+        """The refusals of many nodes: worked out by domain, then looked up for each node."""
+        worst: _Codes | None = None
+        if not len(rows):
+            return Verdicts.passing(0)
+        for key, codes in self._codes_by_key(nodes).items():
+            domains = nodes.label_codes(key, rows)
+            # Nodes without the label have domain -1, and so the last code of all.
+            if not codes[:-1].any() and not (codes[-1] and domains[domains.argmin()] < 0):
+                continue
+            its = codes.take(domains, mode="wrap")
+            worst = its if worst is None else np.maximum(worst, its)
+        return Verdicts.passing(len(rows)) if worst is None else Verdicts(worst, _STATUSES)
+
     def clone(self) -> RequiredState:
-        return attrs.evolve(
-            self, wanted=self.wanted.clone(), avoided=self.avoided.clone(), averse=self.averse.clone()
+        return RequiredState(
+            self.pod,
+            self.namespace_labels,
+            self.terms,
+            self.wanted.clone(),
+            self.avoided.clone(),
+            self.averse.clone(),
         )
 
     def _has_company(self, node_labels: Mapping[str, str]) -> bool:
         met = True
-        for term in self.terms.affinity:
-            domain = node_labels.get(term.topology_key)
+        for key in _keys(self.terms):
+            domain = node_labels.get(key)
             if domain is None:
                 return False
-            met = met and self.wanted.any_at(term.topology_key, domain)
-        # The first of a group of pods that want to be together has nobody to join, wherever it goes.
-        return met or (not self.wanted and matches_all(self.terms.affinity, self.pod))
+            met = met and self.wanted.any_at(key, domain)
+        return met or self._may_be_first
 
-    def _count_aversions(self, existing: PodInfo, node_labels: Mapping[str, str], by: int) -> None:
-        for term in existing.required_anti_affinity_terms:
-            if term.matches(self.pod, self.namespace_labels):
-                self.averse.add(term.topology_key, node_labels, by)
+    @property
+    def _may_be_first(self) -> bool:
+        """The first of a group of pods that want to be together has nobody to join, wherever it goes."""
+        company = self.terms.company
+        return company is not None and not self.wanted and company.matches(self.pod)
 
-    def _count_matches(self, existing: Pod, node_labels: Mapping[str, str], by: int) -> None:
-        if matches_all(self.terms.affinity, existing):
-            for term in self.terms.affinity:
-                self.wanted.add(term.topology_key, node_labels, by)
-        for term in self.terms.anti_affinity:
-            if matches(term, existing):
-                self.avoided.add(term.topology_key, node_labels, by)
+    def _codes_by_key(self, nodes: NodeTable) -> Mapping[str, _Codes]:
+        """For each topology key the verdict on a domain by its code, and last on nodes without the label."""
+        by_key: dict[str, _Codes] = {}
+
+        def note(key: str, refused: npt.NDArray[np.bool_], code: int) -> None:
+            codes = refused.view(np.int8) * np.int8(code)
+            by_key[key] = np.maximum(by_key[key], codes) if key in by_key else codes
+
+        for key in self.averse.keys:
+            note(key, self.averse.occupied(key, nodes), _UNWELCOME_CODE)
+        for key in self.avoided.keys:
+            note(key, self.avoided.occupied(key, nodes), _BAD_COMPANY_CODE)
+        may_be_first = self._may_be_first
+        for key in _keys(self.terms):
+            alone = ~self.wanted.occupied(key, nodes)
+            if may_be_first:
+                alone[:-1] = False
+            note(key, alone, _NO_COMPANY_CODE)
+        return by_key
+
+
+def _keys(terms: OwnTerms) -> Iterable[str]:
+    """The topology keys of the affinity terms, each once."""
+    company = terms.company
+    return () if company is None else dict.fromkeys(term.topology_key for term in company.terms)

@@ -7,17 +7,16 @@ import attrs
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from kschedfw.framework.handle import ClusterClient
-from kschedfw.framework.pod_info import AffinityTerm, required_terms
+from kschedfw.framework.pod_info import required_terms
 from kschedfw.plugins._hints import queue_if
-from kschedfw.plugins.inter_pod_affinity.terms import RequiredTerms, matches, matches_all, namespace_labels
+from kschedfw.plugins.inter_pod_affinity.terms import OwnTerms, TermReader, namespace_labels
 
 
 @attrs.frozen
 class AffinityHints:
     """The events that the plugin subscribes to, and its judgement of each."""
 
-    cluster: ClusterClient
+    reader: TermReader
 
     def events(self) -> tuple[ClusterEvent, ...]:
         pod_actions = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.DELETE
@@ -34,40 +33,40 @@ class AffinityHints:
         after = new if isinstance(new, Pod) else None
         if any(state is not None and not state.node_name for state in (before, after)):
             return QueueingHint.SKIP
-        terms = RequiredTerms.of(pod, self.cluster)
+        terms = self.reader.of(pod)
         if before is None:
-            return queue_if(after is not None and matches_all(terms.affinity, after))
+            return queue_if(after is not None and _is_company(terms, after))
         if after is None:
-            return queue_if(_is_avoided(terms, before) or self._minds(before, pod))
-        became_company = matches_all(terms.affinity, after) and not matches_all(terms.affinity, before)
+            avoided = any(term.query.matches(before) for term in terms.anti_affinity)
+            return queue_if(avoided or self._minds(before, pod))
+        became_company = _is_company(terms, after) and not _is_company(terms, before)
         return queue_if(
             became_company
-            or any(matches(term, before) and not matches(term, after) for term in terms.anti_affinity)
+            or any(
+                term.query.matches(before) and not term.query.matches(after) for term in terms.anti_affinity
+            )
         )
 
     def after_node_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
         """Queue when a node came to a domain, or left one, that terms of the pod are about."""
         if not isinstance(new, Node):
             return QueueingHint.SKIP
-        terms = RequiredTerms.of(pod, self.cluster)
+        terms = self.reader.of(pod)
+        wanted = () if terms.company is None else [term.topology_key for term in terms.company.terms]
+        avoided = [term.topology_key for term in terms.anti_affinity]
         if not isinstance(old, Node):
             # A node outside of all domains is company to nobody, but breaks no anti-affinity either.
-            has_company = any(term.topology_key in new.labels for term in terms.affinity)
-            return queue_if(has_company or bool(terms.anti_affinity))
-        entered = any(_domain(new, term) not in (None, _domain(old, term)) for term in terms.affinity)
-        left = any(_domain(old, term) not in (None, _domain(new, term)) for term in terms.anti_affinity)
+            return queue_if(any(key in new.labels for key in wanted) or bool(avoided))
+        entered = any(new.labels.get(key) not in (None, old.labels.get(key)) for key in wanted)
+        left = any(old.labels.get(key) not in (None, new.labels.get(key)) for key in avoided)
         return queue_if(entered or left)
 
     def _minds(self, existing: Pod, pod: Pod) -> bool:
         """Whether a required anti-affinity term of the existing pod is about the other one."""
         terms = required_terms(existing.spec.affinity.pod_anti_affinity, existing)
-        labels = namespace_labels(pod, self.cluster)
+        labels = namespace_labels(pod, self.reader.cluster)
         return any(term.matches(pod, labels) for term in terms)
 
 
-def _is_avoided(terms: RequiredTerms, existing: Pod) -> bool:
-    return any(matches(term, existing) for term in terms.anti_affinity)
-
-
-def _domain(node: Node, term: AffinityTerm) -> str | None:
-    return node.labels.get(term.topology_key)
+def _is_company(terms: OwnTerms, existing: Pod) -> bool:
+    return terms.company is not None and terms.company.matches(existing)

@@ -6,26 +6,29 @@ Semantics: kube-scheduler v1.36 `interpodaffinity`; KEP-2249 (namespaceSelector)
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.events import ClusterEvent
+from kschedfw.framework.handle import Handle
 from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
 from kschedfw.framework.pod_info import PodInfo
-from kschedfw.framework.results import IntArray
+from kschedfw.framework.results import IntArray, Verdicts
 from kschedfw.framework.status import Status
+from kschedfw.framework.topology.domains import DomainSums
 from kschedfw.plugins.inter_pod_affinity.args import InterPodAffinityArgs
 from kschedfw.plugins.inter_pod_affinity.filtering import RequiredState
 from kschedfw.plugins.inter_pod_affinity.hints import AffinityHints
-from kschedfw.plugins.inter_pod_affinity.scoring import Attraction, AttractionCounter, normalized
-from kschedfw.plugins.inter_pod_affinity.terms import (
-    PreferredTerms,
-    RequiredTerms,
-    namespace_labels,
-    parse_error,
+from kschedfw.plugins.inter_pod_affinity.scoring import (
+    Attraction,
+    normalized,
+    parts_of_existing_terms,
+    parts_of_own_terms,
 )
+from kschedfw.plugins.inter_pod_affinity.terms import OwnTerms, TermReader, namespace_labels
 
 REQUIRED = StateKey[RequiredState]("InterPodAffinity.required")
 PREFERRED = StateKey[Attraction]("InterPodAffinity.preferred")
@@ -42,25 +45,24 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
     args_type = InterPodAffinityArgs
     reads = Reads.CLUSTER
 
+    def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._terms = TermReader(handle.cluster)
+
     def sign(self, pod: Pod) -> Hashable | None:
         # Resolved terms and the namespace's labels, since namespaces may change without a change of nodes or pods.
-        cluster = self.handle.cluster
-        return (
-            pod.namespace,
-            pod.labels,
-            frozenset(namespace_labels(pod, cluster).items()),
-            RequiredTerms.of(pod, cluster),
-            PreferredTerms.of(pod, cluster),
-        )
+        meta = pod.metadata
+        return meta.namespace, meta.labels, namespace_labels(pod, self.handle.cluster), self._terms.of(pod)
 
     @hookimpl
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
-        if (error := parse_error(pod)) is not None:
-            return Status.unresolvable(f"parsing pod: {error}")
-        cluster = self.handle.cluster
-        required = RequiredState(pod, namespace_labels(pod, cluster), RequiredTerms.of(pod, cluster))
-        required.count(nodes, self.handle.snapshot.with_required_anti_affinity)
-        if not required.terms and not required.averse:
+    def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
+        own, index = self._terms.of(pod), self.handle.snapshot.topology
+        if own.error is not None:
+            return Status.unresolvable(f"parsing pod: {own.error}")
+        if not own.required and not index.has_terms:
+            return Status.skip()
+        required = RequiredState.of(pod, namespace_labels(pod, self.handle.cluster), own, index)
+        if not own.required and not required.averse:
             return Status.skip()
         state.write(REQUIRED, required)
         return None
@@ -80,18 +82,19 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
         return state.read(REQUIRED).refusal(node_info.node.metadata.labels)
 
     @hookimpl
+    def filter_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> Verdicts:
+        return state.read(REQUIRED).verdicts(nodes, rows)
+
+    @hookimpl
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:
-        cluster, snapshot = self.handle.cluster, self.handle.snapshot
-        own = PreferredTerms.of(pod, cluster)
-        if self.args.ignore_preferred_terms_of_existing_pods and not own:
+        own = self._terms.of(pod)
+        if self.args.ignore_preferred_terms_of_existing_pods and not own.preferred:
             return Status.skip()
-        if (error := parse_error(pod)) is not None:
-            return Status.from_error(f"failed to parse pod: {error}")
-        counter = AttractionCounter(
-            pod, namespace_labels(pod, cluster), own, self.args.hard_pod_affinity_weight
-        )
-        # Without own terms, only nodes matter that have pods with terms.
-        attraction = counter.count(snapshot.node_infos if own else snapshot.with_affinity)
+        if own.error is not None:
+            return Status.from_error(f"failed to parse pod: {own.error}")
+        if not own.preferred and not self.handle.snapshot.topology.has_terms:
+            return Status.skip()
+        attraction = Attraction.of(self._parts(pod, own))
         if not attraction.by_key:
             return Status.skip()
         state.write(PREFERRED, attraction)
@@ -102,9 +105,20 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
         return state.read(PREFERRED).score(node_info.node.metadata.labels)
 
     @hookimpl
+    def score_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> IntArray:
+        return state.read(PREFERRED).scores(nodes, rows)
+
+    @hookimpl
     def normalize_score(self, scores: IntArray) -> IntArray:
         return normalized(scores)
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
-        return AffinityHints(self.handle.cluster).events()
+        return AffinityHints(self._terms).events()
+
+    def _parts(self, pod: Pod, own: OwnTerms) -> Iterator[tuple[DomainSums, int]]:
+        index = self.handle.snapshot.topology
+        yield from parts_of_own_terms(own.preferred, index)
+        if index.has_terms:
+            tally = index.terms_about(pod, namespace_labels(pod, self.handle.cluster))
+            yield from parts_of_existing_terms(tally, self.args.hard_pod_affinity_weight)

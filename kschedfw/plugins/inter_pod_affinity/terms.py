@@ -2,86 +2,161 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
-from kschedfw.api.frozendict import EMPTY
+from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.pod import Pod, PodAffinity, PodAffinityTerm
-from kschedfw.api.selectors import NOTHING
+from kschedfw.api.selectors import NOTHING, Selector
 from kschedfw.api.workloads import Namespace
 from kschedfw.framework.handle import ClusterClient
-from kschedfw.framework.pod_info import (
-    AffinityTerm,
-    WeightedAffinityTerm,
-    preferred_terms,
-    required_terms,
-)
+from kschedfw.framework.pod_info import AffinityTerm, preferred_terms, required_terms
 from kschedfw.plugins._label_selectors import joined, selector_error
 
+_MOST_KEPT = 10_000
 
-def namespace_labels(pod: Pod, cluster: ClusterClient) -> Mapping[str, str]:
+
+def namespace_labels(pod: Pod, cluster: ClusterClient) -> FrozenDict[str, str]:
     """The labels of the pod's namespace; none where the namespace isn't known (yet)."""
-    namespace = cluster.get(Namespace, pod.namespace)
-    return EMPTY if namespace is None else namespace.labels
+    namespace = cluster.get(Namespace, pod.metadata.namespace)
+    return EMPTY if namespace is None else namespace.metadata.labels
+
+
+@attrs.frozen(cache_hash=True)
+class TermQuery:
+    """Asks for pods that are what all of these terms ask for; there is at least one, and all are resolved."""
+
+    terms: tuple[AffinityTerm, ...]
+
+    @property
+    def selector(self) -> Selector:
+        return self.terms[0].selector
+
+    def matches(self, pod: Pod) -> bool:
+        return all(term.matches(pod, EMPTY) for term in self.terms)
 
 
 @attrs.frozen
-class RequiredTerms:
-    """Must all hold: some pod near by for every affinity term, none for any anti-affinity term."""
+class OwnTerm:
+    """A term of the pod by itself. Preferred terms have a weight, which is negative for anti-affinity."""
 
-    affinity: tuple[AffinityTerm, ...] = ()
-    anti_affinity: tuple[AffinityTerm, ...] = ()
-
-    @classmethod
-    def of(cls, pod: Pod, cluster: ClusterClient) -> RequiredTerms:
-        affinity = pod.spec.affinity
-        return cls(
-            tuple(_resolved(term, cluster) for term in required_terms(affinity.pod_affinity, pod)),
-            tuple(_resolved(term, cluster) for term in required_terms(affinity.pod_anti_affinity, pod)),
-        )
-
-    def __bool__(self) -> bool:
-        return bool(self.affinity or self.anti_affinity)
-
-
-@attrs.frozen
-class PreferredTerms:
-    """Each draws with its weight, or repels."""
-
-    affinity: tuple[WeightedAffinityTerm, ...] = ()
-    anti_affinity: tuple[WeightedAffinityTerm, ...] = ()
+    query: TermQuery
+    weight: int = 1
 
     @classmethod
-    def of(cls, pod: Pod, cluster: ClusterClient) -> PreferredTerms:
+    def of(cls, term: AffinityTerm, weight: int = 1) -> OwnTerm:
+        return cls(TermQuery((term,)), weight)
+
+    @property
+    def term(self) -> AffinityTerm:
+        return self.query.terms[0]
+
+    @property
+    def topology_key(self) -> str:
+        return self.query.terms[0].topology_key
+
+
+@attrs.frozen(cache_hash=True)
+class OwnTerms:
+    """All terms of a pod.
+
+    The required ones must all hold: a pod near by, the same for all, that `company` asks for, and none that any term
+    of `anti_affinity` is about. `preferred` ones draw or repel. `error` is what is wrong with their selectors, if
+    something is.
+    """
+
+    company: TermQuery | None = None
+    anti_affinity: tuple[OwnTerm, ...] = ()
+    preferred: tuple[OwnTerm, ...] = ()
+    error: str | None = None
+
+    @classmethod
+    def of(cls, pod: Pod) -> OwnTerms:
+        """The pod's terms, their namespace selectors still to be resolved."""
         affinity = pod.spec.affinity
+        near, far = affinity.pod_affinity, affinity.pod_anti_affinity
+        wanted = required_terms(near, pod)
+        drawing = (OwnTerm.of(each.term, each.weight) for each in preferred_terms(near, pod))
+        repelling = (OwnTerm.of(each.term, -each.weight) for each in preferred_terms(far, pod))
         return cls(
-            tuple(_resolved_weighted(preferred_terms(affinity.pod_affinity, pod), cluster)),
-            tuple(_resolved_weighted(preferred_terms(affinity.pod_anti_affinity, pod), cluster)),
+            company=TermQuery(wanted) if wanted else None,
+            anti_affinity=tuple(OwnTerm.of(term) for term in required_terms(far, pod)),
+            preferred=(*drawing, *repelling),
+            error=parse_error(near or _NO_AFFINITY, far or _NO_AFFINITY),
         )
 
-    def __bool__(self) -> bool:
-        return bool(self.affinity or self.anti_affinity)
+    @property
+    def required(self) -> bool:
+        return self.company is not None or bool(self.anti_affinity)
+
+    @property
+    def look_at_namespaces(self) -> bool:
+        """Whether it takes the labels of all namespaces to know which pods they are about."""
+        company = () if self.company is None else self.company.terms
+        others = (each.term for each in (*self.anti_affinity, *self.preferred))
+        return any(_looks_at_namespaces(term) for term in (*company, *others))
+
+    def resolved(self, namespaces: Sequence[Namespace]) -> OwnTerms:
+        """The terms with the namespaces listed that their namespace selectors select.
+
+        After that they can be matched without the labels of each existing pod's namespace.
+        """
+
+        def resolve(terms: Iterable[OwnTerm]) -> Iterator[OwnTerm]:
+            return (OwnTerm.of(_resolved(each.term, namespaces), each.weight) for each in terms)
+
+        company = self.company
+        if company is not None:
+            company = TermQuery(tuple(_resolved(term, namespaces) for term in company.terms))
+        return OwnTerms(
+            company, tuple(resolve(self.anti_affinity)), tuple(resolve(self.preferred)), self.error
+        )
 
 
-def matches(term: AffinityTerm, pod: Pod) -> bool:
-    """Whether the pod is what a resolved term asks for."""
-    return term.matches(pod, EMPTY)
+NO_TERMS = OwnTerms()
+_NO_AFFINITY = PodAffinity()
 
 
-def matches_all(terms: tuple[AffinityTerm, ...], pod: Pod) -> bool:
-    """Whether there are resolved terms and the pod is what all of them ask for."""
-    for term in terms:  # not all(…): this runs for every pod of the cluster
-        if not term.matches(pod, EMPTY):
-            return False
-    return bool(terms)
+@attrs.define(eq=False)
+class TermReader:
+    """Reads the terms of pods; those of pods with equal affinities in a namespace are the same object.
+
+    Namespaces may change without any change of nodes or pods, so terms that look at them are resolved for each
+    pod, unless the namespaces are still the same.
+    """
+
+    cluster: ClusterClient
+    _known: dict[tuple[PodAffinity | None, PodAffinity | None, str], OwnTerms] = attrs.field(factory=dict)
+    _resolved: dict[OwnTerms, tuple[Sequence[Namespace], OwnTerms]] = attrs.field(factory=dict)
+
+    def of(self, pod: Pod) -> OwnTerms:
+        affinity = pod.spec.affinity
+        near, far = affinity.pod_affinity, affinity.pod_anti_affinity
+        if near is None and far is None:
+            return NO_TERMS
+        key = (near, far, pod.metadata.namespace)
+        terms = self._known.get(key)
+        if terms is None:
+            terms = OwnTerms.of(pod)
+            if len(self._known) >= _MOST_KEPT:
+                self._known, self._resolved = {}, {}
+            self._known[key] = terms
+            if terms.look_at_namespaces:
+                self._resolved[terms] = ((), terms.resolved(()))
+        return self._resolve(terms) if terms in self._resolved else terms
+
+    def _resolve(self, terms: OwnTerms) -> OwnTerms:
+        known, resolved = self._resolved[terms]
+        namespaces = self.cluster.list(Namespace)
+        if namespaces != known:
+            resolved = terms.resolved(namespaces)
+            self._resolved[terms] = (namespaces, resolved)
+        return resolved
 
 
-def parse_error(pod: Pod) -> str | None:
-    """What is wrong with the selectors in the pod's terms, if something is."""
-    affinity = pod.spec.affinity
-    near = affinity.pod_affinity or _NONE
-    far = affinity.pod_anti_affinity or _NONE
+def parse_error(near: PodAffinity, far: PodAffinity) -> str | None:
+    """What is wrong with the selectors in a pod's terms, if something is."""
     lists = {
         "requiredAffinityTerms": near.required,
         "requiredAntiAffinityTerms": far.required,
@@ -94,28 +169,18 @@ def parse_error(pod: Pod) -> str | None:
     return joined(errors) if errors else None
 
 
-_NONE = PodAffinity()
-
-
 def _first_error(terms: Iterable[PodAffinityTerm]) -> str | None:
     selectors = (selector for term in terms for selector in (term.label_selector, term.namespace_selector))
     return next((error for selector in selectors if (error := selector_error(selector)) is not None), None)
 
 
-def _resolved(term: AffinityTerm, cluster: ClusterClient) -> AffinityTerm:
-    """The term with the namespaces listed that its namespace selector selects now.
-
-    After that it can be matched without the labels of each existing pod's namespace.
-    """
+def _looks_at_namespaces(term: AffinityTerm) -> bool:
     selector = term.namespace_selector
-    if selector.nothing or selector.everything:
+    return not selector.nothing and not selector.everything
+
+
+def _resolved(term: AffinityTerm, namespaces: Sequence[Namespace]) -> AffinityTerm:
+    if not _looks_at_namespaces(term):
         return term
-    selected = {space.name for space in cluster.list(Namespace) if selector.matches(space.labels)}
+    selected = {space.name for space in namespaces if term.namespace_selector.matches(space.labels)}
     return attrs.evolve(term, namespaces=term.namespaces | selected, namespace_selector=NOTHING)
-
-
-def _resolved_weighted(
-    terms: Iterable[WeightedAffinityTerm], cluster: ClusterClient
-) -> Iterator[WeightedAffinityTerm]:
-    for weighted in terms:
-        yield WeightedAffinityTerm(_resolved(weighted.term, cluster), weighted.weight)

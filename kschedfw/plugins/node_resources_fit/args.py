@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from itertools import pairwise
 
@@ -43,14 +43,7 @@ class RequestedToCapacityRatio:
     def validate(self, path: str) -> Iterator[FieldError]:
         if not self.shape:
             yield FieldError.required(f"{path}.shape", "at least one point must be specified")
-        for index, (point, following) in enumerate(pairwise(self.shape), start=1):
-            if point.utilization >= following.utilization:
-                why = "values must be sorted in increasing order"
-                yield FieldError.invalid(f"{path}.shape[{index}].utilization", following.utilization, why)
-                break
-        for index, point in enumerate(self.shape):
-            yield from _in_range(f"{path}.shape[{index}].utilization", point.utilization, MAX_UTILIZATION)
-            yield from _in_range(f"{path}.shape[{index}].score", point.score, MAX_SHAPE_SCORE)
+        yield from shape_errors(self.shape, f"{path}.shape")
 
 
 @attrs.frozen
@@ -98,6 +91,18 @@ class NodeResourcesFitArgs:
                 yield FieldError.invalid(path, group, "resource group name can't contain '/'")
             yield from _bad_name(path, group)
         yield from self.scoring_strategy.validate("scoringStrategy")
+
+
+def shape_errors(shape: Sequence[UtilizationShapePoint], path: str) -> Iterator[FieldError]:
+    """What is wrong with the points of a function of utilization."""
+    for index, (point, following) in enumerate(pairwise(shape), start=1):
+        if point.utilization >= following.utilization:
+            why = "values must be sorted in increasing order"
+            yield FieldError.invalid(f"{path}[{index}].utilization", following.utilization, why)
+            break
+    for index, point in enumerate(shape):
+        yield from _in_range(f"{path}[{index}].utilization", point.utilization, MAX_UTILIZATION)
+        yield from _in_range(f"{path}[{index}].score", point.score, MAX_SHAPE_SCORE)
 
 
 def _bad_name(path: str, name: str) -> Iterator[FieldError]:

@@ -6,24 +6,25 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from kschedfw.api.pod import Pod
+from kschedfw.api.requests import ResourceAmounts
 from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
 from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
-from kschedfw.framework.status import Code, Status
-from kschedfw.plugins._resources import Reading, amount_of, counts, reading
+from kschedfw.framework.results import IntArray, Verdicts
+from kschedfw.framework.status import Status
+from kschedfw.plugins._resources import Plan, Planner, ScoredResource, plan_columns
 from kschedfw.plugins.node_resources_fit.args import NodeResourcesFitArgs
+from kschedfw.plugins.node_resources_fit.batch_scoring import batch_scorer_of
 from kschedfw.plugins.node_resources_fit.queueing import after_node_change, after_pod_change
 from kschedfw.plugins.node_resources_fit.scoring import scorer_of
-from kschedfw.plugins.node_resources_fit.shortage import Demand, fits, shortages
+from kschedfw.plugins.node_resources_fit.shortage import verdict, verdicts, without_ignored
 
 if TYPE_CHECKING:
     from kschedfw.framework.handle import Handle
 
-Plan = Sequence[tuple[Reading, int, int]]
-"""For each resource that counts for the pod: how to read it off a node, the pod's request, the weight."""
-
-_DEMAND = StateKey[Demand]("NodeResourcesFit.demand")
+_DEMAND = StateKey[ResourceAmounts]("NodeResourcesFit.demand")
 _PLAN = StateKey[Plan]("NodeResourcesFit.plan")
 
 
@@ -38,45 +39,52 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         super().__init__(args, handle)
         self._ignored = frozenset(args.ignored_resources), frozenset(args.ignored_resource_groups)
         strategy = args.scoring_strategy
-        self._readings = [
-            (resource.name, reading(resource.name, non_zero=True), resource.weight)
-            for resource in strategy.resources
-        ]
+        self._planner = Planner([ScoredResource.of(spec, non_zero=True) for spec in strategy.resources])
         self._scorer = scorer_of(strategy)
+        self._batch_scorer = batch_scorer_of(strategy)
 
     def sign(self, pod: Pod) -> Hashable | None:
         return pod.requests
 
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> None:
-        state.write(_DEMAND, Demand.of(pod.requests.amounts, *self._ignored))
+        demand = pod.requests.amounts
+        if demand.scalar and any(self._ignored):
+            demand = without_ignored(demand, *self._ignored)
+        state.write(_DEMAND, demand)
 
     @hookimpl
     def filter(self, state: CycleState, node_info: NodeInfo) -> Status | None:
-        demand = state.read(_DEMAND)
-        if fits(demand, node_info):
-            return None
-        short = shortages(demand, node_info)
-        unresolvable = any(shortage.unresolvable for shortage in short)
-        code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if unresolvable else Code.UNSCHEDULABLE
-        return Status(code, tuple(shortage.reason for shortage in short))
+        return verdict(state.read(_DEMAND), node_info)
+
+    @hookimpl
+    def filter_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
+        return verdicts(state.read(_DEMAND), nodes, rows)
 
     @hookimpl
     def pre_score(self, state: CycleState, pod: Pod) -> None:
-        state.write(_PLAN, self._plan(pod))
+        state.write(_PLAN, self._planner.plan_for(pod))
 
     @hookimpl
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
-        try:
-            plan = state.read(_PLAN)
-        except StateKeyError:  # this plugin isn't enabled at pre_score
-            plan = self._plan(pod)
         usages = []
-        for read, request, weight in plan:
-            allocatable, used = read(node_info)
+        for resource, request in self._plan(state, pod):
+            allocatable, used = resource.on_node(node_info)
             if allocatable:
-                usages.append((used + request, allocatable, weight))
+                usages.append((used + request, allocatable, resource.weight))
         return self._scorer(usages)
+
+    @hookimpl
+    def score_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray | None:
+        plan = self._plan(state, pod)
+        columns = plan_columns(plan, nodes, rows)
+        if columns is None:
+            return None
+        usages = [
+            (used + request, allocatable, resource.weight)
+            for (resource, request), (allocatable, used) in zip(plan, columns, strict=True)
+        ]
+        return self._batch_scorer(usages, len(rows))
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
@@ -87,16 +95,8 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
             ClusterEvent(EventResource.NODE, nodes, after_node_change),
         ]
 
-    def _plan(self, pod: Pod) -> Plan:
-        requests = [(name, read, _scored_request(pod, name), weight) for name, read, weight in self._readings]
-        return [(read, request, weight) for name, read, request, weight in requests if counts(name, request)]
-
-
-def _scored_request(pod: Pod, name: str) -> int:
-    """The pod's request as scores count it: containers that request no CPU or memory count as if they did."""
-    match name:
-        case "cpu":
-            return pod.requests.non_zero_milli_cpu
-        case "memory":
-            return pod.requests.non_zero_memory
-    return amount_of(pod.requests.amounts, name)
+    def _plan(self, state: CycleState, pod: Pod) -> Plan:
+        try:
+            return state.read(_PLAN)
+        except StateKeyError:  # this plugin isn't enabled at pre_score
+            return self._planner.plan_for(pod)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.requests import ResourceAmounts
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
 from kschedfw.framework.events import QueueingHint
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.resource import Resource
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._resources import amount_of
-from kschedfw.plugins.node_resources_fit.shortage import Demand, fits
+from kschedfw.plugins.node_resources_fit.shortage import fits
 
 
 def after_pod_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
@@ -28,7 +29,7 @@ def after_node_change(pod: Pod, old: object | None, new: object | None) -> Queue
     """A node came, or its allocatable resources changed: it must be able to hold the pod, and have grown for it."""
     if not isinstance(new, Node):
         return QueueingHint.SKIP
-    demand, info = Demand.of(pod.requests.amounts), NodeInfo.of(new)
+    demand, info = pod.requests.amounts, NodeInfo.of(new)
     if not fits(demand, info):
         return QueueingHint.SKIP
     return queue_if(
@@ -44,7 +45,7 @@ def _frees_something(pod: Pod, old: Pod, new: Pod) -> bool:
     )
 
 
-def _has_grown(demand: Demand, before: Resource, after: Resource) -> bool:
+def _has_grown(demand: ResourceAmounts, before: Resource, after: Resource) -> bool:
     if after.allowed_pod_number > before.allowed_pod_number:
         return True
     wanted = {CPU: demand.milli_cpu, MEMORY: demand.memory, EPHEMERAL_STORAGE: demand.ephemeral_storage}

@@ -66,19 +66,26 @@ def requested_to_capacity_ratio(ratio: RequestedToCapacityRatio) -> Scorer:
 
     A resource to which it gives 0 doesn't count at all, not even its weight.
     """
-    table = [value_at(ratio.shape, utilization) for utilization in range(MAX_UTILIZATION + 1)]
+    table = shape_table(ratio)
 
     def score_by_shape(usages: Iterable[Usage]) -> int:
         score = weights = 0
         for requested, allocatable, weight in usages:
             full = requested > allocatable
-            value = table[MAX_UTILIZATION if full else requested * MAX_UTILIZATION // allocatable]
+            utilization = MAX_UTILIZATION if full else requested * MAX_UTILIZATION // allocatable
+            # Amounts that don't fit int64 wrap around, even below 0; the shape is constant out there.
+            value = table[min(max(utilization, 0), MAX_UTILIZATION)]
             if value > 0:
                 score += value * weight
                 weights += weight
         return (2 * score + weights) // (2 * weights) if weights else 0
 
     return score_by_shape
+
+
+def shape_table(ratio: RequestedToCapacityRatio) -> Sequence[int]:
+    """The value of the shape at every whole percentage of utilization."""
+    return [value_at(ratio.shape, utilization) for utilization in range(MAX_UTILIZATION + 1)]
 
 
 def value_at(shape: Sequence[UtilizationShapePoint], utilization: int) -> int:

@@ -1,48 +1,38 @@
-"""Whether a pod's requests fit into what is left on a node, and what is short where they don't."""
+"""Whether a pod's requests fit into what is left on a node, and what is short where they don't.
+
+The demand is a pod's requests, of which 0 is no demand at all: even an overcommitted node meets it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
+from functools import lru_cache
+from itertools import compress
 
 import attrs
+import numpy as np
 
+from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.requests import ResourceAmounts
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
 from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_table import NodeTable
+from kschedfw.framework.results import IntArray, Verdicts
+from kschedfw.framework.status import Code, Status
+from kschedfw.plugins._resources import amount_columns
+
+_MOST_RESOURCES = 62
+"""How many resources have a bit in an int64, beside that for what is unresolvable."""
 
 
-@attrs.frozen
-class Demand:
-    """What a pod needs of a node; 0 is no demand at all, which even an overcommitted node meets."""
-
-    milli_cpu: int = 0
-    memory: int = 0
-    ephemeral_storage: int = 0
-    scalar: tuple[tuple[str, int], ...] = ()
-
-    @classmethod
-    def of(
-        cls,
-        amounts: ResourceAmounts,
-        ignored_resources: Set[str] = frozenset(),
-        ignored_groups: Set[str] = frozenset(),
-    ) -> Demand:
-        def ignored(name: str) -> bool:
-            return is_extended(name) and (
-                name in ignored_resources or name.partition("/")[0] in ignored_groups
-            )
-
-        return cls(
-            amounts.milli_cpu,
-            amounts.memory,
-            amounts.ephemeral_storage,
-            # Sorted, so that reasons come in the same order every time.
-            tuple(
-                (name, amount)
-                for name, amount in sorted(amounts.scalar.items())
-                if amount and not ignored(name)
-            ),
-        )
+def without_ignored(amounts: ResourceAmounts, resources: Set[str], groups: Set[str]) -> ResourceAmounts:
+    """The amounts without the extended resources that are named or in a named group (what stands before the slash)."""
+    kept = {
+        name: amount
+        for name, amount in amounts.scalar.items()
+        if not (is_extended(name) and (name in resources or name.partition("/")[0] in groups))
+    }
+    return amounts if len(kept) == len(amounts.scalar) else attrs.evolve(amounts, scalar=FrozenDict(kept))
 
 
 @attrs.frozen
@@ -56,7 +46,7 @@ class Shortage:
 
     @property
     def reason(self) -> str:
-        return "Too many pods" if self.resource == PODS else f"Insufficient {self.resource}"
+        return _reason(self.resource)
 
     @property
     def unresolvable(self) -> bool:
@@ -64,7 +54,7 @@ class Shortage:
         return self.resource != PODS and self.requested > self.capacity
 
 
-def fits(demand: Demand, info: NodeInfo) -> bool:
+def fits(demand: ResourceAmounts, info: NodeInfo) -> bool:
     """The question alone, for the many nodes on which the answer is yes."""
     allocatable, requested = info.allocatable, info.requested
     if len(info.pods) >= allocatable.allowed_pod_number:
@@ -78,27 +68,86 @@ def fits(demand: Demand, info: NodeInfo) -> bool:
         and demand.ephemeral_storage > allocatable.ephemeral_storage - requested.ephemeral_storage
     ):
         return False
-    for name, amount in demand.scalar:
-        if amount > allocatable.scalar_resources.get(name, 0) - requested.scalar_resources.get(name, 0):
-            return False
+    if demand.scalar:
+        there, taken = allocatable.scalar_resources, requested.scalar_resources
+        for name, amount in demand.scalar.items():
+            if amount and amount > there.get(name, 0) - taken.get(name, 0):
+                return False
     return True
 
 
-def shortages(demand: Demand, info: NodeInfo) -> Sequence[Shortage]:
+def shortages(demand: ResourceAmounts, info: NodeInfo) -> Sequence[Shortage]:
     """Everything that is short, in the order: pods, CPU, memory, ephemeral storage, other resources by name."""
-    allocatable, requested = info.allocatable, info.requested
-    candidates = [
-        Shortage(PODS, 1, len(info.pods), allocatable.allowed_pod_number),
-        Shortage(CPU, demand.milli_cpu, requested.milli_cpu, allocatable.milli_cpu),
-        Shortage(MEMORY, demand.memory, requested.memory, allocatable.memory),
-        Shortage(
-            EPHEMERAL_STORAGE,
-            demand.ephemeral_storage,
-            requested.ephemeral_storage,
-            allocatable.ephemeral_storage,
-        ),
+    short = []
+    for name, amount in _wanted(demand):
+        used = len(info.pods) if name == PODS else info.requested.get(name)
+        capacity = info.allocatable.get(name)
+        if amount > capacity - used:
+            short.append(Shortage(name, amount, used, capacity))
+    return short
+
+
+def verdict(demand: ResourceAmounts, info: NodeInfo) -> Status | None:
+    """The refusal of a node on which something is short."""
+    if fits(demand, info):
+        return None
+    short = shortages(demand, info)
+    return _refusal(tuple([each.resource for each in short]), any(each.unresolvable for each in short))
+
+
+def verdicts(demand: ResourceAmounts, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
+    """The `verdict` on each of the nodes; None where the amounts go beyond what columns can tell."""
+    wanted = _wanted(demand)
+    if len(wanted) > _MOST_RESOURCES:
+        return None
+    short = np.zeros(len(rows), dtype=np.int64)  # a bit per resource that is short, and one for unresolvable
+    unresolvable = np.zeros(len(rows), dtype=np.bool_)
+    for index, (name, amount) in enumerate(wanted):
+        allocatable, requested = amount_columns(nodes, rows, name)
+        if (allocatable | requested).min(initial=0) < 0:  # wrapped around; the difference could, too
+            return None
+        lacking = amount > allocatable - requested
+        short += np.where(lacking, 2 << index, 0)
+        if name != PODS:
+            unresolvable |= amount > allocatable
+    short += unresolvable
+    refused = np.flatnonzero(short)
+    combinations, which = np.unique(short[refused], return_inverse=True)
+    codes = np.zeros(len(rows), dtype=np.int64)
+    codes[refused] = which + 1
+    names = [name for name, _ in wanted]
+    statuses = [
+        _refusal(tuple(compress(names, _bits(combination >> 1))), bool(combination & 1))
+        for combination in combinations.tolist()
     ]
-    for name, amount in demand.scalar:
-        used, capacity = requested.scalar_resources.get(name, 0), allocatable.scalar_resources.get(name, 0)
-        candidates.append(Shortage(name, amount, used, capacity))
-    return [c for c in candidates if c.requested and c.requested > c.capacity - c.used]
+    return Verdicts(codes, (Status.success(), *statuses))
+
+
+def _bits(number: int) -> Iterator[int]:
+    """The binary digits, lowest first."""
+    while number:
+        yield number & 1
+        number >>= 1
+
+
+def _wanted(demand: ResourceAmounts) -> Sequence[tuple[str, int]]:
+    """What a node must have left, in the order of reasons."""
+    wanted = [
+        (PODS, 1),
+        (CPU, demand.milli_cpu),
+        (MEMORY, demand.memory),
+        (EPHEMERAL_STORAGE, demand.ephemeral_storage),
+    ]
+    if demand.scalar:
+        wanted += sorted(demand.scalar.items())
+    return [(name, amount) for name, amount in wanted if amount]
+
+
+@lru_cache(maxsize=1024)
+def _refusal(resources: tuple[str, ...], unresolvable: bool) -> Status:
+    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if unresolvable else Code.UNSCHEDULABLE
+    return Status(code, tuple(map(_reason, resources)))
+
+
+def _reason(resource: str) -> str:
+    return "Too many pods" if resource == PODS else f"Insufficient {resource}"

@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Iterable, Mapping
 
 import attrs
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import NodeInclusionPolicy, Pod, TopologySpreadConstraint, UnsatisfiableAction
 from kschedfw.api.selectors import Selector, as_selector
-from kschedfw.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
-from kschedfw.framework.handle import ClusterClient
 from kschedfw.plugins._label_selectors import selector_error
+
+_MOST_KEPT = 4096
 
 
 class MalformedSelectorError(KschedfwError, ValueError):
     """A label selector breaks the API's rules; says how, in kube-scheduler's words."""
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
+class SiblingQuery:
+    """Which pods count towards a constraint: those of a namespace that a selector selects and that will stay.
+
+    An empty selector, although it selects every pod, counts none: so does kube-scheduler.
+    """
+
+    namespace: str
+    selector: Selector
+
+    def matches(self, pod: Pod) -> bool:
+        if pod.metadata.deletion_timestamp is not None or self.selector.everything:
+            return False
+        return self.matches_regardless(pod)
+
+    def matches_regardless(self, pod: Pod) -> bool:
+        """The same without the two exceptions, pods on their way out and empty selectors."""
+        meta = pod.metadata
+        return meta.namespace == self.namespace and self.selector.matches(meta.labels)
+
+    @property
+    def matches_nothing(self) -> bool:
+        return self.selector.nothing or self.selector.everything
+
+
+@attrs.frozen(cache_hash=True)
 class Constraint:
     """A spread constraint with its selector compiled and its optional fields filled in.
 
@@ -27,7 +54,7 @@ class Constraint:
 
     topology_key: str
     max_skew: int
-    selector: Selector
+    siblings: SiblingQuery
     self_match: bool
     min_domains: int = 1
     honors_affinity: bool = True
@@ -35,77 +62,61 @@ class Constraint:
 
 
 def own_constraints(pod: Pod, action: UnsatisfiableAction) -> tuple[Constraint, ...]:
-    """The constraints that the pod itself carries, of one kind."""
+    """The constraints that the pod itself carries, of one kind.
+
+    Raises:
+        MalformedSelectorError: a selector is one that the API server would not have let through.
+    """
+    meta = pod.metadata
+    return _own(pod.spec.topology_spread_constraints, meta.namespace, meta.labels, action)
+
+
+@functools.lru_cache(maxsize=_MOST_KEPT)
+def _own(
+    constraints: tuple[TopologySpreadConstraint, ...],
+    namespace: str,
+    labels: FrozenDict[str, str],
+    action: UnsatisfiableAction,
+) -> tuple[Constraint, ...]:
+    """Kept, since the pods of one controller are alike, and their constraints are asked for several times."""
     return tuple(
-        _compile(constraint, _selector(constraint, pod), pod)
-        for constraint in pod.spec.topology_spread_constraints
+        _compile(constraint, SiblingQuery(namespace, _selector(constraint, labels)), labels)
+        for constraint in constraints
         if constraint.when_unsatisfiable is action
     )
 
 
+@functools.lru_cache(maxsize=_MOST_KEPT)
 def default_constraints(
-    defaults: Iterable[TopologySpreadConstraint],
-    pod: Pod,
-    action: UnsatisfiableAction,
-    cluster: ClusterClient,
+    defaults: tuple[TopologySpreadConstraint, ...],
+    siblings: SiblingQuery,
+    labels: FrozenDict[str, str],
 ) -> tuple[Constraint, ...]:
-    """The defaults of one kind for the pod; none where nothing in the cluster selects it."""
-    applicable = [constraint for constraint in defaults if constraint.when_unsatisfiable is action]
-    if not applicable:
-        return ()
-    selector = default_selector(pod, cluster)
-    if selector.everything:
-        return ()
-    return tuple(_compile(constraint, selector, pod) for constraint in applicable)
+    """The defaults for a pod with these labels and siblings."""
+    return tuple(_compile(constraint, siblings, labels) for constraint in defaults)
 
 
-def default_selector(pod: Pod, cluster: ClusterClient) -> Selector:
-    """What the Services that select the pod and its controller say about its siblings; everything if they say nothing.
-
-    All of them match the pod, so their equalities can't contradict each other.
-    """
-    labels: dict[str, str] = {}
-    for service in cluster.list(Service, pod.namespace):
-        wanted = service.spec.selector
-        if all(pod.labels.get(key) == value for key, value in wanted.items()):
-            labels.update(wanted)
-
-    owner = pod.metadata.controller
-    key = f"{pod.namespace}/{owner.name}" if owner is not None else ""
-    controller: ReplicaSet | StatefulSet | None = None
-    match owner and (owner.api_version, owner.kind):
-        case ("v1", "ReplicationController"):
-            if (replication_controller := cluster.get(ReplicationController, key)) is not None:
-                labels.update(replication_controller.spec.selector)
-        case ("apps/v1", "ReplicaSet"):
-            controller = cluster.get(ReplicaSet, key)
-        case ("apps/v1", "StatefulSet"):
-            controller = cluster.get(StatefulSet, key)
-
-    selector = Selector.from_labels(labels)
-    if controller is None or controller.spec.selector is None:
-        return selector
-    return Selector((*selector.requirements, *controller.spec.selector.compile().requirements))
+def has_topologies(labels: Mapping[str, str], constraints: Iterable[Constraint]) -> bool:
+    """Whether a node with these labels lies in some domain of every constraint."""
+    return all(constraint.topology_key in labels for constraint in constraints)
 
 
-def _selector(constraint: TopologySpreadConstraint, pod: Pod) -> Selector:
-    """The constraint's selector with `match_label_keys` merged in, which changes nothing if the loader did so.
-
-    Raises:
-        MalformedSelectorError: the selector is one that the API server would not have let through.
-    """
+def _selector(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -> Selector:
+    """The constraint's selector with `match_label_keys` merged in, which changes nothing if the loader did so."""
     if (error := selector_error(constraint.label_selector)) is not None:
         raise MalformedSelectorError(error)
-    narrowed_to = {key: pod.labels[key] for key in constraint.match_label_keys if key in pod.labels}
+    narrowed_to = {key: labels[key] for key in constraint.match_label_keys if key in labels}
     return as_selector(constraint.label_selector).and_labels(narrowed_to)
 
 
-def _compile(constraint: TopologySpreadConstraint, selector: Selector, pod: Pod) -> Constraint:
+def _compile(
+    constraint: TopologySpreadConstraint, siblings: SiblingQuery, labels: Mapping[str, str]
+) -> Constraint:
     return Constraint(
         topology_key=constraint.topology_key,
         max_skew=constraint.max_skew,
-        selector=selector,
-        self_match=selector.matches(pod.labels),
+        siblings=siblings,
+        self_match=siblings.selector.matches(labels),
         min_domains=1 if constraint.min_domains is None else constraint.min_domains,
         honors_affinity=constraint.node_affinity_policy is NodeInclusionPolicy.HONOR,
         honors_taints=constraint.node_taints_policy is NodeInclusionPolicy.HONOR,

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import attrs
+import numpy as np
+import numpy.typing as npt
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.results import IntArray, Verdicts
+from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Status
-from kschedfw.plugins.pod_topology_spread.constraints import Constraint
-from kschedfw.plugins.pod_topology_spread.counting import NodeInclusion, PodCounter, has_topologies
+from kschedfw.plugins.pod_topology_spread.constraints import Constraint, has_topologies
+from kschedfw.plugins.pod_topology_spread.extents import Extent, Extents, NodeInclusion
 
 REASON_SKEW = "node(s) didn't match pod topology spread constraints"
 REASON_NO_LABEL = f"{REASON_SKEW} (missing required label)"
@@ -21,80 +23,130 @@ REASON_NO_LABEL = f"{REASON_SKEW} (missing required label)"
 _TOO_SKEWED = Status.unschedulable(REASON_SKEW)
 _NO_LABEL = Status.unresolvable(REASON_NO_LABEL)
 
+_STATUSES = (Status.success(), _TOO_SKEWED, _NO_LABEL)
+_TOO_SKEWED_CODE = _STATUSES.index(_TOO_SKEWED)
+_NO_LABEL_CODE = _STATUSES.index(_NO_LABEL)
+
 _NO_MINIMUM = (1 << 31) - 1
 """The minimum over no domain at all; no skew above it exceeds anything."""
 
 
-@attrs.define
+@attrs.frozen(eq=False)
 class Domains:
-    """Matching pods per domain of one constraint, with the least of these counts always at hand.
+    """Matching pods per domain of one constraint.
 
-    The number of domains per count makes updates cheap: preemption makes one for every victim it considers.
+    What pre_filter counted, `counts` by code and their minimum `least`, is shared by all clones and never changes.
+    `changed` has the present counts of those domains that pods were added to or removed from, by name, since these may
+    be domains that no node of the snapshot lies in.
     """
 
-    counts: dict[str, int]
-    _domains_with: Counter[int]
+    constraint: Constraint
+    extent: Extent
+    counts: IntArray
     least: int
+    changed: dict[str, int] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, counts: dict[str, int]) -> Domains:
-        return cls(counts, Counter(counts.values()), min(counts.values(), default=_NO_MINIMUM))
+    def of(cls, constraint: Constraint, extent: Extent, counts: IntArray) -> Domains:
+        return cls(constraint, extent, counts, _least(counts, extent.occupied, extent.domains))
+
+    def clone(self) -> Domains:
+        return Domains(self.constraint, self.extent, self.counts, self.least, dict(self.changed))
 
     def change(self, domain: str, by: int) -> None:
         """Note that this many matching pods came to the domain, or left it."""
-        old = self.counts.get(domain)
-        new = self.counts[domain] = (old or 0) + by
-        self._domains_with[new] += 1
-        if old is not None:
-            self._domains_with[old] -= 1
-            if not self._domains_with[old]:
-                del self._domains_with[old]
-        if new < self.least:
-            self.least = new
-        elif old == self.least and old not in self._domains_with:
-            self.least = min(self._domains_with)
+        self.changed[domain] = self.count(domain) + by
 
-    def clone(self) -> Domains:
-        return Domains(dict(self.counts), self._domains_with.copy(), self.least)
+    def count(self, domain: str) -> int:
+        """The matching pods in a domain, none in an unknown one."""
+        changed = self.changed.get(domain)
+        return self._counted(domain) if changed is None else changed
+
+    def allowed(self) -> int:
+        """The greatest count at which a domain can still take the pod."""
+        constraint, changed = self.constraint, self.changed
+        domains, least = self.extent.domains, self.least
+        if changed:
+            domains += sum(not self._is_occupied(domain) for domain in changed)
+            least = self._present_least()
+        # While there are fewer domains than wanted, an imaginary empty one is the emptiest.
+        if domains < constraint.min_domains:
+            least = 0
+        return constraint.max_skew - constraint.self_match + least
+
+    def verdicts(self) -> npt.NDArray[np.int8]:
+        """The codes of the verdicts on nodes by the code of their domain, the last for nodes that lie in none."""
+        counts, code_of = self.counts, self.extent.column.code_of
+        if self.changed:
+            counts = counts.copy()
+            for domain, count in self.changed.items():
+                if (code := code_of(domain)) >= 0:
+                    counts[code] = count
+        verdicts = np.empty(len(counts) + 1, dtype=np.int8)
+        np.multiply(counts > self.allowed(), _TOO_SKEWED_CODE, out=verdicts[:-1], casting="unsafe")
+        verdicts[-1] = _NO_LABEL_CODE
+        return verdicts
+
+    def _present_least(self) -> int:
+        least_changed = min(self.changed.values())
+        # Otherwise it is in a domain that hasn't changed, whose count is at least the former minimum …
+        if least_changed <= self.least:
+            return least_changed
+        # … and equal to it, unless the domains that had it have changed.
+        if all(self._counted(domain) > self.least for domain in self.changed):
+            return self.least
+        unchanged = self.extent.occupied.copy()
+        for domain in self.changed:
+            if (code := self.extent.column.code_of(domain)) >= 0:
+                unchanged[code] = False
+        return min(least_changed, _least(self.counts, unchanged, int(np.count_nonzero(unchanged))))
+
+    def _counted(self, domain: str) -> int:
+        code = self.extent.column.code_of(domain)
+        return 0 if code < 0 else int(self.counts[code])
+
+    def _is_occupied(self, domain: str) -> bool:
+        code = self.extent.column.code_of(domain)
+        return code >= 0 and bool(self.extent.occupied[code])
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class HardSpread:
-    """What pre_filter writes: the hard constraints of a pod, each with its domains."""
+    """What pre_filter writes: the domains of each hard constraint of a pod."""
 
+    inclusion: NodeInclusion
     constraints: tuple[Constraint, ...]
     domains: tuple[Domains, ...]
 
     @classmethod
-    def of(cls, pod: Pod, constraints: tuple[Constraint, ...], nodes: Iterable[NodeInfo]) -> HardSpread:
+    def of(
+        cls, pod: Pod, constraints: tuple[Constraint, ...], snapshot: Snapshot, extents: Extents
+    ) -> HardSpread:
         """Count over all nodes; only nodes that have all the topology labels take part."""
-        inclusion = NodeInclusion.of(pod)
-        counting = [(c, PodCounter(c.selector, pod.namespace), dict[str, int]()) for c in constraints]
-        for info in nodes:
-            labels = info.node.metadata.labels
-            if not has_topologies(labels, constraints):
-                continue
-            for constraint, counter, per_domain in counting:
-                if inclusion.includes(info.node, constraint):
-                    domain = labels[constraint.topology_key]
-                    per_domain[domain] = per_domain.get(domain, 0) + counter.count(info.pods)
-        return cls(constraints, tuple(Domains.of(per_domain) for _, _, per_domain in counting))
+        inclusion = NodeInclusion(pod)
+        required = tuple(constraint.topology_key for constraint in constraints)
+        domains = []
+        for constraint in constraints:
+            extent = extents.of(snapshot.table, inclusion, constraint, required)
+            domains.append(Domains.of(constraint, extent, extent.count(constraint.siblings, snapshot)))
+        return cls(inclusion, constraints, tuple(domains))
 
     def clone(self) -> HardSpread:
-        return HardSpread(self.constraints, tuple(domains.clone() for domains in self.domains))
+        return HardSpread(
+            self.inclusion, self.constraints, tuple(domains.clone() for domains in self.domains)
+        )
 
-    def change(self, pod: Pod, other: Pod, node: Node, by: int) -> None:
+    def change(self, other: Pod, node: Node, by: int) -> None:
         """Count `other` as having come to the node (1) or left it (-1).
 
         As in kube-scheduler, this looks at neither of the two exceptions that counting makes: pods on their way
         out, and empty selectors.
         """
         labels = node.metadata.labels
-        if other.namespace != pod.namespace or not has_topologies(labels, self.constraints):
+        if not has_topologies(labels, self.constraints):
             return
-        inclusion = NodeInclusion.of(pod)
         for constraint, domains in zip(self.constraints, self.domains, strict=True):
-            if constraint.selector.matches(other.labels) and inclusion.includes(node, constraint):
+            if constraint.siblings.matches_regardless(other) and self.inclusion.includes(node, constraint):
                 domains.change(labels[constraint.topology_key], by)
 
     def refusal(self, node_labels: Mapping[str, str]) -> Status | None:
@@ -103,8 +155,23 @@ class HardSpread:
             domain = node_labels.get(constraint.topology_key)
             if domain is None:
                 return _NO_LABEL
-            # While there are fewer domains than wanted, an imaginary empty one is the emptiest.
-            least = domains.least if len(domains.counts) >= constraint.min_domains else 0
-            if domains.counts.get(domain, 0) + constraint.self_match - least > constraint.max_skew:
+            if domains.count(domain) > domains.allowed():
                 return _TOO_SKEWED
         return None
+
+    def verdicts(self, rows: IntArray) -> Verdicts:
+        """The same for many nodes of the snapshot."""
+        codes: npt.NDArray[np.int8] | None = None
+        for domains in self.domains:
+            by_domain = domains.verdicts()
+            if domains.extent.unlabelled is None and not by_domain[:-1].any():
+                continue
+            ours = by_domain.take(domains.extent.places_of(rows))
+            codes = ours if codes is None else np.where(codes, codes, ours)  # the first refusal counts
+        return Verdicts.passing(len(rows)) if codes is None else Verdicts(codes, _STATUSES)
+
+
+def _least(counts: IntArray, among: npt.NDArray[np.bool_], how_many: int) -> int:
+    if how_many == 0:
+        return _NO_MINIMUM
+    return int((counts if how_many == len(counts) else counts[among]).min())

@@ -10,8 +10,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from kschedfw.plugins._hints import queue_if
-from kschedfw.plugins.pod_topology_spread.constraints import Constraint
-from kschedfw.plugins.pod_topology_spread.counting import has_topologies
+from kschedfw.plugins.pod_topology_spread.constraints import Constraint, has_topologies
 
 
 @attrs.frozen
@@ -45,9 +44,14 @@ class SpreadHints:
         if isinstance(old, Pod) and isinstance(new, Pod):
             return queue_if(
                 _tolerates_otherwise(pod, old, new, constraints)
-                or any(c.selector.matches(old.labels) != c.selector.matches(new.labels) for c in constraints)
+                or any(
+                    c.siblings.selector.matches(old.labels) != c.siblings.selector.matches(new.labels)
+                    for c in constraints
+                )
             )
-        return queue_if(any(c.selector.matches(state.labels) for state in changed for c in constraints))
+        return queue_if(
+            any(c.siblings.selector.matches(state.labels) for state in changed for c in constraints)
+        )
 
     def after_node_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
         """Queue when a domain may have come, gone or changed its extent."""

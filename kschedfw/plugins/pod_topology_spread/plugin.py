@@ -8,22 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
+import numpy as np
+
 from kschedfw.api.pod import Pod, UnsatisfiableAction
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_selection import NodeSelection
+from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
 from kschedfw.framework.pod_info import PodInfo
-from kschedfw.framework.results import IntArray
+from kschedfw.framework.results import IntArray, Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins.pod_topology_spread.args import SYSTEM, SYSTEM_DEFAULTS, PodTopologySpreadArgs
 from kschedfw.plugins.pod_topology_spread.constraints import (
     Constraint,
     MalformedSelectorError,
+    SiblingQuery,
     default_constraints,
     own_constraints,
 )
+from kschedfw.plugins.pod_topology_spread.default_selectors import DefaultSelectors
+from kschedfw.plugins.pod_topology_spread.extents import Extents, NodeInclusion
 from kschedfw.plugins.pod_topology_spread.filtering import HardSpread
 from kschedfw.plugins.pod_topology_spread.hints import SpreadHints
 from kschedfw.plugins.pod_topology_spread.scoring import SoftSpread
@@ -46,62 +53,81 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._system_defaults = args.defaulting_type == SYSTEM
-        self._defaults = SYSTEM_DEFAULTS if self._system_defaults else args.default_constraints
+        defaults = SYSTEM_DEFAULTS if self._system_defaults else args.default_constraints
+        self._defaults = {
+            action: tuple(constraint for constraint in defaults if constraint.when_unsatisfiable is action)
+            for action in UnsatisfiableAction
+        }
+        self._default_selectors = DefaultSelectors(handle.cluster)
+        self._extents = Extents()
 
     def constraints(self, pod: Pod, action: UnsatisfiableAction) -> tuple[Constraint, ...]:
-        """The pod's constraints of one kind; the defaults count only where it has none of either kind."""
+        """The pod's constraints of one kind; the defaults count only where it has none of either kind.
+
+        Raises:
+            MalformedSelectorError: the selector of one is malformed.
+        """
         if pod.spec.topology_spread_constraints:
             return own_constraints(pod, action)
-        return default_constraints(self._defaults, pod, action, self.handle.cluster)
+        defaults = self._defaults[action]
+        if not defaults:
+            return ()
+        selector = self._default_selectors.of(pod)
+        if selector.everything:
+            return ()
+        return default_constraints(defaults, SiblingQuery(pod.namespace, selector), pod.labels)
 
     def hard_constraints(self, pod: Pod) -> tuple[Constraint, ...]:
         return self.constraints(pod, UnsatisfiableAction.DO_NOT_SCHEDULE)
 
     def sign(self, pod: Pod) -> Hashable | None:
-        # A score depends on which other nodes are feasible, and so on all that other plugins read of the pod.
-        if self.constraints(pod, UnsatisfiableAction.SCHEDULE_ANYWAY):
+        try:
+            # A score depends on which other nodes are feasible, and so on all that other plugins read of the pod.
+            if self.constraints(pod, UnsatisfiableAction.SCHEDULE_ANYWAY):
+                return None
+            # Compiled constraints, since Services and controllers may change without a change of nodes or pods. Labels
+            # matter to them alone.
+            constraints = self.hard_constraints(pod)
+        except MalformedSelectorError:
             return None
-        # Compiled constraints, since Services and controllers may change without a change of nodes or pods. Labels
-        # matter to them alone.
-        constraints = self.hard_constraints(pod)
         if not constraints:
             return ()
-        spec = pod.spec
-        node_affinity = spec.affinity.node_affinity
-        required = None if node_affinity is None else node_affinity.required
-        return (pod.namespace, constraints, spec.node_selector, required, spec.tolerations)
+        inclusion = NodeInclusion(pod)
+        return constraints, *(inclusion.signature(constraint) for constraint in constraints)
 
     @hookimpl
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
+    def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         try:
             constraints = self.hard_constraints(pod)
         except MalformedSelectorError as error:
             return Status.from_error(f"obtaining pod's hard topology spread constraints: {error}")
         if not constraints:
             return Status.skip()
-        state.write(HARD, HardSpread.of(pod, constraints, nodes))
+        state.write(HARD, HardSpread.of(pod, constraints, self.handle.snapshot, self._extents))
         return None
 
     @hookimpl
-    def pre_filter_add_pod(
-        self, state: CycleState, pod: Pod, pod_info_to_add: PodInfo, node_info: NodeInfo
-    ) -> None:
-        state.read(HARD).change(pod, pod_info_to_add.pod, node_info.node, 1)
+    def pre_filter_add_pod(self, state: CycleState, pod_info_to_add: PodInfo, node_info: NodeInfo) -> None:
+        state.read(HARD).change(pod_info_to_add.pod, node_info.node, 1)
 
     @hookimpl
     def pre_filter_remove_pod(
-        self, state: CycleState, pod: Pod, pod_info_to_remove: PodInfo, node_info: NodeInfo
+        self, state: CycleState, pod_info_to_remove: PodInfo, node_info: NodeInfo
     ) -> None:
-        state.read(HARD).change(pod, pod_info_to_remove.pod, node_info.node, -1)
+        state.read(HARD).change(pod_info_to_remove.pod, node_info.node, -1)
 
     @hookimpl
     def filter(self, state: CycleState, node_info: NodeInfo) -> Status | None:
         return state.read(HARD).refusal(node_info.node.metadata.labels)
 
     @hookimpl
+    def filter_batch(self, state: CycleState, rows: IntArray) -> Verdicts:
+        return state.read(HARD).verdicts(rows)
+
+    @hookimpl
     def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
-        all_nodes = self.handle.snapshot.node_infos
-        if not all_nodes:
+        snapshot = self.handle.snapshot
+        if not len(snapshot):
             return Status.skip()
         try:
             constraints = self.constraints(pod, UnsatisfiableAction.SCHEDULE_ANYWAY)
@@ -112,17 +138,30 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
             return Status.skip()
         # The system's defaults spread over hosts even where nodes have no zone.
         require_all = bool(pod.spec.topology_spread_constraints) or not self._system_defaults
-        state.write(SOFT, SoftSpread.of(pod, constraints, nodes, all_nodes, require_all=require_all))
+        rows = _rows(snapshot.table, nodes)
+        state.write(
+            SOFT, SoftSpread.of(pod, constraints, rows, snapshot, self._extents, require_all=require_all)
+        )
         return None
 
     @hookimpl
     def score(self, state: CycleState, node_info: NodeInfo) -> int:
-        return state.read(SOFT).score(node_info)
+        return state.read(SOFT).score(self.handle.snapshot.table.rows[node_info.name])
+
+    @hookimpl
+    def score_batch(self, state: CycleState, rows: IntArray) -> IntArray:
+        return state.read(SOFT).scores(rows)
 
     @hookimpl
     def normalize_score(self, state: CycleState, nodes: Sequence[NodeInfo], scores: IntArray) -> IntArray:
-        return state.read(SOFT).normalize(nodes, scores)
+        return state.read(SOFT).normalize(_rows(self.handle.snapshot.table, nodes), scores)
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
         return SpreadHints(self.hard_constraints).events()
+
+
+def _rows(table: NodeTable, nodes: Sequence[NodeInfo]) -> IntArray:
+    if isinstance(nodes, NodeSelection) and nodes.table is table:
+        return nodes.rows
+    return np.array([table.rows[info.name] for info in nodes], dtype=np.int64)

@@ -3,123 +3,127 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 
 from kschedfw.api.pod import Pod
-from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.results import MAX_NODE_SCORE, IntArray
+from kschedfw.framework.snapshot import Snapshot
 from kschedfw.plugins.pod_topology_spread.args import HOSTNAME_LABEL
 from kschedfw.plugins.pod_topology_spread.constraints import Constraint
-from kschedfw.plugins.pod_topology_spread.counting import NodeInclusion, PodCounter, has_topologies
+from kschedfw.plugins.pod_topology_spread.extents import Extent, Extents, Mask, NodeInclusion
+
+FloatArray = npt.NDArray[np.float64]
 
 
-@attrs.frozen
-class SoftConstraint:
-    """A constraint, its matching pods per domain, and the weight that makes few and many domains comparable.
+@attrs.frozen(eq=False)
+class Penalties:
+    """What one constraint adds to the score of a node: by domain, the last for nodes without one; or by row."""
 
-    `counts` stays empty for the hostname, whose domains are single nodes: `score` counts there.
+    extent: Extent
+    amounts: FloatArray
+    per_node: bool
+
+    @classmethod
+    def of(cls, constraint: Constraint, extent: Extent, snapshot: Snapshot, scored: IntArray) -> Penalties:
+        """Pods on all nodes count, but the domains are those of the nodes to be scored.
+
+        The hostname's domains are single nodes, and each is counted by itself, whether it is included or not.
+        """
+        per_node = constraint.topology_key == HOSTNAME_LABEL
+        if per_node:
+            counts = extent.count_per_node(constraint.siblings, snapshot)
+            weight = _weight(len(scored))
+        else:
+            counts = extent.count(constraint.siblings, snapshot)
+            weight = _weight(extent.domains_of(scored))
+        amounts = np.zeros(len(counts) + (not per_node))
+        used = amounts[: len(counts)]
+        np.multiply(counts, weight, out=used)
+        # A greater max skew adds more to all nodes alike, and so waters down how much they differ.
+        used += constraint.max_skew - 1
+        if per_node and extent.unlabelled is not None:
+            used[extent.unlabelled] = 0.0
+        return cls(extent, amounts, per_node)
+
+    def on(self, rows: IntArray) -> FloatArray:
+        """Shape (k,) for `rows` of shape (k,). Not to be changed."""
+        if self.per_node:
+            return self.amounts if rows is self.extent.all_rows else self.amounts.take(rows)
+        return self.amounts.take(self.extent.places_of(rows))
+
+    def on_one(self, row: int) -> float:
+        return float(self.amounts[row if self.per_node else self.extent.places[row]])
+
+
+@attrs.frozen(eq=False)
+class SoftSpread:
+    """What pre_score writes. `complete` are the nodes that have all labels, where all are required (None: all nodes).
+
+    Those that aren't are ignored, and get the lowest score.
     """
 
-    constraint: Constraint
-    counter: PodCounter
-    counts: dict[str, int]
-    weight: float
-
-    @property
-    def is_per_node(self) -> bool:
-        return self.constraint.topology_key == HOSTNAME_LABEL
-
-
-@attrs.frozen
-class SoftSpread:
-    """What pre_score writes."""
-
-    constraints: tuple[SoftConstraint, ...]
-    ignored: frozenset[str]
-    """Feasible nodes that lack a topology label where all are required; they get the lowest score."""
+    penalties: tuple[Penalties, ...]
+    complete: Mask | None
 
     @classmethod
     def of(
         cls,
         pod: Pod,
         constraints: tuple[Constraint, ...],
-        feasible: Sequence[NodeInfo],
-        all_nodes: Sequence[NodeInfo],
+        feasible: IntArray,
+        snapshot: Snapshot,
+        extents: Extents,
         *,
         require_all: bool,
     ) -> SoftSpread:
-        """Count pods on all nodes, but only in domains that some feasible node lies in."""
-        ignored = frozenset(
-            info.name
-            for info in feasible
-            if require_all and not has_topologies(info.node.metadata.labels, constraints)
+        inclusion = NodeInclusion(pod)
+        required = tuple(constraint.topology_key for constraint in constraints) if require_all else ()
+        table = snapshot.table
+        per_constraint = [extents.of(table, inclusion, constraint, required) for constraint in constraints]
+        complete = per_constraint[0].complete
+        scored = feasible if complete is None else feasible[complete[feasible]]
+        penalties = tuple(
+            Penalties.of(constraint, extent, snapshot, scored)
+            for constraint, extent in zip(constraints, per_constraint, strict=True)
         )
-        scored = [info for info in feasible if info.name not in ignored]
-        soft = tuple(
-            _soft(constraint, PodCounter(constraint.selector, pod.namespace), scored)
-            for constraint in constraints
-        )
-        _count(NodeInclusion.of(pod), soft, all_nodes, require_all=require_all)
-        return cls(soft, ignored)
+        return cls(penalties, complete)
 
-    def score(self, info: NodeInfo) -> int:
-        if info.name in self.ignored:
+    def score(self, row: int) -> int:
+        if self.complete is not None and not self.complete[row]:
             return 0
-        labels = info.node.metadata.labels
         score = 0.0
-        for soft in self.constraints:
-            constraint = soft.constraint
-            domain = labels.get(constraint.topology_key)
-            if domain is None:
-                continue
-            count = soft.counter.count(info.pods) if soft.is_per_node else soft.counts[domain]
-            # A greater max skew adds more to all nodes alike, and so waters down how much they differ.
-            score += count * soft.weight + (constraint.max_skew - 1)
+        for penalties in self.penalties:
+            score += penalties.on_one(row)
         return _round(score)
 
-    def normalize(self, nodes: Sequence[NodeInfo], scores: IntArray) -> IntArray:
+    def scores(self, rows: IntArray) -> IntArray:
+        """`score` for many nodes."""
+        first, *others = self.penalties
+        sums = first.on(rows)
+        for penalties in others:
+            sums = sums + penalties.on(rows)
+        scores = np.floor(sums + 0.5).astype(np.int64)  # see `_round`
+        if self.complete is not None:
+            scores[~self.complete[rows]] = 0
+        return scores
+
+    def normalize(self, rows: IntArray, scores: IntArray) -> IntArray:
         """Turn fewer-is-better into 0–100."""
-        is_ignored = np.fromiter((info.name in self.ignored for info in nodes), np.bool_, count=len(nodes))
-        counted = scores[~is_ignored]
-        highest = int(counted.max(initial=0))
+        complete = None if self.complete is None else self.complete[rows]
+        counted = scores if complete is None else scores[complete]
+        highest = max(int(counted[counted.argmax()]), 0) if len(counted) else 0
         if highest == 0:
             normalized = np.full_like(scores, MAX_NODE_SCORE)
         else:
-            normalized = MAX_NODE_SCORE * (highest + counted.min() - scores) // highest
-        normalized[is_ignored] = 0
+            normalized = highest + counted[counted.argmin()] - scores
+            normalized *= MAX_NODE_SCORE
+            normalized //= highest
+        if complete is not None:
+            normalized[~complete] = 0
         return normalized
-
-
-def _soft(constraint: Constraint, counter: PodCounter, scored: Sequence[NodeInfo]) -> SoftConstraint:
-    if constraint.topology_key == HOSTNAME_LABEL:
-        return SoftConstraint(constraint, counter, {}, _weight(len(scored)))
-    # Nodes without the label form a domain of their own here, although `score` passes over it.
-    counts = {info.node.metadata.labels.get(constraint.topology_key, ""): 0 for info in scored}
-    return SoftConstraint(constraint, counter, counts, _weight(len(counts)))
-
-
-def _count(
-    inclusion: NodeInclusion,
-    soft_constraints: tuple[SoftConstraint, ...],
-    all_nodes: Sequence[NodeInfo],
-    *,
-    require_all: bool,
-) -> None:
-    counted = [soft for soft in soft_constraints if not soft.is_per_node]
-    if not counted:
-        return
-    constraints = [soft.constraint for soft in soft_constraints]
-    for info in all_nodes:
-        labels = info.node.metadata.labels
-        if require_all and not has_topologies(labels, constraints):
-            continue
-        for soft in counted:
-            domain = labels.get(soft.constraint.topology_key, "")
-            if domain in soft.counts and inclusion.includes(info.node, soft.constraint):
-                soft.counts[domain] += soft.counter.count(info.pods)
 
 
 def _weight(domains: int) -> float:
@@ -128,6 +132,8 @@ def _weight(domains: int) -> float:
 
 
 def _round(score: float) -> int:
-    """Go's math.Round for what is never negative: halves go up, where Python's round takes the even neighbour."""
-    whole = math.floor(score)
-    return whole + (score - whole >= 0.5)
+    """Go's math.Round, halves up, where Python's round takes the even neighbour.
+
+    Adding a half is inexact only below a half, and there is no score but 0, since no weight is less than log 2.
+    """
+    return math.floor(score + 0.5)

@@ -1,0 +1,89 @@
+"""Which pods are a pod's siblings, going by the Services and the controller that it belongs to."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import attrs
+
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.pod import Pod
+from kschedfw.api.selectors import EVERYTHING, LabelSelector, Selector
+from kschedfw.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from kschedfw.framework.handle import ClusterClient
+
+_MOST_KEPT = 4096
+
+
+@attrs.frozen(eq=False)
+class _Services:
+    """The services of a namespace, and what they say about pods with certain labels, as far as asked."""
+
+    services: Sequence[Service]
+    selected_by: dict[FrozenDict[str, str], FrozenDict[str, str]] = attrs.field(factory=dict)
+
+    def equalities(self, labels: FrozenDict[str, str]) -> FrozenDict[str, str]:
+        """The selectors of all services that select these labels, in one; they can't contradict each other."""
+        known = self.selected_by.get(labels)
+        if known is None:
+            if len(self.selected_by) >= _MOST_KEPT:
+                self.selected_by.clear()
+            known = self.selected_by[labels] = FrozenDict(
+                pair
+                for service in self.services
+                if service.spec.selector.items() <= labels.items()
+                for pair in service.spec.selector.items()
+            )
+        return known
+
+
+class DefaultSelectors:
+    """Deduces the selector of default constraints, pod by pod.
+
+    The cluster is asked for its services every time, but they are only looked at when they are others than before.
+    """
+
+    def __init__(self, cluster: ClusterClient) -> None:
+        self._cluster = cluster
+        self._services: dict[str, _Services] = {}
+
+    def of(self, pod: Pod) -> Selector:
+        """What the Services that select the pod and its controller say about its siblings; everything if nothing."""
+        namespace = pod.metadata.namespace
+        services = self._cluster.list(Service, namespace)
+        labels = self._equalities(services, namespace, pod.metadata.labels) if services else FrozenDict()
+        owner = pod.metadata.controller
+        if owner is None:
+            return _joined(labels, None) if labels else EVERYTHING
+
+        key = f"{namespace}/{owner.name}"
+        controller: ReplicaSet | StatefulSet | None = None
+        match owner.api_version, owner.kind:
+            case "v1", "ReplicationController":
+                if (replication_controller := self._cluster.get(ReplicationController, key)) is not None:
+                    labels = FrozenDict({**labels, **replication_controller.spec.selector})
+            case "apps/v1", "ReplicaSet":
+                controller = self._cluster.get(ReplicaSet, key)
+            case "apps/v1", "StatefulSet":
+                controller = self._cluster.get(StatefulSet, key)
+        return _joined(labels, None if controller is None else controller.spec.selector)
+
+    def _equalities(
+        self, services: Sequence[Service], namespace: str, labels: FrozenDict[str, str]
+    ) -> FrozenDict[str, str]:
+        known = self._services.get(namespace)
+        # Clusters hand the same objects out until they change, so this compares identities.
+        if known is None or (known.services is not services and known.services != services):
+            if len(self._services) >= _MOST_KEPT:
+                self._services.clear()
+            known = self._services[namespace] = _Services(services)
+        return known.equalities(labels)
+
+
+@functools.lru_cache(maxsize=_MOST_KEPT)
+def _joined(labels: FrozenDict[str, str], controllers: LabelSelector | None) -> Selector:
+    selector = Selector.from_labels(labels)
+    if controllers is None:
+        return selector
+    return Selector((*selector.requirements, *controllers.compile().requirements))

@@ -1,0 +1,174 @@
+"""Which nodes count towards a constraint, and in which domain: what depends on node objects alone."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from functools import cached_property
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.framework.encoded_column import NO_VALUE, EncodedColumn
+from kschedfw.framework.node_table import NodeTable
+from kschedfw.framework.results import IntArray
+from kschedfw.framework.snapshot import Snapshot
+from kschedfw.plugins._node_terms import RequiredNodeAffinity
+from kschedfw.plugins._tolerations import has_untolerated_taint, untolerated_mask
+from kschedfw.plugins.pod_topology_spread.constraints import Constraint, SiblingQuery
+
+Mask = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.intp]
+
+_MOST_KEPT = 64
+
+
+@attrs.frozen(eq=False)
+class NodeInclusion:
+    """Tells which nodes count towards a constraint of a pod (node affinity and node taints policies)."""
+
+    pod: Pod
+
+    @cached_property
+    def affinity(self) -> RequiredNodeAffinity:
+        return RequiredNodeAffinity.of(self.pod)
+
+    def includes(self, node: Node, constraint: Constraint) -> bool:
+        if constraint.honors_affinity and not self.affinity.allows(node):
+            return False
+        tolerations = self.pod.spec.tolerations
+        return not (constraint.honors_taints and has_untolerated_taint(node.spec.taints, tolerations))
+
+    def mask(self, nodes: NodeTable, constraint: Constraint) -> Mask:
+        """`includes` for all nodes."""
+        rows = nodes.all_rows
+        included = np.ones(len(nodes), dtype=np.bool_)
+        if constraint.honors_affinity:
+            included &= self.affinity.mask(nodes, rows)
+        if constraint.honors_taints:
+            included &= ~untolerated_mask(nodes, rows, self.pod.spec.tolerations)
+        return included
+
+    def signature(self, constraint: Constraint) -> Hashable:
+        """What of the pod the answers depend on."""
+        spec = self.pod.spec
+        node_affinity = spec.affinity.node_affinity if constraint.honors_affinity else None
+        return (
+            spec.node_selector if constraint.honors_affinity else None,
+            None if node_affinity is None else node_affinity.required,
+            spec.tolerations if constraint.honors_taints else None,
+        )
+
+
+@attrs.frozen(eq=False)
+class Extent:
+    """The domains of a topology, by their codes in the label's column, and which nodes count towards each.
+
+    Those that count are included by the constraint's policies and have all labels that are required.
+    """
+
+    key: str
+    column: EncodedColumn[str]
+    places: Places
+    """The domain of each node, -1 where it lacks the label."""
+    unlabelled: Mask | None
+    """The nodes that lack the label, None if no node does."""
+    complete: Mask | None
+    """The nodes that have all labels that are required, None if all nodes do."""
+    occupied: Mask
+    """The domains in which a node counts, and `domains` is how many these are."""
+    domains: int
+    _lie_in: Places
+    """As `places`, but one more, and nodes without the label are in the domain of the empty label if there is one."""
+    _bins: Places | None
+    """As `_lie_in`, but 0 for nodes that don't count; None if those that count are all that have the label."""
+    all_rows: IntArray
+
+    @classmethod
+    def of(cls, nodes: NodeTable, key: str, required: Sequence[str], included: Mask) -> Extent:
+        """That of a topology key, if these nodes are included and these labels required."""
+        column = nodes.label(key)
+        places = column.codes.astype(np.intp)
+        complete = np.ones(len(nodes), dtype=np.bool_)
+        for other in required:
+            complete &= nodes.label(other).codes != NO_VALUE
+        # Where the label isn't required, nodes without it are taken for nodes whose label is empty.
+        unlabelled = places == NO_VALUE
+        lie_in = np.where(unlabelled, column.code_of(""), places)
+        bins = np.where(included & complete, lie_in, NO_VALUE)
+        occupied = np.zeros(len(column.values) + 1, dtype=np.bool_)
+        occupied[bins] = True
+        occupied = occupied[:NO_VALUE]
+        return cls(
+            key=key,
+            column=column,
+            places=places,
+            unlabelled=unlabelled if unlabelled.any() else None,
+            complete=None if complete.all() else complete,
+            occupied=occupied,
+            domains=int(np.count_nonzero(occupied)),
+            bins=None if np.array_equal(bins, places) else bins + 1,
+            lie_in=lie_in + 1,
+            all_rows=nodes.all_rows,
+        )
+
+    def count(self, siblings: SiblingQuery, snapshot: Snapshot) -> IntArray:
+        """The pods per domain on nodes that count, by code. Not to be changed."""
+        if siblings.matches_nothing:
+            return np.zeros(len(self.occupied), dtype=np.int64)
+        counter = snapshot.topology.counter(siblings)
+        if self._bins is None:
+            return counter.by_domain(self.key)
+        rows = np.flatnonzero(
+            counter.per_node
+        )  # few, unless the pods have as many siblings as there are nodes
+        counts = np.bincount(self._bins.take(rows), counter.per_node.take(rows), len(self.occupied) + 1)
+        return counts[1:].astype(np.int64)
+
+    def count_per_node(self, siblings: SiblingQuery, snapshot: Snapshot) -> IntArray:
+        """The pods on each node, whether it counts or not. Not to be changed."""
+        if siblings.matches_nothing:
+            return np.zeros(len(self.places), dtype=np.int64)
+        return snapshot.topology.counter(siblings).per_node
+
+    def places_of(self, rows: IntArray) -> Places:
+        """`places` of some rows, or of all in their order."""
+        return self.places if rows is self.all_rows else self.places.take(rows)
+
+    def domains_of(self, rows: IntArray) -> int:
+        """In how many domains these nodes lie, whether they count or not; having no label is one of them."""
+        if rows is self.all_rows:
+            return self._domains_of_all
+        return int(np.count_nonzero(np.bincount(self._lie_in.take(rows))))
+
+    @cached_property
+    def _domains_of_all(self) -> int:
+        return int(np.count_nonzero(np.bincount(self._lie_in)))
+
+
+class Extents:
+    """The extents of recent pods' constraints, kept until a node changes."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Extent] = {}
+        self._nodes: NodeTable | None = None
+        self._state = (-1, -1)
+
+    def of(
+        self, nodes: NodeTable, inclusion: NodeInclusion, constraint: Constraint, required: tuple[str, ...]
+    ) -> Extent:
+        """That of one constraint of a pod, which requires labels of nodes."""
+        state = (nodes.layout, nodes.node_changes.version)
+        if nodes is not self._nodes or state != self._state:
+            self._known.clear()
+            self._nodes, self._state = nodes, state
+        question = (constraint.topology_key, required, inclusion.signature(constraint))
+        known = self._known.get(question)
+        if known is None:
+            if len(self._known) >= _MOST_KEPT:
+                del self._known[next(iter(self._known))]
+            included = inclusion.mask(nodes, constraint)
+            known = self._known[question] = Extent.of(nodes, constraint.topology_key, required, included)
+        return known
