@@ -4,6 +4,7 @@ from kschedfw.cluster.errors import AlreadyExistsError, ClusterError, ConflictEr
 from kschedfw.cluster.loading import from_manifests
 from kschedfw.cluster.memory import InMemoryCluster, RecordedEvent
 from kschedfw.cluster.protocol import Cluster, EventType, WatchEvent
+from kschedfw.cluster.volume_controller import VolumeController
 
 __all__ = [
     "AlreadyExistsError",
@@ -14,6 +15,7 @@ __all__ = [
     "InMemoryCluster",
     "NotFoundError",
     "RecordedEvent",
+    "VolumeController",
     "WatchEvent",
     "from_manifests",
 ]

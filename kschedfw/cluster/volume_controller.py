@@ -1,0 +1,280 @@
+"""Binds claims and makes volumes, in a cluster where nobody else does."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Final, TypeAlias
+
+import attrs
+
+from kschedfw.api.meta import ObjectMeta, OwnerReference
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.api.storage import (
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeBindingMode,
+    VolumePhase,
+)
+from kschedfw.api.volume_matching import (
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    Candidates,
+    annotated,
+    bound_to_claim,
+    class_of_claim,
+    class_of_volume,
+    is_bound_to,
+    is_fully_bound,
+    without_annotation,
+)
+from kschedfw.api.volumes import claim_name
+from kschedfw.cluster.errors import ClusterError
+from kschedfw.cluster.memory import InMemoryCluster
+from kschedfw.cluster.protocol import EventType, WatchEvent
+from kschedfw.cluster.volume_provisioning import is_provisioned, provisioned
+
+_DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+
+_Due: TypeAlias = tuple[type[PersistentVolume] | type[PersistentVolumeClaim] | type[Pod], str]
+
+
+class VolumeController:
+    """What Kubernetes' volume controllers and provisioners do, as far as scheduling depends on it.
+
+    * Claims without a class get the default one.
+    * A claim is bound to the volume that names it, or that it names itself. Else, unless its class waits for a pod, it
+      gets the smallest volume that fits.
+    * Where there is none, or a node was selected for the claim, a volume is made, if the class has a provisioner. If
+      that fails, the selected node is taken back.
+    * A volume whose claim has gone is released, or deleted if it was made for the claim.
+    * Pods get the claims of their generic ephemeral volumes, which go with them.
+
+    It reacts to a change before the write that made it returns; or, if `on_demand`, not before `sync` is called.
+    """
+
+    def __init__(self, cluster: InMemoryCluster, *, on_demand: bool = False) -> None:
+        self._cluster = cluster
+        self._on_demand = True
+        self._due: dict[_Due, None] = {}
+        self._naming: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        """The volumes that name a claim, by its key."""
+        self._waiting: dict[str, None] = {}
+        """The claims that any volume may end the wait of."""
+        self.close = cluster.watch(self._handle)
+        self._on_demand = on_demand
+        if not on_demand:
+            self.sync()
+
+    def sync(self) -> None:
+        """Do all there is to do."""
+        while self._due:
+            kind, key = next(iter(self._due))
+            del self._due[kind, key]
+            try:
+                if kind is PersistentVolume:
+                    self._sync_volume(key)
+                elif kind is PersistentVolumeClaim:
+                    self._sync_claim(key)
+                else:
+                    self._sync_pod(key)
+            except ClusterError:
+                continue  # somebody else was faster, on another thread; that is an event of its own
+
+    def _handle(self, event: WatchEvent) -> None:
+        obj = event.object
+        if isinstance(obj, PersistentVolume):
+            self._note(obj, event.old, gone=event.type is EventType.DELETED)
+        elif isinstance(obj, PersistentVolumeClaim):
+            self._due[PersistentVolumeClaim, obj.key] = None
+        elif isinstance(obj, StorageClass):
+            self._due.update(dict.fromkeys((PersistentVolumeClaim, key) for key in self._waiting))
+        elif isinstance(obj, Pod) and any(volume.ephemeral for volume in obj.spec.volumes):
+            if event.type is EventType.DELETED:
+                self._remove_claims_of(obj)
+            else:
+                self._due[Pod, obj.key] = None
+        if not self._on_demand:
+            self.sync()
+
+    def _note(self, volume: PersistentVolume, old: object | None, *, gone: bool) -> None:
+        for state in (old, volume):
+            if isinstance(state, PersistentVolume) and (key := _claim_key(state)) is not None:
+                self._naming[key].pop(volume.name, None)
+                self._due[PersistentVolumeClaim, key] = None
+        if not gone:
+            self._due[PersistentVolume, volume.key] = None
+            if (key := _claim_key(volume)) is not None:
+                self._naming[key][volume.name] = None
+
+    # Volumes
+
+    def _sync_volume(self, key: str) -> None:
+        volume = self._cluster.get(PersistentVolume, key)
+        if volume is None:
+            return
+        reference = volume.spec.claim_ref
+        claim_key = _claim_key(volume)
+        if reference is None or claim_key is None or not reference.uid:
+            self._set_phase(volume, "Available")
+            if claim_key is not None:
+                if self._cluster.get(PersistentVolumeClaim, claim_key) is not None:
+                    self._due[PersistentVolumeClaim, claim_key] = None
+            elif volume.status.phase == "Available":
+                self._due.update(dict.fromkeys((PersistentVolumeClaim, key) for key in self._waiting))
+            return
+        claim = self._cluster.get(PersistentVolumeClaim, claim_key)
+        if claim is None or claim.uid != reference.uid:
+            if is_provisioned(volume):
+                self._cluster.delete(volume)
+            else:
+                self._set_phase(volume, "Released")
+        elif claim.spec.volume_name not in ("", volume.name):
+            self._unbind(volume)
+        else:
+            self._due[PersistentVolumeClaim, claim_key] = None
+
+    def _unbind(self, volume: PersistentVolume) -> None:
+        """The claim that the volume names has got another one."""
+        if is_provisioned(volume):
+            self._cluster.delete(volume)
+        elif BOUND_BY_CONTROLLER in volume.annotations:
+            free = attrs.evolve(
+                without_annotation(volume, BOUND_BY_CONTROLLER),
+                spec=attrs.evolve(volume.spec, claim_ref=None),
+                status=VolumePhase("Available"),
+            )
+            self._cluster.update(free)
+
+    def _set_phase(self, volume: PersistentVolume, phase: str) -> None:
+        self._cluster.update(attrs.evolve(volume, status=VolumePhase(phase)))
+
+    # Claims
+
+    def _sync_claim(self, key: str) -> None:
+        self._waiting.pop(key, None)
+        claim = self._cluster.get(PersistentVolumeClaim, key)
+        if claim is None:
+            # Sorted out by the volumes, each of which knows whether it was this claim's.
+            self._due.update(dict.fromkeys((PersistentVolume, name) for name in self._naming.get(key, ())))
+        elif claim.metadata.deletion_timestamp is not None:
+            return
+        elif is_fully_bound(claim):
+            self._keep_bound(claim)
+        elif claim.spec.volume_name:
+            self._bind_as_wished(claim)
+        else:
+            self._find_volume(claim)
+
+    def _keep_bound(self, claim: PersistentVolumeClaim) -> None:
+        volume = self._cluster.get(PersistentVolume, claim.spec.volume_name)
+        if volume is None or not (volume.spec.claim_ref is None or is_bound_to(volume, claim)):
+            self._cluster.update(attrs.evolve(claim, status=VolumePhase("Lost")))
+        else:
+            self._bind(claim, volume)
+
+    def _bind_as_wished(self, claim: PersistentVolumeClaim) -> None:
+        volume = self._cluster.get(PersistentVolume, claim.spec.volume_name)
+        if volume is None:
+            self._waiting[claim.key] = None
+        elif volume.spec.claim_ref is None or is_bound_to(volume, claim):
+            self._bind(claim, volume)
+
+    def _find_volume(self, claim: PersistentVolumeClaim) -> None:
+        claim = self._with_default_class(claim)
+        naming = (self._cluster.get(PersistentVolume, name) for name in self._naming.get(claim.key, ()))
+        prebound = Candidates.of(claim, (volume for volume in naming if volume is not None)).prebound
+        if prebound:
+            self._bind(claim, prebound[0])
+            return
+        name = class_of_claim(claim)
+        storage_class = self._cluster.get(StorageClass, name) if name else None
+        if (
+            storage_class is None
+            or storage_class.volume_binding_mode != VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER
+        ):
+            of_class = (
+                each for each in self._cluster.list(PersistentVolume) if class_of_volume(each) == name
+            )
+            if available := Candidates.of(claim, of_class).available:
+                self._bind(claim, available[0])
+                return
+        elif SELECTED_NODE not in claim.annotations:
+            return  # until a pod needs it
+        self._waiting[claim.key] = None
+        if storage_class is not None and storage_class.provisioner not in ("", NO_PROVISIONER):
+            self._provision(claim, storage_class)
+
+    def _with_default_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        if claim.spec.storage_class_name is not None:
+            return claim
+        defaults = [
+            each
+            for each in self._cluster.list(StorageClass)
+            if each.annotations.get(_DEFAULT_CLASS) == "true"
+        ]
+        if not defaults:
+            return claim
+        spec = attrs.evolve(claim.spec, storage_class_name=defaults[-1].name)  # the one that was made last
+        return self._cluster.update(attrs.evolve(claim, spec=spec))
+
+    def _provision(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> None:
+        node_name = claim.annotations.get(SELECTED_NODE)
+        node = self._cluster.get(Node, node_name) if node_name is not None else None
+        volume = None
+        if node is not None or node_name is None:
+            csi_node = None if node is None else self._cluster.get(CSINode, node.name)
+            volume = provisioned(claim, storage_class, node, csi_node)
+        if volume is not None:
+            self._bind(claim, self._cluster.add(volume))
+        elif node_name is not None:
+            self._cluster.update(without_annotation(claim, SELECTED_NODE))
+
+    def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
+        bound = attrs.evolve(bound_to_claim(volume, claim), status=VolumePhase("Bound"))
+        if not claim.spec.volume_name:
+            claim = annotated(claim, BOUND_BY_CONTROLLER, "yes")
+        claim = annotated(claim, BIND_COMPLETED, "yes")
+        spec = attrs.evolve(claim.spec, volume_name=volume.name)
+        self._cluster.update(bound)
+        self._cluster.update(attrs.evolve(claim, spec=spec, status=VolumePhase("Bound")))
+
+    # Generic ephemeral volumes
+
+    def _sync_pod(self, key: str) -> None:
+        pod = self._cluster.get(Pod, key)
+        if pod is None or pod.is_terminating or pod.is_terminal:
+            return
+        for volume in pod.spec.volumes:
+            template = None if volume.ephemeral is None else volume.ephemeral.volume_claim_template
+            name = claim_name(pod, volume)
+            if template is None or name is None:
+                continue
+            if self._cluster.get(PersistentVolumeClaim, f"{pod.namespace}/{name}") is not None:
+                continue  # perhaps somebody else's; then the pod can't be scheduled
+            metadata = ObjectMeta(
+                name=name,
+                namespace=pod.namespace,
+                labels=template.metadata.labels,
+                annotations=template.metadata.annotations,
+                owner_references=(OwnerReference("Pod", pod.name, pod.uid, "v1", controller=True),),
+            )
+            self._cluster.add(PersistentVolumeClaim(metadata, template.spec))
+
+    def _remove_claims_of(self, pod: Pod) -> None:
+        for volume in pod.spec.volumes:
+            if volume.ephemeral is not None:
+                claim = self._cluster.get(PersistentVolumeClaim, f"{pod.namespace}/{claim_name(pod, volume)}")
+                owner = None if claim is None else claim.metadata.controller
+                if claim is not None and owner is not None and owner.uid == pod.uid:
+                    self._cluster.delete(claim)
+
+
+def _claim_key(volume: PersistentVolume) -> str | None:
+    """The key of the claim that the volume names."""
+    reference = volume.spec.claim_ref
+    return None if reference is None else f"{reference.namespace}/{reference.name}"

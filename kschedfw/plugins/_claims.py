@@ -1,0 +1,68 @@
+"""What the volume plugins share of claims, and kube-scheduler's texts about objects that are missing."""
+
+from __future__ import annotations
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.pod import Pod
+from kschedfw.api.storage import PersistentVolumeClaim
+from kschedfw.api.volumes import Volume, claim_name, is_claim_of
+from kschedfw.framework.handle import ClusterClient
+
+"""Where a claim's class was said before it had a field; it still comes first."""
+
+
+class VolumeError(KschedfwError):
+    """A pod's volumes can't be told."""
+
+
+class ClaimNotFoundError(VolumeError):
+    """A pod that isn't scheduled yet has a claim that doesn't exist."""
+
+
+def claim_of(
+    cluster: ClusterClient, pod: Pod, volume: Volume, *, is_new: bool = False
+) -> PersistentVolumeClaim | None:
+    """The claim that the pod's volume is; None if it is none, or a running pod's that doesn't exist.
+
+    Raises:
+        ClaimNotFoundError: a new pod's claim doesn't exist.
+        VolumeError: the volume names no claim, or that of its name was made for someone else.
+    """
+    name = claim_name(pod, volume)
+    if name is None:
+        return None
+    if not name:
+        raise VolumeError("PersistentVolumeClaim had no name")
+    claim = find_claim(cluster, pod, name)
+    if claim is None:
+        if is_new:
+            raise ClaimNotFoundError(f"looking up PVC {pod.namespace}/{name}: {claim_not_found(name)}")
+        return None
+    if volume.ephemeral is not None and not is_claim_of(pod, claim):
+        raise VolumeError(f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)")
+    return claim
+
+
+def find_claim(cluster: ClusterClient, pod: Pod, name: str) -> PersistentVolumeClaim | None:
+    """The claim of that name in the pod's namespace."""
+    return cluster.get(PersistentVolumeClaim, f"{pod.namespace}/{name}")
+
+
+def uses_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
+    """Whether the pod names the claim; those of generic ephemeral volumes aren't named."""
+    return pod.namespace == claim.namespace and any(
+        volume.persistent_volume_claim is not None and volume.persistent_volume_claim.claim_name == claim.name
+        for volume in pod.storage
+    )
+
+
+def claim_not_found(name: str) -> str:
+    return f'persistentvolumeclaim "{name}" not found'
+
+
+def volume_not_found(name: str) -> str:
+    return f'persistentvolume "{name}" not found'
+
+
+def storage_class_not_found(name: str) -> str:
+    return f'storageclass.storage.k8s.io "{name}" not found'

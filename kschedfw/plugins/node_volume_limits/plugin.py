@@ -1,0 +1,198 @@
+"""The plugin NodeVolumeLimits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from kschedfw.api.pod import Pod
+from kschedfw.api.storage import (
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    VolumeAttachment,
+)
+from kschedfw.api.volumes import claim_name
+from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
+from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_table import NodeTable
+from kschedfw.framework.plugin import Plugin, Reads, hookimpl
+from kschedfw.framework.results import IntArray, Verdicts
+from kschedfw.framework.status import Status
+from kschedfw.plugins._claims import ClaimNotFoundError, VolumeError
+from kschedfw.plugins._hints import queue_if
+from kschedfw.plugins._migration import ALL_MIGRATED, plugin_of
+from kschedfw.plugins.node_volume_limits.limits import (
+    NO_LIMIT,
+    LimitColumns,
+    StorageOfNodes,
+    limits_of,
+)
+from kschedfw.plugins.node_volume_limits.volumes import (
+    Attachment,
+    attachments,
+    can_count,
+    may_fail,
+)
+
+if TYPE_CHECKING:
+    from kschedfw.framework.handle import Handle
+
+TOO_MANY: Final = Status.unschedulable("node(s) exceed max volume count")
+
+ByNode = Mapping[str, Sequence[VolumeAttachment]]
+
+_ATTACHMENTS = StateKey[ByNode]("NodeVolumeLimits.attachments")
+_UNCLEAR: Final = 1 << 61
+
+
+class NodeVolumeLimits(Plugin):
+    """Refuses nodes that can't attach so many volumes more of a CSI driver, going by their CSINode.
+
+    Volumes of in-tree plugins count as their driver's on nodes whose CSINode says that they have been migrated.
+    """
+
+    name: ClassVar[str] = "NodeVolumeLimits"
+    reads: ClassVar[Reads | None] = Reads.CLUSTER
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._storage = StorageOfNodes(handle.cluster)
+
+    def sign(self, pod: Pod) -> Hashable | None:
+        """Nothing for pods that this plugin skips; others depend on objects whose changes nobody counts."""
+        return None if pod.spec.volumes and can_count(pod) else ()
+
+    @hookimpl
+    def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
+        if not pod.spec.volumes or not can_count(pod):
+            return Status.skip()
+        state.write(_ATTACHMENTS, self._storage.attachments())
+        return None
+
+    @hookimpl
+    def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status | None:
+        if not pod.spec.volumes:
+            return None
+        cluster, csi_node = self.handle.cluster, self.handle.cluster.get(CSINode, node_info.name)
+        try:
+            new = set(attachments(cluster, pod, csi_node, is_new=True))
+            limits = limits_of(csi_node)
+            if not new or not limits:
+                return None
+            used = {
+                volume
+                for each in node_info.pods_with_volumes
+                for volume in attachments(cluster, each.pod, csi_node)
+            }
+        except ClaimNotFoundError as error:
+            return Status.unresolvable(str(error))
+        except VolumeError as error:
+            return Status.from_error(error)
+        wanted = Counter(driver for driver, _ in new - used)
+        # What is attached but not used by any pod counts, even if it is what the pod wants.
+        present = Counter(driver for driver, _ in used | self._attached_to(state, node_info.name))
+        exceeds = any(
+            driver in limits and present[driver] + count > limits[driver] for driver, count in wanted.items()
+        )
+        return TOO_MANY if exceeds else None
+
+    @hookimpl
+    def filter_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
+        """Looks closer only at nodes that would be over a limit if every volume there counted against it."""
+        try:
+            new = set(attachments(self.handle.cluster, pod, ALL_MIGRATED, is_new=True))
+        except VolumeError:
+            return None
+        refused = np.zeros(len(rows), dtype=np.bool_)
+        limits = self._storage.limits(nodes)
+        if new and limits.by_driver:
+            infos = nodes.node_infos
+            for index in np.flatnonzero(self._may_be_full(state, new, limits, nodes)[rows]).tolist():
+                status = self.filter(state, pod, infos[rows[index]])
+                if status is not None and status is not TOO_MANY:
+                    return None
+                refused[index] = status is TOO_MANY
+        return Verdicts.refuse(refused, TOO_MANY)
+
+    @hookimpl
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        return [
+            ClusterEvent(EventResource.CSI_NODE, ActionType.ADD),
+            ClusterEvent(EventResource.CSI_NODE, ActionType.UPDATE, _after_csi_node_update),
+            ClusterEvent(EventResource.POD, ActionType.DELETE, _after_pod_deletion),
+            ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, _after_claim_addition),
+            ClusterEvent(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE, _after_detachment),
+        ]
+
+    def _may_be_full(
+        self, state: CycleState, new: Iterable[Attachment], limits: LimitColumns, nodes: NodeTable
+    ) -> npt.NDArray[np.bool_]:
+        """By row: whether the volumes that there are at most, and the new ones, are more than a limit."""
+        used = nodes.encoded("attachments at most", _most_attachments, Reads.PODS)
+        # A node without any has the code -1, which is the last entry.
+        taken = np.array([*used.values, 0], dtype=np.int64)[used.codes]
+        may_be: npt.NDArray[np.bool_] = (taken == _UNCLEAR) & (limits.lowest != NO_LIMIT)
+        for node_name, listed in _listed(state, self._storage).items():
+            row = nodes.rows.get(node_name)
+            if row is not None:
+                taken[row] += len(listed)
+        for driver, count in Counter(driver for driver, _ in new).items():
+            if driver in limits.by_driver:
+                may_be |= taken + count > limits.by_driver[driver]
+        return may_be
+
+    def _attached_to(self, state: CycleState, node_name: str) -> set[Attachment]:
+        """What is attached to the node, or about to be, going by VolumeAttachments."""
+        found = set()
+        for each in _listed(state, self._storage).get(node_name, ()):
+            volume = self.handle.cluster.get(PersistentVolume, each.spec.source.persistent_volume_name or "")
+            if volume is not None and volume.spec.csi is not None:
+                found.add((each.spec.attacher, volume.spec.csi.volume_handle))
+        return found
+
+
+def _listed(state: CycleState, storage: StorageOfNodes) -> ByNode:
+    try:
+        return state.read(_ATTACHMENTS)
+    except StateKeyError:  # the plugin isn't enabled at pre_filter
+        return storage.attachments()
+
+
+def _most_attachments(node_info: NodeInfo) -> int | None:
+    """How many volumes the node's pods have attached at most; as good as infinite if that can't be said."""
+    volumes = [volume for each in node_info.pods_with_volumes for volume in each.pod.storage]
+    return _UNCLEAR if any(map(may_fail, volumes)) else len(volumes) or None
+
+
+def _after_csi_node_update(_pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+    before = limits_of(old if isinstance(old, CSINode) else None)
+    after = limits_of(new if isinstance(new, CSINode) else None)
+    return queue_if(any(limit > before.get(driver, 0) for driver, limit in after.items()))
+
+
+def _after_pod_deletion(_pod: Pod, old: object | None, _new: object | None) -> QueueingHint:
+    if not isinstance(old, Pod) or not (old.node_name or old.status.nominated_node_name):
+        return QueueingHint.SKIP
+    return queue_if(can_count(old))
+
+
+def _after_claim_addition(pod: Pod, _old: object | None, new: object | None) -> QueueingHint:
+    if not isinstance(new, PersistentVolumeClaim) or new.namespace != pod.namespace:
+        return QueueingHint.SKIP
+    return queue_if(any(claim_name(pod, volume) == new.name for volume in pod.storage))
+
+
+def _after_detachment(pod: Pod, old: object | None, _new: object | None) -> QueueingHint:
+    for volume in pod.storage:
+        if volume.persistent_volume_claim is not None:
+            return QueueingHint.QUEUE
+        plugin = plugin_of(volume)
+        if plugin is not None and isinstance(old, VolumeAttachment) and old.spec.attacher == plugin.driver:
+            return QueueingHint.QUEUE
+    return QueueingHint.SKIP

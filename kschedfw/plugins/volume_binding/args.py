@@ -1,0 +1,47 @@
+"""The arguments of VolumeBinding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+
+from kschedfw.api.field_errors import FieldError
+from kschedfw.plugins.node_resources_fit.args import MAX_SHAPE_SCORE, UtilizationShapePoint, shape_errors
+
+DEFAULT_SHAPE: Final = (UtilizationShapePoint(0, MAX_SHAPE_SCORE), UtilizationShapePoint(100, 0))
+"""The emptier the better."""
+
+
+@attrs.frozen
+class VolumeBindingArgs:
+    """`bind_timeout_seconds` is how long a pod waits for its volumes before its binding fails.
+
+    `storage_capacity_scoring` stands for kube-scheduler's feature gate of that name, which is off in v1.36. With it
+    nodes are scored by `shape`: by how much of a volume the claim would use and, where a volume has to be made, of the
+    storage that is there. The points are by rising utilization; it is linear between them and constant outside.
+    """
+
+    bind_timeout_seconds: int = 600
+    shape: tuple[UtilizationShapePoint, ...] | None = None
+    storage_capacity_scoring: bool = attrs.field(
+        default=False, metadata={"feature_gate": "StorageCapacityScoring"}
+    )
+
+    @property
+    def scoring_shape(self) -> tuple[UtilizationShapePoint, ...] | None:
+        """By what nodes are scored, if they are."""
+        return (self.shape or DEFAULT_SHAPE) if self.storage_capacity_scoring else None
+
+    def validate(self) -> Iterator[FieldError]:
+        if self.bind_timeout_seconds < 0:
+            why = "invalid BindTimeoutSeconds, should not be a negative value"
+            yield FieldError.invalid("bindTimeoutSeconds", self.bind_timeout_seconds, why)
+        if self.shape is None:
+            return
+        if self.storage_capacity_scoring:
+            yield from shape_errors(self.shape, "shape")
+        else:
+            why = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
+            yield FieldError.invalid("shape", [attrs.asdict(point) for point in self.shape], why)

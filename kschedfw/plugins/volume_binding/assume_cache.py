@@ -1,0 +1,70 @@
+"""The cluster's objects as they will be once what was decided has been carried out (kube-scheduler `AssumeCache`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from kschedfw.api.meta import Named
+from kschedfw.framework.handle import ClusterClient
+
+T = TypeVar("T", bound=Named)
+
+
+class AssumeCache(Generic[T]):
+    """Objects of one kind: the cluster's, except where a later state is assumed.
+
+    What is assumed was made from a state of the cluster's, whose version it still has. It counts until the cluster has
+    a newer one, be that the confirmation or somebody else's change, or until it is given up. Thread-safe.
+    """
+
+    def __init__(self, kind: type[T], cluster: ClusterClient) -> None:
+        self._kind = kind
+        self._cluster = cluster
+        self._assumed: dict[str, T] = {}
+
+    def get(self, key: str) -> T | None:
+        """The object as it is or is assumed to be; None where the cluster has none."""
+        present = self._cluster.get(self._kind, key)
+        if present is None:
+            self._assumed.pop(key, None)
+            return None
+        return self._latest(present)
+
+    def list(self) -> Sequence[T]:
+        """All objects that the cluster has, in its order."""
+        present = self._cluster.list(self._kind)
+        return [self._latest(obj) for obj in present] if self._assumed else present
+
+    def assume(self, obj: T) -> bool:
+        """Count with this state; False where the cluster has gone on since, and so the decision is out of date."""
+        present = self.get(obj.key)
+        if present is None or present.uid != obj.uid or _version(present) > _version(obj):
+            return False
+        self._assumed[obj.key] = obj
+        return True
+
+    def restore(self, obj: T) -> None:
+        """Give up what was assumed; nothing happens if somebody has assumed something else since."""
+        if self._assumed.get(obj.key) is obj:
+            self._assumed.pop(obj.key, None)
+
+    @property
+    def assumed(self) -> Sequence[T]:
+        """What is assumed and the cluster doesn't have yet."""
+        return [obj for key, obj in tuple(self._assumed.items()) if self.get(key) is obj]
+
+    def _latest(self, present: T) -> T:
+        assumed = self._assumed.get(present.key) if self._assumed else None
+        if assumed is None:
+            return present
+        if _version(present) > _version(assumed) or present.uid != assumed.uid:
+            self.restore(assumed)
+            return present
+        return assumed
+
+
+def _version(obj: Named) -> int:
+    """Versions are numbers that grow; one that is none (in a test, say) counts as the first."""
+    text = obj.metadata.resource_version
+    return int(text) if text.isdecimal() else 0

@@ -1,0 +1,201 @@
+"""Reserves volumes for a pod, and binds them (kube-scheduler `volumeBinder`)."""
+
+from __future__ import annotations
+
+import threading
+
+import attrs
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.meta import Named
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
+from kschedfw.api.volume_matching import SELECTED_NODE, annotated, bound_to_claim, is_fully_bound
+from kschedfw.framework.clock import Clock
+from kschedfw.framework.handle import ClusterClient
+from kschedfw.plugins.volume_binding.claims import Claims
+from kschedfw.plugins.volume_binding.pod_volumes import Binding, NodeVolumes
+from kschedfw.plugins.volume_binding.reach import BoundReach
+
+_POLL_INTERVAL = 1.0
+"""Seconds."""
+
+
+class VolumeBindingError(KschedfwError):
+    """The volumes of a pod couldn't be bound; it has to be scheduled anew."""
+
+
+@attrs.define(eq=False)
+class Reservation:
+    """Volumes and claims as they are to be for a pod on its node.
+
+    `bindings` have volumes that name the claim, `claims` are those that name the node their volume is to be made for.
+    Another pod with the same claim may have assumed some of that already; `own_volumes` and `own_claims` are those that
+    are assumed for this pod.
+    """
+
+    bindings: list[Binding] = attrs.field(factory=list)
+    claims: list[PersistentVolumeClaim] = attrs.field(factory=list)
+    own_volumes: list[PersistentVolume] = attrs.field(factory=list)
+    own_claims: list[PersistentVolumeClaim] = attrs.field(factory=list)
+
+
+class VolumeBinder:
+    """Carries out what was decided for a node: at first in the scheduler's own books alone, then in the cluster."""
+
+    def __init__(self, claims: Claims, clock: Clock, timeout: float) -> None:
+        self._claims = claims
+        self._cluster: ClusterClient = claims.cluster
+        self._clock = clock
+        self._timeout = timeout
+
+    def reserve(self, decided: NodeVolumes, node_name: str) -> Reservation:
+        """Assume that the bindings are there, so that no other pod gets the volumes.
+
+        Raises:
+            VolumeBindingError: a volume or claim has changed since the decision; nothing is assumed then.
+        """
+        reservation = Reservation()
+        try:
+            for volume, claim in decided.bindings:
+                if self._claims.claims.get(claim.key) != claim:
+                    raise _out_of_sync(claim)
+                bound = bound_to_claim(volume, claim)
+                if bound is not volume:
+                    if not self._claims.volumes.assume(bound):
+                        raise _out_of_sync(volume)
+                    reservation.own_volumes.append(bound)
+                reservation.bindings.append((bound, claim))
+            for provisioning in decided.provisionings:
+                claim = provisioning.claim
+                selected = annotated(claim, SELECTED_NODE, node_name)
+                if selected is not claim:
+                    if not self._claims.claims.assume(selected):
+                        raise _out_of_sync(claim)
+                    reservation.own_claims.append(selected)
+                reservation.claims.append(selected)
+        except VolumeBindingError:
+            self.give_up(reservation)
+            raise
+        return reservation
+
+    def give_up(self, reservation: Reservation) -> None:
+        """Assume no longer what was assumed for the pod; what is in the cluster by now stays there."""
+        for volume in reservation.own_volumes:
+            self._claims.volumes.restore(volume)
+        for claim in reservation.own_claims:
+            self._claims.claims.restore(claim)
+
+    def bind(self, reservation: Reservation, pod: Pod, node_name: str) -> None:
+        """Write the reservation to the cluster, and wait until all claims are bound.
+
+        Raises:
+            VolumeBindingError: that didn't happen in time, or somebody undid it.
+            Exception: whatever the cluster raises.
+        """
+        written = self._write(reservation, node_name)
+        try:
+            self._wait(reservation, written, pod, node_name)
+        except VolumeBindingError as error:
+            raise VolumeBindingError(f"binding volumes: {error}") from error
+
+    def _write(self, reservation: Reservation, node_name: str) -> dict[str, Named]:
+        """The objects as they were written, by kind and key. What is in the cluster already isn't written again."""
+        written: dict[str, Named] = {}
+        for volume, claim in reservation.bindings:
+            if self._cluster.get(PersistentVolumeClaim, claim.key) is None:
+                # kube-scheduler would write all the same, and the volume be that of a claim which is gone.
+                raise VolumeBindingError(f'could not find v1.PersistentVolumeClaim "{claim.key}"')
+            there = self._cluster.get(PersistentVolume, volume.key)
+            if there is None or there.spec.claim_ref is None or there.spec.claim_ref.uid != claim.uid:
+                written[f"volume {volume.key}"] = self._cluster.update(volume)
+        for claim in reservation.claims:
+            present = self._cluster.get(PersistentVolumeClaim, claim.key)
+            if present is None or present.annotations.get(SELECTED_NODE) != node_name:
+                written[f"claim {claim.key}"] = self._cluster.update(claim)
+        return written
+
+    def _wait(self, reservation: Reservation, written: dict[str, Named], pod: Pod, node_name: str) -> None:
+        condition = threading.Condition()
+        deadline = self._clock.now() + self._timeout
+        while not self._is_done(reservation, written, pod, node_name):
+            now = self._clock.now()
+            if now >= deadline:
+                raise VolumeBindingError("context deadline exceeded")
+            with condition:
+                self._clock.wait_until(condition, min(deadline, now + _POLL_INTERVAL))
+
+    def _is_done(self, reservation: Reservation, written: dict[str, Named], pod: Pod, node_name: str) -> bool:
+        """Whether all claims are bound.
+
+        Raises:
+            VolumeBindingError: they won't be, or not to what the pod can use on the node.
+        """
+        node = self._cluster.get(Node, node_name)
+        if node is None:
+            raise VolumeBindingError(f'failed to get node "{node_name}": node "{node_name}" not found')
+        present = self._cluster.get(Pod, pod.key)
+        if present is None or present.uid != pod.uid:
+            raise VolumeBindingError(f'pod does not exist any more: pod "{pod.name}" not found')
+        return all(
+            self._is_bound(volume, claim, written, node) for volume, claim in reservation.bindings
+        ) and all(self._is_made(claim, written, node) for claim in reservation.claims)
+
+    def _is_bound(
+        self, volume: PersistentVolume, claim: PersistentVolumeClaim, written: dict[str, Named], node: Node
+    ) -> bool:
+        there = self._cluster.get(PersistentVolume, volume.key)
+        its_claim = self._cluster.get(PersistentVolumeClaim, claim.key)
+        if there is None or its_claim is None:
+            raise VolumeBindingError(
+                f"failed to check binding: could not find {_lacking(volume, there, claim)}"
+            )
+        if _is_older(there, written.get(f"volume {volume.key}")):
+            return False
+        self._check_reach(there, node)
+        if there.spec.claim_ref is None or not there.spec.claim_ref.uid:
+            raise VolumeBindingError(f'ClaimRef got reset for pv "{volume.name}"')
+        return is_fully_bound(its_claim)
+
+    def _is_made(self, claim: PersistentVolumeClaim, written: dict[str, Named], node: Node) -> bool:
+        there = self._cluster.get(PersistentVolumeClaim, claim.key)
+        if there is None:
+            raise VolumeBindingError(
+                f'failed to check provisioning pvc: could not find v1.PersistentVolumeClaim "{claim.key}"'
+            )
+        if _is_older(there, written.get(f"claim {claim.key}")):
+            return False
+        if there.annotations.get(SELECTED_NODE, "") != node.name:
+            # That is how a provisioner says that it couldn't make the volume.
+            raise VolumeBindingError(f'provisioning failed for PVC "{claim.name}"')
+        if there.spec.volume_name:
+            volume = self._cluster.get(PersistentVolume, there.spec.volume_name)
+            if volume is None:  # not yet; if it is gone, the claim will be unbound
+                return False
+            self._check_reach(volume, node)
+        return is_fully_bound(there)
+
+    def _check_reach(self, volume: PersistentVolume, node: Node) -> None:
+        if not BoundReach.of(volume).has(node.labels, node.name, self._cluster):
+            raise VolumeBindingError(
+                f'pv "{volume.name}" node affinity doesn\'t match node "{node.name}": no matching NodeSelectorTerms'
+            )
+
+
+def _out_of_sync(obj: Named) -> VolumeBindingError:
+    return VolumeBindingError(f'{type(obj).__name__} "{obj.key}" is out of sync: it has changed meanwhile')
+
+
+def _lacking(volume: PersistentVolume, there: PersistentVolume | None, claim: PersistentVolumeClaim) -> str:
+    if there is None:
+        return f'v1.PersistentVolume "{volume.name}"'
+    return f'v1.PersistentVolumeClaim "{claim.key}"'
+
+
+def _is_older(there: Named, written: Named | None) -> bool:
+    """Whether the cluster doesn't show yet what was written: its reads may lag behind."""
+    if written is None:
+        return False
+    old, new = there.metadata.resource_version, written.metadata.resource_version
+    return old.isdecimal() and new.isdecimal() and int(old) < int(new)

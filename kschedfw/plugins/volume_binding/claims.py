@@ -1,0 +1,139 @@
+"""Looks up the claims of a pod, and what has to be done about each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.pod import Pod
+from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode
+from kschedfw.api.volume_matching import (
+    SELECTED_NODE,
+    Candidates,
+    class_of_claim,
+    class_of_volume,
+    is_fully_bound,
+)
+from kschedfw.api.volumes import Volume, claim_name, is_claim_of
+from kschedfw.framework.handle import ClusterClient
+from kschedfw.plugins.volume_binding.assume_cache import AssumeCache
+from kschedfw.plugins.volume_binding.pod_volumes import PodVolumes, Unbound, by_size
+from kschedfw.plugins.volume_binding.provisioning import Provisioning
+from kschedfw.plugins.volume_binding.reach import BoundReach, Reach
+
+
+class ClaimProblem(KschedfwError):
+    """The pod can't be scheduled before something is done about one of its claims; the text is for people."""
+
+
+@attrs.frozen(eq=False)
+class Claims:
+    """Claims and volumes, with what is assumed of them."""
+
+    cluster: ClusterClient
+    claims: AssumeCache[PersistentVolumeClaim]
+    volumes: AssumeCache[PersistentVolume]
+
+    @classmethod
+    def of(cls, cluster: ClusterClient) -> Claims:
+        return cls(
+            cluster, AssumeCache(PersistentVolumeClaim, cluster), AssumeCache(PersistentVolume, cluster)
+        )
+
+    def needs(self, pod: Pod) -> PodVolumes | None:
+        """What the pod's claims need; None if it has none.
+
+        Raises:
+            ClaimProblem: one isn't there, or in no state to be used.
+        """
+        names = [name for name, _ in _claims_of(pod)]
+        if not names:
+            return None
+        for name, volume in _claims_of(pod):
+            self._check(pod, name, volume)
+        bound: list[BoundReach | None] = []
+        delayed: list[tuple[PersistentVolumeClaim, StorageClass]] = []
+        for name in names:
+            claim = self.claims.get(f"{pod.namespace}/{name}")
+            if claim is None:
+                raise ClaimProblem(f'persistentvolumeclaim "{name}" not found')
+            if is_fully_bound(claim):
+                its_volume = self.volumes.get(claim.spec.volume_name)
+                bound.append(None if its_volume is None else BoundReach.of(its_volume))
+                continue
+            storage_class = self._delaying_class(claim)
+            if storage_class is None or claim.spec.volume_name:
+                raise ClaimProblem("pod has unbound immediate PersistentVolumeClaims")
+            delayed.append((claim, storage_class))
+        return self._with_delayed(bound, delayed) if delayed else PodVolumes(tuple(bound))
+
+    def reaches(self, pod: Pod) -> tuple[Reach, ...] | None:
+        """What limits the pod's choice of nodes if its claims are all bound, once and for all; None if they aren't."""
+        reaches = []
+        for name, _ in _claims_of(pod):
+            claim = self.claims.get(f"{pod.namespace}/{name}")
+            volume = (
+                self.volumes.get(claim.spec.volume_name)
+                if claim is not None and is_fully_bound(claim)
+                else None
+            )
+            if volume is None:
+                return None
+            bound = BoundReach.of(volume)
+            if bound.plugin is not None:  # what was migrated on a node isn't seen in the node
+                return None
+            if bound.reach.terms is not None:
+                reaches.append(bound.reach)
+        return tuple(reaches)
+
+    def _check(self, pod: Pod, name: str, volume: Volume) -> None:
+        claim = self.cluster.get(PersistentVolumeClaim, f"{pod.namespace}/{name}")
+        if claim is None:
+            if volume.ephemeral is not None:
+                raise ClaimProblem(
+                    f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
+                )
+            raise ClaimProblem(f'persistentvolumeclaim "{name}" not found')
+        if claim.status.phase == "Lost":
+            raise ClaimProblem(
+                f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.spec.volume_name}"'
+            )
+        if claim.metadata.deletion_timestamp is not None:
+            raise ClaimProblem(f'persistentvolumeclaim "{name}" is being deleted')
+        if volume.ephemeral is not None and not is_claim_of(pod, claim):
+            raise ClaimProblem(f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)")
+
+    def _delaying_class(self, claim: PersistentVolumeClaim) -> StorageClass | None:
+        """The claim's class if that has claims wait for a pod."""
+        name = class_of_claim(claim)
+        storage_class = self.cluster.get(StorageClass, name) if name else None
+        if storage_class is None:
+            return None
+        waits = storage_class.volume_binding_mode == VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER
+        return storage_class if waits else None
+
+    def _with_delayed(
+        self,
+        bound: list[BoundReach | None],
+        delayed: list[tuple[PersistentVolumeClaim, StorageClass]],
+    ) -> PodVolumes:
+        selected, unbound = [], []
+        for claim, storage_class in delayed:
+            provisioning = Provisioning.of(claim, storage_class, self.cluster)
+            node_name = claim.annotations.get(SELECTED_NODE)
+            if node_name is not None:
+                selected.append((node_name, provisioning))
+                continue
+            of_class = (
+                volume for volume in self.volumes.list() if class_of_volume(volume) == storage_class.name
+            )
+            unbound.append(Unbound(claim, Candidates.of(claim, of_class), provisioning))
+        return PodVolumes(tuple(bound), tuple(selected), by_size(unbound))
+
+
+def _claims_of(pod: Pod) -> Iterator[tuple[str, Volume]]:
+    for volume in pod.spec.volumes:
+        if (name := claim_name(pod, volume)) is not None:
+            yield name, volume

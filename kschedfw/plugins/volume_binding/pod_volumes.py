@@ -1,0 +1,183 @@
+"""What a pod's claims need, and what each node has for them (kube-scheduler `FindPodVolumes`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import attrs
+import numpy as np
+
+from kschedfw.api.node import Node
+from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
+from kschedfw.api.volume_matching import Candidates, requested_storage
+from kschedfw.framework.handle import ClusterClient
+from kschedfw.framework.node_table import NodeTable
+from kschedfw.framework.results import IntArray, Verdicts
+from kschedfw.plugins._node_terms import Mask
+from kschedfw.plugins.volume_binding.problems import FINE, LOST, NO_VOLUME, OUT_OF_REACH, STATUSES, Problems
+from kschedfw.plugins.volume_binding.provisioning import Provisioning
+from kschedfw.plugins.volume_binding.reach import BoundReach, reach_of
+
+Binding: TypeAlias = tuple[PersistentVolume, PersistentVolumeClaim]
+
+
+@attrs.frozen(eq=False)
+class NodeVolumes:
+    """Which claims of a pod are to be bound to which volumes on a node, and for which volumes are to be made.
+
+    With `problems` the pod can't run there, and nothing is to be made.
+    """
+
+    problems: Problems
+    bindings: tuple[Binding, ...] = ()
+    provisionings: tuple[Provisioning, ...] = ()
+
+
+@attrs.frozen(eq=False)
+class Unbound:
+    """A claim that is to be bound where its pod will run, and what there is for it."""
+
+    claim: PersistentVolumeClaim
+    candidates: Candidates
+    provisioning: Provisioning
+
+    def find(self, node: Node, taken: set[str]) -> PersistentVolume | None:
+        """The volume to bind it to on the node, other than those taken already."""
+        for volume in self.candidates.prebound:
+            if volume.name not in taken:
+                return volume if reach_of(volume).has(node.labels) else None
+        for volume in self.candidates.available:
+            if volume.name not in taken and reach_of(volume).has(node.labels):
+                return volume
+        return None
+
+    def found(self, nodes: NodeTable, rows: IntArray, taken: dict[str, Mask]) -> Mask:
+        """On which nodes `find` finds a volume, shape (k,) for `rows` of shape (k,).
+
+        `taken` has for each volume on which of them it is taken already; what is found here is added.
+        """
+        found = np.zeros(len(rows), dtype=np.bool_)
+        left = np.arange(len(rows))
+        for volume in self.candidates.prebound:
+            free, occupied = _split(left, taken.get(volume.name))
+            mine = free[reach_of(volume).mask(nodes, rows[free])]
+            _take(volume, mine, found, taken)
+            left = occupied  # where it is free but out of reach, no other volume will do
+            if not len(left):
+                return found
+        for volume in self.candidates.available:
+            free, _ = _split(left, taken.get(volume.name))
+            mine = free[reach_of(volume).mask(nodes, rows[free])]
+            if len(mine):
+                _take(volume, mine, found, taken)
+                left = left[~found[left]]
+                if not len(left):
+                    break
+        return found
+
+
+def _split(left: IntArray, taken: Mask | None) -> tuple[IntArray, IntArray]:
+    if taken is None:
+        return left, left[:0]
+    return left[~taken[left]], left[taken[left]]
+
+
+def _take(volume: PersistentVolume, positions: IntArray, found: Mask, taken: dict[str, Mask]) -> None:
+    found[positions] = True
+    mask = taken.get(volume.name)
+    if mask is None:
+        mask = taken[volume.name] = np.zeros_like(found)
+    mask[positions] = True
+
+
+@attrs.frozen(eq=False)
+class PodVolumes:
+    """A pod's claims, as they are when its cycle begins.
+
+    `bound` says from where each bound volume can be used, None for one that isn't there. `selected` are claims for
+    which a volume is being made for a certain node, `unbound` all others, those that ask for least first.
+    """
+
+    bound: tuple[BoundReach | None, ...] = ()
+    selected: tuple[tuple[str, Provisioning], ...] = ()
+    unbound: tuple[Unbound, ...] = ()
+
+    @property
+    def all_bound(self) -> bool:
+        return not self.selected and not self.unbound
+
+    def on(self, node: Node, cluster: ClusterClient) -> NodeVolumes:
+        """What the node has for the claims."""
+        problems = self._bound_problem(node, cluster)
+        if any(name != node.name for name, _ in self.selected):
+            return NodeVolumes(problems | NO_VOLUME)
+        bindings: list[Binding] = []
+        to_make = [provisioning for _, provisioning in self.selected]
+        taken: set[str] = set()
+        for each in self.unbound:
+            volume = each.find(node, taken)
+            if volume is None:
+                to_make.append(each.provisioning)
+            else:
+                taken.add(volume.name)
+                bindings.append((volume, each.claim))
+        for provisioning in to_make:
+            if (problem := provisioning.problem(node)) != FINE:
+                return NodeVolumes(problems | problem)
+        return NodeVolumes(problems) if problems else NodeVolumes(FINE, tuple(bindings), tuple(to_make))
+
+    def _bound_problem(self, node: Node, cluster: ClusterClient) -> Problems:
+        for reach in self.bound:
+            if reach is None:
+                return LOST
+            if not reach.has(node.labels, node.name, cluster):
+                return OUT_OF_REACH
+        return FINE
+
+    def verdicts(self, nodes: NodeTable, rows: IntArray, cluster: ClusterClient) -> Verdicts:
+        """The problems of many nodes, as `on` has them."""
+        problems = np.zeros(len(rows), dtype=np.int64)
+        left = np.arange(len(rows))
+        for reach in self.bound:
+            if reach is None:
+                problems[left] |= LOST
+                break
+            reached = reach.mask(nodes, rows[left], cluster)
+            problems[left[~reached]] |= OUT_OF_REACH
+            left = left[reached]
+        left = np.arange(len(rows))
+        for name, _ in self.selected:
+            here = rows[left] == nodes.rows.get(name, -1)
+            problems[left[~here]] |= NO_VOLUME
+            left = left[here]
+        for _, provisioning in self.selected:
+            left = _make(provisioning, left, left, problems, nodes, rows)
+        taken: dict[str, Mask] = {}
+        for each in self.unbound:
+            found = each.found(nodes, rows, taken)
+            left = _make(each.provisioning, left, left[~found[left]], problems, nodes, rows)
+        return Verdicts(problems, STATUSES)
+
+
+def _make(
+    provisioning: Provisioning,
+    left: IntArray,
+    missing: IntArray,
+    problems: IntArray,
+    nodes: NodeTable,
+    rows: IntArray,
+) -> IntArray:
+    """Notes the problems of nodes for which a volume has to be made; gives those that have none so far."""
+    if not len(missing):
+        return left
+    found = provisioning.problems(nodes, rows[missing])
+    problems[missing] |= found
+    failed = np.zeros(len(rows), dtype=np.bool_)
+    failed[missing] = found != FINE
+    return left[~failed[left]]
+
+
+def by_size(unbound: Sequence[Unbound]) -> tuple[Unbound, ...]:
+    """Claims that ask for little first, so that each gets the smallest volume that fits."""
+    return tuple(sorted(unbound, key=lambda each: requested_storage(each.claim)))

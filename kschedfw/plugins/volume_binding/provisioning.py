@@ -1,0 +1,100 @@
+"""Whether a volume for a claim could be made for a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+import numpy as np
+
+from kschedfw.api.node import Node
+from kschedfw.api.quantity import Quantity
+from kschedfw.api.storage import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
+from kschedfw.api.volume_matching import NO_PROVISIONER, requested_storage
+from kschedfw.framework.handle import ClusterClient
+from kschedfw.framework.node_table import NodeTable
+from kschedfw.framework.results import IntArray
+from kschedfw.plugins._node_terms import Mask
+from kschedfw.plugins.volume_binding.problems import FINE, NO_SPACE, NO_VOLUME, Problems
+from kschedfw.plugins.volume_binding.reach import Reach, allowed_topologies, selected_by
+
+_NOWHERE: Final = Reach(())
+
+
+@attrs.frozen(eq=False)
+class Provisioning:
+    """A claim, its class, and where there is room for its volume.
+
+    `rooms` are the places that are large enough; None where nobody says how much room there is.
+    """
+
+    claim: PersistentVolumeClaim
+    topologies: Reach
+    rooms: tuple[Room, ...] | None
+
+    @classmethod
+    def of(
+        cls, claim: PersistentVolumeClaim, storage_class: StorageClass, cluster: ClusterClient
+    ) -> Provisioning:
+        if storage_class.provisioner in ("", NO_PROVISIONER):
+            return cls(claim, _NOWHERE, None)
+        rooms = None
+        if "storage" in claim.spec.resources.requests:
+            driver = cluster.get(CSIDriver, storage_class.provisioner)
+            if driver is not None and driver.spec.storage_capacity:
+                size = requested_storage(claim).value()
+                rooms = tuple(_rooms(size, storage_class, cluster.list(CSIStorageCapacity)))
+        return cls(claim, allowed_topologies(storage_class), rooms)
+
+    def problem(self, node: Node) -> Problems:
+        """What keeps the volume from being made for the node."""
+        if not self.topologies.has(node.labels):
+            return NO_VOLUME
+        return FINE if self.rooms is None or self.room(node) is not None else NO_SPACE
+
+    def room(self, node: Node) -> Room | None:
+        """Where the volume would probably be made for the node."""
+        return next((room for room in self.rooms or () if room.reach.has(node.labels)), None)
+
+    def problems(self, nodes: NodeTable, rows: IntArray) -> IntArray:
+        """`problem` for many nodes, shape (k,) for `rows` of shape (k,)."""
+        found = np.full(len(rows), NO_SPACE, dtype=np.int64)
+        found[self._has_room(nodes, rows)] = FINE
+        found[~self.topologies.mask(nodes, rows)] = NO_VOLUME
+        return found
+
+    def _has_room(self, nodes: NodeTable, rows: IntArray) -> Mask:
+        if self.rooms is None:
+            return np.ones(len(rows), dtype=np.bool_)
+        mask = np.zeros(len(rows), dtype=np.bool_)
+        for room in self.rooms:
+            mask |= room.reach.mask(nodes, rows)
+        return mask
+
+
+@attrs.frozen(eq=False)
+class Room:
+    """Storage that nodes share, and how much of it is free."""
+
+    reach: Reach
+    capacity: Quantity | None
+
+
+def _rooms(
+    size: int, storage_class: StorageClass, capacities: Iterable[CSIStorageCapacity]
+) -> Iterable[Room]:
+    for capacity in capacities:
+        limit = largest_volume(capacity)
+        if (
+            capacity.storage_class_name == storage_class.name
+            and capacity.node_topology is not None
+            and limit is not None
+            and limit.value() >= size
+        ):
+            yield Room(selected_by(capacity.node_topology), capacity.capacity)
+
+
+def largest_volume(capacity: CSIStorageCapacity) -> Quantity | None:
+    """How large a volume may be that is made there; None if that isn't known."""
+    return capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size

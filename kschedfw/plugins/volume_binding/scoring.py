@@ -1,0 +1,55 @@
+"""Rates nodes by how much of their storage would be in use, with a function of utilization (KEP-1845, KEP-4049)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kschedfw.api.node import Node
+from kschedfw.api.volume_matching import requested_storage, storage_capacity
+from kschedfw.plugins.node_resources_fit.args import MAX_UTILIZATION, UtilizationShapePoint
+from kschedfw.plugins.node_resources_fit.scoring import value_at
+from kschedfw.plugins.volume_binding.pod_volumes import NodeVolumes
+
+Shape = Sequence[UtilizationShapePoint]
+
+
+def score(shape: Shape, volumes: NodeVolumes, node: Node) -> int:
+    """The average over the storage classes of what is to be bound or made, rounded to the nearest integer.
+
+    What has to be made counts only where nothing is to be bound.
+    """
+    usage = _bound(volumes) if volumes.bindings else _made(volumes, node)
+    if not usage:
+        return 0
+    total = sum(_value(shape, requested, capacity) for requested, capacity in usage.values())
+    return (2 * total + len(usage)) // (2 * len(usage))
+
+
+def _bound(volumes: NodeVolumes) -> dict[str, tuple[int, int]]:
+    """Bytes requested and the volumes' bytes, by storage class."""
+    usage: dict[str, tuple[int, int]] = {}
+    for volume, claim in volumes.bindings:
+        requested, capacity = usage.get(volume.spec.storage_class_name, (0, 0))
+        usage[volume.spec.storage_class_name] = (
+            requested + requested_storage(claim).value(),
+            capacity + storage_capacity(volume).value(),
+        )
+    return usage
+
+
+def _made(volumes: NodeVolumes, node: Node) -> dict[str, tuple[int, int]]:
+    """Bytes requested and bytes that are free, by storage class; without those that don't say what is free."""
+    usage: dict[str, tuple[int, int]] = {}
+    for provisioning in volumes.provisionings:
+        room = provisioning.room(node)
+        if room is not None:
+            name = provisioning.claim.spec.storage_class_name or ""
+            requested, _ = usage.get(name, (0, 0))
+            free = 0 if room.capacity is None else room.capacity.value()
+            usage[name] = requested + requested_storage(provisioning.claim).value(), free
+    return usage
+
+
+def _value(shape: Shape, requested: int, capacity: int) -> int:
+    full = capacity == 0 or requested > capacity
+    return value_at(shape, MAX_UTILIZATION if full else requested * MAX_UTILIZATION // capacity)

@@ -1,0 +1,206 @@
+"""VolumeRestrictions: disks that can't be mounted twice, and claims for one pod alone."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+
+import attrs
+import numpy as np
+
+from kschedfw.api.pod import Pod
+from kschedfw.api.storage import PersistentVolumeClaim
+from kschedfw.api.volumes import (
+    AWSElasticBlockStoreSource,
+    GCEPersistentDiskSource,
+    ISCSISource,
+    RBDSource,
+)
+from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
+from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_table import NodeTable
+from kschedfw.framework.plugin import Plugin, Reads, hookimpl
+from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.results import IntArray, Verdicts
+from kschedfw.framework.status import Status
+from kschedfw.plugins._claims import claim_not_found, find_claim, uses_claim
+from kschedfw.plugins._hints import queue_if
+
+if TYPE_CHECKING:
+    from kschedfw.framework.handle import Handle
+
+_DISK_TAKEN: Final = Status.unschedulable("node(s) had no available disk")
+_CLAIM_TAKEN: Final = Status.unschedulable(
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
+_READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
+
+Disk: TypeAlias = GCEPersistentDiskSource | AWSElasticBlockStoreSource | ISCSISource | RBDSource
+
+
+@attrs.define
+class ExclusiveClaims:
+    """The pod's claims that only one pod may use, and how many uses of them by other pods are in the way."""
+
+    names: frozenset[str] = frozenset()
+    uses: int = 0
+
+    def clone(self) -> ExclusiveClaims:
+        return ExclusiveClaims(self.names, self.uses)
+
+    def uses_by(self, pod: Pod) -> int:
+        """How often the pod uses them, going by their names alone, as kube-scheduler does."""
+        return sum(
+            volume.persistent_volume_claim is not None
+            and volume.persistent_volume_claim.claim_name in self.names
+            for volume in pod.storage
+        )
+
+
+_EXCLUSIVE = StateKey[ExclusiveClaims]("VolumeRestrictions.exclusive")
+
+
+class VolumeRestrictions(Plugin):
+    """Refuses nodes where a disk that the pod mounts is mounted already, unless both only read and that is allowed.
+
+    A pod whose claim is for one pod alone (ReadWriteOncePod), and in use, is refused everywhere.
+    """
+
+    name: ClassVar[str] = "VolumeRestrictions"
+    reads: ClassVar[Reads | None] = Reads.PODS
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._signed: tuple[Pod, Hashable] | None = None
+        """The pod of the current cycle, and its signature as of its pre_filter: claims may change at any time."""
+
+    def sign(self, pod: Pod) -> Hashable | None:
+        if not pod.spec.volumes or not pod.storage:
+            return ()
+        signed = self._signed
+        return signed[1] if signed is not None and signed[0] is pod else None
+
+    @hookimpl
+    def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
+        if not pod.spec.volumes or not pod.storage:
+            return Status.skip()
+        self._signed = None
+        names = []
+        for volume in pod.storage:
+            source = volume.persistent_volume_claim
+            if source is None:
+                continue
+            claim = find_claim(self.handle.cluster, pod, source.claim_name)
+            if claim is None:
+                return Status.unresolvable(claim_not_found(source.claim_name))
+            if _READ_WRITE_ONCE_POD in claim.spec.access_modes:
+                names.append(claim.name)
+        exclusive = ExclusiveClaims(frozenset(names))
+        if names:
+            in_use = self.handle.snapshot.claims
+            exclusive.uses = sum(in_use.is_used(f"{pod.namespace}/{name}") for name in exclusive.names)
+        disks = tuple(_disks(pod))
+        self._signed = (pod, (disks, exclusive.uses > 0))
+        if not disks and not exclusive.uses:
+            return Status.skip()
+        state.write(_EXCLUSIVE, exclusive)
+        return None
+
+    @hookimpl
+    def pre_filter_add_pod(self, state: CycleState, pod_info_to_add: PodInfo) -> None:
+        exclusive = state.read(_EXCLUSIVE)
+        exclusive.uses += exclusive.uses_by(pod_info_to_add.pod)
+
+    @hookimpl
+    def pre_filter_remove_pod(self, state: CycleState, pod_info_to_remove: PodInfo) -> None:
+        exclusive = state.read(_EXCLUSIVE)
+        exclusive.uses -= exclusive.uses_by(pod_info_to_remove.pod)
+
+    @hookimpl
+    def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status | None:
+        if node_info.pods_with_volumes and _conflict(_disks(pod), tuple(_disks_on(node_info))):
+            return _DISK_TAKEN
+        return _CLAIM_TAKEN if _are_in_use(state) else None
+
+    @hookimpl
+    def filter_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts:
+        codes = np.full(len(rows), 2 if _are_in_use(state) else 0, dtype=np.int8)
+        disks = tuple(_disks(pod))
+        if disks:
+            mounted = nodes.encoded("disks", lambda info: frozenset(_disks_on(info)) or None, Reads.PODS)
+            # A node without any has the code -1, which is the last entry.
+            taken = [*(_conflict(disks, others) for others in mounted.values), False]
+            codes[np.array(taken, dtype=np.bool_)[mounted.codes.take(rows)]] = 1
+        return Verdicts(codes, (Status.success(), _DISK_TAKEN, _CLAIM_TAKEN))
+
+    @hookimpl
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        return [
+            ClusterEvent(EventResource.POD, ActionType.DELETE, _after_pod_deletion),
+            ClusterEvent(EventResource.NODE, ActionType.ADD),
+            ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, _after_claim_addition),
+        ]
+
+
+def _are_in_use(state: CycleState) -> bool:
+    try:
+        return state.read(_EXCLUSIVE).uses > 0
+    except StateKeyError:  # this plugin isn't enabled at pre_filter, and looks at disks alone
+        return False
+
+
+def _disks(pod: Pod) -> Iterator[Disk]:
+    for volume in pod.storage:
+        for disk in (
+            volume.gce_persistent_disk,
+            volume.aws_elastic_block_store,
+            volume.iscsi,
+            volume.rbd,
+        ):
+            if disk is not None:
+                yield disk
+
+
+def _disks_on(node_info: NodeInfo) -> Iterator[Disk]:
+    for each in node_info.pods_with_volumes:
+        yield from _disks(each.pod)
+
+
+def _conflict(disks: Iterable[Disk], others: Iterable[Disk]) -> bool:
+    return any(_exclude(disk, other) for disk in disks for other in others)
+
+
+def _exclude(disk: Disk, other: Disk) -> bool:
+    """Whether two pods on a node can't mount these: it is the same disk, and not both of them only read it."""
+    match disk, other:
+        case GCEPersistentDiskSource(), GCEPersistentDiskSource():
+            same = disk.pd_name == other.pd_name
+        case AWSElasticBlockStoreSource(), AWSElasticBlockStoreSource():
+            return disk.volume_id == other.volume_id  # can't be shared even by readers
+        case ISCSISource(), ISCSISource():
+            same = disk.iqn == other.iqn
+        case RBDSource(), RBDSource():
+            same = (disk.pool, disk.image) == (other.pool, other.image) and not set(disk.monitors).isdisjoint(
+                other.monitors
+            )
+        case _:
+            return False
+    return same and not (disk.read_only and other.read_only)
+
+
+def _after_claim_addition(pod: Pod, _old: object | None, new: object | None) -> QueueingHint:
+    return queue_if(isinstance(new, PersistentVolumeClaim) and uses_claim(pod, new))
+
+
+def _after_pod_deletion(pod: Pod, old: object | None, _new: object | None) -> QueueingHint:
+    if not isinstance(old, Pod) or old.namespace != pod.namespace:
+        return QueueingHint.SKIP
+    # Whether a common claim is exclusive isn't looked up: it would cost more than an attempt too many.
+    common = ExclusiveClaims(_claim_names(pod)).uses_by(old) > 0
+    return queue_if(common or _conflict(_disks(pod), tuple(_disks(old))))
+
+
+def _claim_names(pod: Pod) -> frozenset[str]:
+    sources = (volume.persistent_volume_claim for volume in pod.storage)
+    return frozenset(source.claim_name for source in sources if source is not None)

@@ -1,0 +1,213 @@
+"""VolumeZone: the zones and regions of volumes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import attrs
+import numpy as np
+
+from kschedfw.api.pod import Pod
+from kschedfw.api.storage import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeBindingMode,
+)
+from kschedfw.api.volume_matching import class_of_claim
+from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
+from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_table import NodeTable
+from kschedfw.framework.plugin import Plugin, Reads, hookimpl
+from kschedfw.framework.results import IntArray, Verdicts
+from kschedfw.framework.status import Status
+from kschedfw.plugins._claims import (
+    claim_not_found,
+    find_claim,
+    storage_class_not_found,
+    uses_claim,
+    volume_not_found,
+)
+from kschedfw.plugins._hints import queue_if
+
+if TYPE_CHECKING:
+    from kschedfw.framework.handle import Handle
+
+_WRONG_ZONE: Final = Status.unresolvable("node(s) had no available volume zone")
+_NO_NAME: Final = Status.unresolvable("PersistentVolumeClaim had no name")
+_NO_CLASS: Final = Status.unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
+_UNBOUND: Final = Status.unresolvable("PersistentVolume had no name")
+
+_ZONE: Final = "topology.kubernetes.io/zone"
+_REGION: Final = "topology.kubernetes.io/region"
+_NOW: Final = {
+    "failure-domain.beta.kubernetes.io/zone": _ZONE,
+    "failure-domain.beta.kubernetes.io/region": _REGION,
+}
+"""The present names of the labels that had others while they were beta."""
+_LABELS: Final = (*_NOW, _ZONE, _REGION)
+_DELIMITER: Final = "__"
+
+
+@attrs.frozen
+class VolumeTopology:
+    """A label that a node must have if it has any of them, and the values that are right."""
+
+    key: str
+    values: frozenset[str]
+
+
+Topologies = tuple[VolumeTopology, ...]
+NodeLabels = tuple[str | None, ...]
+"""The values of a node's labels, in the order of `_LABELS`."""
+
+_TOPOLOGIES = StateKey[Topologies]("VolumeZone.topologies")
+
+
+class VolumeZone(Plugin):
+    """Refuses nodes that are in another zone or region than a bound volume of the pod.
+
+    Nodes without any zone or region label are taken for those of a cluster with a single zone.
+    """
+
+    name: ClassVar[str] = "VolumeZone"
+    reads: ClassVar[Reads | None] = Reads.NODE
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._signed: tuple[Pod, Topologies] | None = None
+        """The pod of the current cycle, and what its pre_filter found: volumes may change at any time."""
+
+    def sign(self, pod: Pod) -> Hashable | None:
+        if not pod.spec.volumes or not pod.storage:
+            return ()
+        signed = self._signed
+        return signed[1] if signed is not None and signed[0] is pod else None
+
+    @hookimpl
+    def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
+        if not pod.spec.volumes or not pod.storage:
+            return Status.skip()
+        self._signed = None
+        topologies = self._topologies(pod)
+        if isinstance(topologies, Status):
+            return topologies
+        self._signed = (pod, topologies)
+        if not topologies:
+            return Status.skip()
+        state.write(_TOPOLOGIES, topologies)
+        return None
+
+    @hookimpl
+    def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status | None:
+        if not pod.spec.volumes:
+            return None
+        topologies = self._prepared(state, pod)
+        if isinstance(topologies, Status):
+            return topologies
+        return None if _allow(topologies, _labels_of(node_info)) else _WRONG_ZONE
+
+    @hookimpl
+    def filter_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
+        topologies = self._prepared(state, pod)
+        if isinstance(topologies, Status):
+            return None
+        places = nodes.encoded("zone and region labels", _labels_of)
+        refused = [not _allow(topologies, labels) for labels in places.values]
+        return Verdicts.refuse(np.array(refused, dtype=np.bool_)[places.codes.take(rows)], _WRONG_ZONE)
+
+    @hookimpl
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        added_or_updated = ActionType.ADD | ActionType.UPDATE
+        return [
+            ClusterEvent(EventResource.STORAGE_CLASS, ActionType.ADD, _after_class_addition),
+            ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
+            ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, added_or_updated, _after_claim_change),
+            ClusterEvent(EventResource.PERSISTENT_VOLUME, added_or_updated, _after_volume_change),
+        ]
+
+    def _prepared(self, state: CycleState, pod: Pod) -> Topologies | Status:
+        try:
+            return state.read(_TOPOLOGIES)
+        except StateKeyError:  # this plugin isn't enabled at pre_filter
+            return self._topologies(pod)
+
+    def _topologies(self, pod: Pod) -> Topologies | Status:
+        """Where the bound volumes of the pod's claims are; a refusal if that can't be said of one of them."""
+        found: list[VolumeTopology] = []
+        for volume in pod.storage:
+            source = volume.persistent_volume_claim
+            if source is None:
+                continue
+            if not source.claim_name:
+                return _NO_NAME
+            claim = find_claim(self.handle.cluster, pod, source.claim_name)
+            if claim is None:
+                return Status.unresolvable(claim_not_found(source.claim_name))
+            name = claim.spec.volume_name
+            if not name:
+                refusal = self._refuse_unbound(claim)
+                if refusal is not None:
+                    return refusal
+                continue
+            bound = self.handle.cluster.get(PersistentVolume, name)
+            if bound is None:
+                return Status.unresolvable(volume_not_found(name))
+            found += topologies_of(bound)
+        return tuple(found)
+
+    def _refuse_unbound(self, claim: PersistentVolumeClaim) -> Status | None:
+        """None where the volume is chosen only after the node."""
+        name = class_of_claim(claim)
+        if not name:
+            return _NO_CLASS
+        storage_class = self.handle.cluster.get(StorageClass, name)
+        if storage_class is None:
+            return Status.unresolvable(storage_class_not_found(name))
+        waits = storage_class.volume_binding_mode is VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER
+        return None if waits else _UNBOUND
+
+
+def topologies_of(volume: PersistentVolume) -> Topologies:
+    """What the volume's labels demand. Values may be lists, `a__b`; a list with an empty item says nothing."""
+    found = []
+    for key in _LABELS:
+        value = volume.labels.get(key)
+        if value is None:
+            continue
+        values = frozenset(each.strip() for each in value.split(_DELIMITER))
+        if "" not in values:
+            found.append(VolumeTopology(key, values))
+    return tuple(found)
+
+
+def _labels_of(node_info: NodeInfo) -> NodeLabels:
+    labels = node_info.node.metadata.labels
+    return tuple([labels.get(key) for key in _LABELS])
+
+
+def _allow(topologies: Iterable[VolumeTopology], labels: NodeLabels) -> bool:
+    by_key = {key: value for key, value in zip(_LABELS, labels, strict=True) if value is not None}
+    if not by_key:
+        return True
+    return all(
+        by_key.get(each.key, by_key.get(_NOW.get(each.key, each.key))) in each.values for each in topologies
+    )
+
+
+def _after_class_addition(_pod: Pod, _old: object | None, new: object | None) -> QueueingHint:
+    return queue_if(
+        isinstance(new, StorageClass) and new.volume_binding_mode is VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER
+    )
+
+
+def _after_claim_change(pod: Pod, _old: object | None, new: object | None) -> QueueingHint:
+    return queue_if(isinstance(new, PersistentVolumeClaim) and uses_claim(pod, new))
+
+
+def _after_volume_change(_pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+    if not isinstance(new, PersistentVolume):
+        return QueueingHint.SKIP
+    return queue_if(not isinstance(old, PersistentVolume) or topologies_of(old) != topologies_of(new))
