@@ -113,7 +113,7 @@ class Cycle:
 
     def pre_filter(self, pod: Pod) -> Status | None:
         self.state = CycleState()
-        return self.plugin.pre_filter(self.state, pod, self.snapshot.node_infos)
+        return self.plugin.pre_filter(self.state, pod)
 
     def verdicts(self) -> dict[str, str]:
         return {info.name: short(self.plugin.filter(self.state, info)) for info in self.snapshot.node_infos}
@@ -135,21 +135,15 @@ class Cycle:
     def add(self, pod: Pod, other: Pod, node_name: str) -> None:
         info, other_info = self._info(other, node_name)
         info.add_pod(other_info)
-        if isinstance(self.plugin, PodTopologySpread):
-            self.plugin.pre_filter_add_pod(self.state, pod, other_info, info)
-        else:
-            self.plugin.pre_filter_add_pod(self.state, other_info, info)
+        self.plugin.pre_filter_add_pod(self.state, other_info, info)
 
     def remove(self, pod: Pod, other: Pod, node_name: str) -> None:
         info, other_info = self._info(other, node_name)
         info.remove_pod(other)
-        if isinstance(self.plugin, PodTopologySpread):
-            self.plugin.pre_filter_remove_pod(self.state, pod, other_info, info)
-        else:
-            self.plugin.pre_filter_remove_pod(self.state, other_info, info)
+        self.plugin.pre_filter_remove_pod(self.state, other_info, info)
 
     def _info(self, other: Pod, node_name: str) -> tuple[NodeInfo, PodInfo]:
-        return self.snapshot.get(node_name), PodInfo.of(other)
+        return self.snapshot.get(node_name).clone(), PodInfo.of(other)
 
     def pre_score(self, pod: Pod, feasible: Sequence[NodeInfo] | None = None) -> Status | None:
         self.state = CycleState()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kschedfw.api.objects import pod_from_manifest
 from kschedfw.api.pod import Pod
+from kschedfw.framework.node_info import NodeInfo
 from kschedfw.plugins.image_locality import ImageLocality, normalized_image_name
 from kschedfw.testing import FrameworkHarness, make_node, make_pod
 from kschedfw.testing.builders import NodeBuilder
@@ -91,10 +92,30 @@ def test_scores_are_within_bounds(images: list[tuple[int, bool]]) -> None:
 
 
 def test_pods_with_the_same_images_share_their_answers() -> None:
-    plugin = FrameworkHarness(ImageLocality).framework.plugins["ImageLocality"]
+    node = make_node().image("a:latest", size=MIB).image("b:latest", size=MIB).build()
+    plugin = FrameworkHarness(ImageLocality, nodes=[node]).framework.plugins["ImageLocality"]
     assert plugin.sign(running("a", "b")) == plugin.sign(running("b", init=("a",)))
     assert plugin.sign(running("a")) != plugin.sign(running("a", "a"))
     assert plugin.sign(make_pod().image("a").build()) == plugin.sign(running("a"))
+
+
+def test_images_that_are_nowhere_make_no_difference_between_pods() -> None:
+    harness = FrameworkHarness(ImageLocality, nodes=[make_node("a").build()])
+    plugin = harness.framework.plugins["ImageLocality"]
+    assert plugin.sign(running("a")) == plugin.sign(running("b", "c"))
+    harness.snapshot.update([NodeInfo.of(make_node("a").image("b:latest", size=MIB).build())])
+    harness.snapshot.update_image_states()
+    assert plugin.sign(running("a")) != plugin.sign(running("b", "c"))
+    harness.snapshot.replace([NodeInfo.of(make_node("c").build())])
+    assert plugin.sign(running("a")) == plugin.sign(running("b", "c"))
+
+
+def test_another_number_of_nodes_is_another_signature() -> None:
+    harness = FrameworkHarness(ImageLocality, nodes=[make_node("a").image("app:1", size=MIB).build()])
+    plugin = harness.framework.plugins["ImageLocality"]
+    before = plugin.sign(running("app:1"))
+    harness.snapshot.replace([*harness.snapshot.node_infos, NodeInfo.of(make_node("b").build())])
+    assert plugin.sign(running("app:1")) != before
 
 
 def test_an_image_volume_counts_towards_what_is_present_but_not_towards_the_upper_bound() -> None:

@@ -28,7 +28,7 @@ from kschedfw.plugins.node_resources_fit import (
     shortages,
 )
 from kschedfw.plugins.node_resources_fit.scoring import least_allocated, most_allocated, value_at
-from kschedfw.plugins.node_resources_fit.shortage import Demand, fits
+from kschedfw.plugins.node_resources_fit.shortage import fits
 from kschedfw.testing import FrameworkHarness, make_node, make_pod
 from kschedfw.testing.builders import PodBuilder
 
@@ -164,7 +164,7 @@ class TestFilter:
 
     def test_shortages_tell_the_numbers(self) -> None:
         info = NodeInfo.of(node(cpu=4, pods=10), [pod("node", cpu=3)])
-        (short,) = shortages(Demand.of(pod(cpu=2).requests.amounts), info)
+        (short,) = shortages(pod(cpu=2).requests.amounts, info)
         assert short == Shortage("cpu", requested=2000, used=3000, capacity=4000)
         assert not short.unresolvable
 
@@ -185,7 +185,7 @@ def test_a_pod_fits_exactly_if_nothing_is_short(
         make_node("node").capacity(named(there)).build(),
         [requesting(make_pod(), used).node("node").build()],
     )
-    demand = Demand.of(requesting(make_pod(), wanted).build().requests.amounts)
+    demand = requesting(make_pod(), wanted).build().requests.amounts
     expected = all(not wanted[name] or used[name] + wanted[name] <= there[name] for name in wanted)
     assert fits(demand, info) is expected
     assert (not shortages(demand, info)) is expected
@@ -286,6 +286,11 @@ class TestRequestedToCapacityRatio:
     def test_more_than_there_is_counts_as_full(self) -> None:
         args = strategy(RATIO, ("cpu", 1), shape=((0, 1), (100, 7)))
         assert score(pod(cpu=9), node(cpu=4), args=args) == [70]
+
+    def test_an_amount_that_wrapped_around_counts_as_the_nearest_end_of_the_line(self) -> None:
+        args = strategy(RATIO, ("memory", 1), shape=((0, 1), (100, 7)))
+        assert score(pod(memory=2**63), node(memory=1000), args=args) == [10]
+        assert score(pod(memory=2**63), node(memory=2**64 - 1), args=args) == [70]
 
     @pytest.mark.parametrize(
         ("utilization", "value"),

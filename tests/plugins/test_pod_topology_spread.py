@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, TopologySpreadConstraint, UnsatisfiableAction
 from kschedfw.api.selectors import LabelSelector
+from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.cycle_state import CycleState, StateKeyError
 from kschedfw.framework.events import EventResource
 from kschedfw.framework.status import Code
@@ -59,6 +61,14 @@ def with_constraints(*constraints: TopologySpreadConstraint) -> Pod:
 def web_pods(**per_node: int) -> list[Pod]:
     """That many pods of the app web on each node."""
     return [make_pod(f"{on}-{i}", WEB, on=on) for on, count in per_node.items() for i in range(count)]
+
+
+def counted(run: Cycle) -> list[tuple[dict[str, int], int]]:
+    """For each hard constraint the count of every domain, and what count it allows."""
+    return [
+        ({domain: domains.count(domain) for domain in domains.extent.column.values}, domains.allowed())
+        for domains in run.state.read(HARD).domains
+    ]
 
 
 def cycle(nodes: list[Node], pods: list[Pod] = [], *objects: Any, **args: Any) -> Cycle:  # noqa: B006
@@ -348,6 +358,25 @@ class TestDefaults:
         run = cycle(nodes, web_pods(a1=3), service, replica_set, **args)
         assert run.fits(pod) == ["a1", "a2", "b1", "b2"]
 
+    def test_services_and_controllers_may_come_change_and_go(
+        self, nodes: list[Node], args: dict[str, Any], service: Any
+    ) -> None:
+        replica_set = controller("ReplicaSet", {"matchLabels": WEB}, WEB)
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}
+        owned = make_pod(labels=WEB, metadata={"ownerReferences": [owner]})
+        run = cycle(nodes, web_pods(a1=1), **args)
+        cluster = run.plugin.handle.cluster
+        assert isinstance(cluster, InMemoryCluster)
+        for obj, pod in ((service, make_pod(labels=WEB)), (replica_set, owned)):
+            assert run.filter(pod) == "skip"
+            stored = cluster.add(obj)
+            assert run.fits(pod) == ["b1", "b2"]
+            other = FrozenDict({"app": "db"}) if obj is service else LabelSelector(FrozenDict({"app": "db"}))
+            changed = cluster.update(attrs.evolve(stored, spec=attrs.evolve(stored.spec, selector=other)))
+            assert run.fits(pod) == ["a1", "a2", "b1", "b2"]
+            cluster.delete(changed)
+            assert run.filter(pod) == "skip"
+
     def test_system_defaults_never_filter(self, nodes: list[Node], service: Any) -> None:
         assert cycle(nodes, web_pods(a1=9), service).filter(make_pod(labels=WEB)) == "skip"
 
@@ -376,12 +405,12 @@ class TestWhatIf:
         pod = incoming(hard(), nodeSelector={"zone": "a"})
         run = cycle([*nodes, make_node("bare")], web_pods(a1=1))
         run.pre_filter(pod)
-        before = run.state.read(HARD).clone()
+        before = counted(run)
         run.add(pod, make_pod("elsewhere", WEB, namespace="elsewhere"), "a1")
         run.add(pod, make_pod("other", {"app": "db"}), "a1")
         run.add(pod, make_pod("on-excluded", WEB), "b1")
         run.add(pod, make_pod("on-bare", WEB), "bare")
-        assert run.state.read(HARD) == before
+        assert counted(run) == before
 
     def test_a_node_that_came_later_adds_its_domain(self, nodes: list[Node]) -> None:
         pod = incoming(hard())
@@ -399,7 +428,9 @@ class TestWhatIf:
         run.pre_filter(pod)
         original, run.state = run.state, run.state.clone()
         run.add(pod, make_pod("new", WEB), "a1")
-        assert original.read(HARD) != run.state.read(HARD)
+        assert run.verdicts()["a1"] == "skew"
+        run.state = original
+        assert run.verdicts()["a1"] == "ok"
 
 
 NODE_NAMES = ("a1", "a2", "b1", "b2", "c1")
@@ -439,10 +470,10 @@ class TestProperties:
         pod, other = incoming(*constraints, nodeSelector={"zone": "a"}), make_pod("other", labels)
         run = cycle(some_nodes(), pods)
         run.pre_filter(pod)
-        before = run.state.read(HARD).clone()
+        before = counted(run)
         run.add(pod, other, node_name)
         run.remove(pod, other, node_name)
-        assert run.state.read(HARD) == before
+        assert counted(run) == before
 
     @given(CONSTRAINTS, PLACES, PLACES)
     def test_adding_gives_what_counting_afresh_gives(
@@ -460,7 +491,7 @@ class TestProperties:
             run.add(pod, other, other.node_name)
         fresh = cycle(some_nodes(), [*pods, *added])
         fresh.pre_filter(pod)
-        assert run.state.read(HARD) == fresh.state.read(HARD)
+        assert counted(run) == counted(fresh)
 
 
 class TestSignature:
@@ -477,13 +508,22 @@ class TestSignature:
             incoming(hard("host")),
             incoming(hard(), labels={}),
             incoming(hard(), nodeSelector={"zone": "a"}),
-            incoming(hard(), tolerations=[{"operator": "Exists"}]),
             make_pod(labels=WEB),
         ],
     )
     def test_differs_with_all_that_counts(self, nodes: list[Node], other: Pod) -> None:
         plugin = cycle(nodes).plugin
         assert plugin.sign(incoming(hard())) != plugin.sign(other)
+
+    @pytest.mark.parametrize(("policy", "matters"), [("Honor", True), ("Ignore", False)])
+    def test_tolerations_matter_where_taints_do(self, nodes: list[Node], policy: str, matters: bool) -> None:
+        plugin, constraint = cycle(nodes).plugin, hard(nodeTaintsPolicy=policy)
+        tolerant = incoming(constraint, tolerations=[{"operator": "Exists"}])
+        assert (plugin.sign(incoming(constraint)) != plugin.sign(tolerant)) is matters
+
+    def test_pods_with_malformed_selectors_have_none(self, nodes: list[Node]) -> None:
+        pod = pod_builder().spread("zone", {"app": "{{bad}}"}).build(check=False)
+        assert cycle(nodes).plugin.sign(pod) is None
 
     def test_pods_with_soft_constraints_have_none(self, nodes: list[Node]) -> None:
         assert cycle(nodes).plugin.sign(incoming(hard(whenUnsatisfiable="ScheduleAnyway"))) is None

@@ -172,7 +172,14 @@ class TestDefaults:
 
 
 @pytest.mark.parametrize(
-    ("score", "rounded"), [(0.0, 0), (0.49999999999999994, 0), (0.5, 1), (1.4, 1), (2.5, 3)]
+    ("score", "rounded"),
+    [
+        (0.0, 0),
+        (math.log(2), 1),
+        (1.4, 1),
+        (2.5, 3),
+        *((math.nextafter(whole + 0.5, 0.0), whole) for whole in (1, 2, 3, 1023, 1024, 2**40)),
+    ],
 )
 def test_halves_are_rounded_up(score: float, rounded: int) -> None:
     assert _round(score) == rounded

@@ -1,0 +1,111 @@
+"""CheckNode…: the conditions that a node reports (until v1.17; taints say it now, and TaintToleration heeds them)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import ClassVar
+
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.api.requests import QosClass, pod_qos_class
+from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.plugin import Plugin, Reads, hookimpl
+from kschedfw.framework.status import Status
+
+_MEMORY_PRESSURE = Status.unresolvable("node(s) had memory pressure")
+_DISK_PRESSURE = Status.unresolvable("node(s) had disk pressure")
+_PID_PRESSURE = Status.unresolvable("node(s) had pid pressure")
+
+_HEALTHY = {"Ready": "True", "OutOfDisk": "False", "NetworkUnavailable": "False"}
+_UNHEALTHY = {
+    "Ready": "node(s) were not ready",
+    "OutOfDisk": "node(s) were out of disk space",
+    "NetworkUnavailable": "node(s) had unavailable network",
+}
+_UNSCHEDULABLE = "node(s) were unschedulable"
+
+_EVENTS = ActionType.ADD | ActionType.UPDATE_NODE_CONDITION
+
+
+class _ConditionPlugin(Plugin):
+    """Looks at the node alone, and has the same answer for all pods."""
+
+    reads: ClassVar[Reads | None] = Reads.NODE
+
+    def sign(self, pod: Pod) -> Hashable | None:  # noqa: ARG002  # the same for every pod
+        return ()
+
+    @hookimpl
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        return [ClusterEvent(EventResource.NODE, _EVENTS)]
+
+
+class CheckNodeMemoryPressure(_ConditionPlugin):
+    """Refuses nodes under memory pressure for pods that request nothing (BestEffort)."""
+
+    name: ClassVar[str] = "CheckNodeMemoryPressure"
+
+    def sign(self, pod: Pod) -> Hashable | None:
+        return _is_best_effort(pod)
+
+    @hookimpl
+    def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:
+        under_pressure = _reports(node_info.node, "MemoryPressure")
+        return _MEMORY_PRESSURE if under_pressure and _is_best_effort(pod) else None
+
+
+class CheckNodeDiskPressure(_ConditionPlugin):
+    """Refuses nodes under disk pressure."""
+
+    name: ClassVar[str] = "CheckNodeDiskPressure"
+
+    @hookimpl
+    def filter(self, node_info: NodeInfo) -> Status | None:
+        return _DISK_PRESSURE if _reports(node_info.node, "DiskPressure") else None
+
+
+class CheckNodePIDPressure(_ConditionPlugin):
+    """Refuses nodes that run out of process ids."""
+
+    name: ClassVar[str] = "CheckNodePIDPressure"
+
+    @hookimpl
+    def filter(self, node_info: NodeInfo) -> Status | None:
+        return _PID_PRESSURE if _reports(node_info.node, "PIDPressure") else None
+
+
+class CheckNodeCondition(_ConditionPlugin):
+    """Refuses nodes that are cordoned, or report to be not ready, out of disk or without network.
+
+    What a node doesn't report is no reason.
+    """
+
+    name: ClassVar[str] = "CheckNodeCondition"
+
+    @hookimpl
+    def filter(self, node_info: NodeInfo) -> Status | None:
+        reasons = tuple(_reasons(node_info.node))
+        return Status.unresolvable(*reasons) if reasons else None
+
+    @hookimpl
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        # uncordoning a node changes its taints
+        return [ClusterEvent(EventResource.NODE, _EVENTS | ActionType.UPDATE_NODE_TAINT)]
+
+
+def _reports(node: Node, condition: str) -> bool:
+    return any(each.type == condition and each.status == "True" for each in node.status.conditions)
+
+
+def _reasons(node: Node) -> Iterable[str]:
+    for condition in node.status.conditions:
+        healthy = _HEALTHY.get(condition.type)
+        if healthy is not None and condition.status != healthy:
+            yield _UNHEALTHY[condition.type]
+    if node.spec.unschedulable:
+        yield _UNSCHEDULABLE
+
+
+def _is_best_effort(pod: Pod) -> bool:
+    return pod_qos_class(pod) is QosClass.BEST_EFFORT

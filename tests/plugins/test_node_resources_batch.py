@@ -1,0 +1,225 @@
+"""The batch forms of NodeResourcesFit and NodeResourcesBalancedAllocation: the scalar forms, for many nodes at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.results import Verdicts
+from kschedfw.plugins._resources import ResourceSpec
+from kschedfw.plugins.node_resources_balanced_allocation import (
+    NodeResourcesBalancedAllocation,
+    NodeResourcesBalancedAllocationArgs,
+    balance,
+    balances,
+)
+from kschedfw.plugins.node_resources_fit import (
+    NodeResourcesFit,
+    NodeResourcesFitArgs,
+    RequestedToCapacityRatio,
+    ScoringStrategy,
+    ScoringStrategyType,
+    UtilizationShapePoint,
+)
+from kschedfw.plugins.node_resources_fit.batch_scoring import batch_scorer_of
+from kschedfw.plugins.node_resources_fit.scoring import scorer_of
+from kschedfw.testing import FrameworkHarness, make_node, make_pod
+from tests.plugins.resource_clusters import (
+    GPU,
+    LARGEST_SCORED,
+    MAX_INT64,
+    NIC,
+    RESOURCES,
+    ResourceCluster,
+    resource_clusters,
+)
+
+FIT: Any = NodeResourcesFit
+BALANCED: Any = NodeResourcesBalancedAllocation
+
+
+def shapes() -> st.SearchStrategy[RequestedToCapacityRatio]:
+    """Broken lines, falling or rising."""
+    points = st.dictionaries(st.integers(0, 100), st.integers(0, 10), min_size=1, max_size=4)
+    return points.map(
+        lambda drawn: RequestedToCapacityRatio(
+            tuple(UtilizationShapePoint(utilization, drawn[utilization]) for utilization in sorted(drawn))
+        )
+    )
+
+
+def specs(weights: st.SearchStrategy[int]) -> st.SearchStrategy[tuple[ResourceSpec, ...]]:
+    spec = st.builds(ResourceSpec, st.sampled_from((*RESOURCES, "pods")), weights)
+    return st.lists(spec, unique_by=lambda each: each.name, max_size=5).map(tuple)
+
+
+def fit_args() -> st.SearchStrategy[NodeResourcesFitArgs]:
+    strategies = st.builds(
+        ScoringStrategy, st.sampled_from(ScoringStrategyType), specs(st.integers(1, 100)), shapes()
+    )
+    ignored = st.sampled_from([(), (GPU,), (GPU, NIC)])
+    return st.builds(NodeResourcesFitArgs, ignored, st.sampled_from([(), ("example.com",)]), strategies)
+
+
+def balanced_args() -> st.SearchStrategy[NodeResourcesBalancedAllocationArgs]:
+    return specs(st.just(1)).map(NodeResourcesBalancedAllocationArgs)
+
+
+class Asked:
+    """A plugin over a cluster, asked in both ways about the same rows."""
+
+    def __init__(self, kind: Any, cluster: ResourceCluster, args: object) -> None:
+        harness = FrameworkHarness(kind, nodes=cluster.nodes, pods=cluster.bound, args={kind.name: args})
+        self.plugin: Any = harness.framework.plugins[kind.name]
+        self.table = harness.snapshot.table
+        self.rows = np.array(cluster.rows, dtype=np.int64)
+        self.infos: list[NodeInfo] = [self.table.node_infos[row] for row in cluster.rows]
+
+    def verdicts(self, pod: Pod) -> tuple[Verdicts | None, list[object]]:
+        state = CycleState()
+        self.plugin.pre_filter(state, pod)
+        batch = self.plugin.filter_batch(state, self.table, self.rows)
+        return batch, [self.plugin.filter(state, info) for info in self.infos]
+
+    def scores(self, pod: Pod, *, prepared: bool = True) -> tuple[list[int] | None, list[int]]:
+        state = CycleState()
+        if prepared:
+            self.plugin.pre_score(state, pod)
+        batch = self.plugin.score_batch(state, pod, self.table, self.rows)
+        assert batch is None or (batch.dtype, batch.shape) == (np.int64, self.rows.shape)
+        scalar = [self.plugin.score(state, pod, info) for info in self.infos]
+        return None if batch is None else batch.tolist(), scalar
+
+
+@given(st.booleans().flatmap(lambda huge: resource_clusters(with_huge_amounts=huge)), fit_args())
+def test_the_batch_filter_refuses_the_same_nodes_for_the_same_reasons(
+    cluster: ResourceCluster, args: NodeResourcesFitArgs
+) -> None:
+    asked = Asked(FIT, cluster, args)
+    for pod in cluster.pending:
+        batch, scalar = asked.verdicts(pod)
+        assert batch is not None
+        assert [batch.of(index) for index in range(len(scalar))] == scalar
+        assert len(set(batch.statuses)) == len(batch.statuses)
+
+
+@given(resource_clusters(), fit_args(), st.booleans())
+def test_the_batch_scores_of_fit_are_the_scalar_ones(
+    cluster: ResourceCluster, args: NodeResourcesFitArgs, prepared: bool
+) -> None:
+    asked = Asked(FIT, cluster, args)
+    for pod in cluster.pending:
+        batch, scalar = asked.scores(pod, prepared=prepared)
+        assert batch == scalar
+
+
+@given(resource_clusters(), balanced_args(), st.booleans())
+def test_the_batch_scores_of_balanced_allocation_are_the_scalar_ones(
+    cluster: ResourceCluster, args: NodeResourcesBalancedAllocationArgs, prepared: bool
+) -> None:
+    asked = Asked(BALANCED, cluster, args)
+    for pod in cluster.pending:
+        batch, scalar = asked.scores(pod, prepared=prepared)
+        assert batch == scalar
+
+
+@given(resource_clusters(with_huge_amounts=True), fit_args(), balanced_args())
+def test_with_huge_amounts_batch_scores_are_right_or_left_to_the_scalar_form(
+    cluster: ResourceCluster, fit: NodeResourcesFitArgs, balanced: NodeResourcesBalancedAllocationArgs
+) -> None:
+    for asked in (Asked(FIT, cluster, fit), Asked(BALANCED, cluster, balanced)):
+        for pod in cluster.pending:
+            batch, scalar = asked.scores(pod)
+            assert batch is None or batch == scalar
+
+
+SHARE = st.tuples(st.integers(0, 120), st.sampled_from([0, 1, 7, 100]))
+"""Of one resource on one node: what would be requested, and what there is."""
+WEIGHTED = st.tuples(st.integers(1, 5), st.lists(SHARE, min_size=5, max_size=5))
+
+
+@given(st.sampled_from(ScoringStrategyType), shapes(), st.lists(WEIGHTED, max_size=4))
+def test_the_scores_of_many_nodes_are_those_of_each(
+    kind: ScoringStrategyType,
+    shape: RequestedToCapacityRatio,
+    resources: list[tuple[int, list[tuple[int, int]]]],
+) -> None:
+    strategy = ScoringStrategy(kind, (), shape)
+    columns = [(*np.array(shares, dtype=np.int64).T, weight) for weight, shares in resources]
+    per_node = [
+        [(*shares[node], weight) for weight, shares in resources if shares[node][1]] for node in range(5)
+    ]
+    assert batch_scorer_of(strategy)(columns, 5).tolist() == list(map(scorer_of(strategy), per_node))
+
+
+FRACTION = st.floats(0, 1) | st.integers(0, 10).map(lambda tenths: tenths / 10)
+
+
+@given(
+    st.integers(1, 5).flatmap(
+        lambda n: st.lists(st.lists(st.none() | FRACTION, min_size=n, max_size=n), min_size=1)
+    )
+)
+def test_the_balance_of_many_nodes_is_that_of_each(fractions: list[list[float | None]]) -> None:
+    columns = np.array([[0.0 if share is None else share for share in node] for node in fractions]).T
+    there = np.array([[share is not None for share in node] for node in fractions]).T
+    expected = [balance([share for share in node if share is not None]) for node in fractions]
+    assert balances(columns, there).tolist() == expected
+
+
+def cluster_of(memory: int, requested: int) -> ResourceCluster:
+    node = make_node("node").capacity(cpu=4, memory=memory).build()
+    return ResourceCluster([node], [], [make_pod().requests(cpu=1, memory=requested).build()], [0])
+
+
+def test_batch_scores_go_up_to_an_amount_far_beyond_any_node() -> None:
+    for kind, args in ((FIT, NodeResourcesFitArgs()), (BALANCED, NodeResourcesBalancedAllocationArgs())):
+        for memory, requested, answers in (
+            (LARGEST_SCORED, LARGEST_SCORED, True),
+            (LARGEST_SCORED + 1, 1, False),
+            (1, LARGEST_SCORED + 1, False),
+            (MAX_INT64, MAX_INT64, False),
+        ):
+            cluster = cluster_of(memory, requested)
+            batch, scalar = Asked(kind, cluster, args).scores(cluster.pending[0])
+            assert batch == (scalar if answers else None)
+
+
+def test_a_quantity_that_wrapped_around_is_left_to_the_scalar_form() -> None:
+    cluster = cluster_of(MAX_INT64 + 1, 1)
+    batch, (status,) = Asked(FIT, cluster, NodeResourcesFitArgs()).verdicts(cluster.pending[0])
+    assert batch is None
+    assert status is not None
+    assert Asked(FIT, cluster, NodeResourcesFitArgs()).scores(cluster.pending[0])[0] is None
+
+
+def test_a_pod_with_more_resources_than_an_int64_has_bits_is_left_to_the_scalar_form() -> None:
+    for count, answers in ((59, True), (60, False)):  # beside pods, CPU and memory
+        wanted = {f"example.com/device-{index}": 1 for index in range(count)}
+        pod = make_pod().requests(cpu=1, memory=1, **wanted).limits(wanted).build()
+        cluster = ResourceCluster([make_node("node").capacity(cpu=1).build()], [], [pod], [0])
+        batch, (status,) = Asked(FIT, cluster, NodeResourcesFitArgs()).verdicts(pod)
+        if answers:
+            assert batch is not None
+            assert batch.of(0) == status
+        else:
+            assert batch is None
+
+
+def test_a_dry_run_needs_nothing_but_the_changed_node() -> None:
+    machine = make_node("node").capacity(cpu=2).build()
+    harness = FrameworkHarness(FIT, nodes=[machine])
+    plugin: Any = harness.framework.plugins[FIT.name]
+    state, info = CycleState(), NodeInfo.of(machine)
+    plugin.pre_filter(state, make_pod().requests(cpu=1).build())
+    assert plugin.filter(state.clone(), info) is None
+    info = NodeInfo.of(machine, [make_pod("other").uid("other").requests(cpu=2).build()])
+    assert plugin.filter(state.clone(), info).reasons == ("Insufficient cpu",)
+    info.remove_pod(info.pods[0].pod)
+    assert plugin.filter(state.clone(), info) is None
