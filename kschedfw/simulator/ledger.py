@@ -20,6 +20,7 @@ from kschedfw.framework.preemption.eviction import DISRUPTION_TARGET, PREEMPTION
 from kschedfw.framework.resource import Resource
 from kschedfw.scheduler import GenericScheduler, ScheduleResult
 from kschedfw.scheduler.scheduler import Scheduler
+from kschedfw.scheduler.select import HostSelector
 
 
 @attrs.define
@@ -148,9 +149,20 @@ class Ledger:
 class RecordingAlgorithm(GenericScheduler):
     """A scheduler's algorithm that enters every scheduling cycle into a ledger."""
 
-    def __init__(self, scheduler: Scheduler, ledger: Ledger, random: Random, percentage: int) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        ledger: Ledger,
+        random: Random,
+        percentage: int,
+        selector: HostSelector | None = None,
+    ) -> None:
         super().__init__(
-            scheduler.cache, scheduler.snapshot, random=random, percentage_of_nodes_to_score=percentage
+            scheduler.cache,
+            scheduler.snapshot,
+            random=random,
+            percentage_of_nodes_to_score=percentage,
+            selector=selector,
         )
         self._ledger = ledger
 

@@ -10,14 +10,16 @@ from random import Random
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.cluster import Cluster, InMemoryCluster
+from kschedfw.cluster import Cluster, InMemoryCluster, VolumeController
 from kschedfw.config import default_profile
+from kschedfw.framework.extender import Extender
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.scheduler.queue.place import Place
 from kschedfw.scheduler.scheduler import InlineExecutor, Scheduler
+from kschedfw.scheduler.select import HostSelector
 from kschedfw.simulator.arrivals import Arrivals, ArrivalsError, Stay
 from kschedfw.simulator.decision import Decision, Outcome
 from kschedfw.simulator.ledger import Ledger, RecordingAlgorithm
@@ -40,7 +42,8 @@ class Simulation:
     It is the whole scheduler: pods go through its queue, are preempted, wait for permission, are tried again when
     something happened that may help, or after backoff. Virtual time begins at 0; attempts take none of it. It moves on
     when the scheduler has nothing to do now: to the end of a backoff or of a wait for permission, or to the next
-    coming or going of a pod. No controller is at work: a pod that is preempted doesn't come back.
+    coming or going of a pod. No controller is at work but the one for volumes, in an InMemoryCluster: a pod that is
+    preempted doesn't come back.
 
     It ends when no pod is active, backs off or waits, or when each pod that does has been tried `FRUITLESS_ATTEMPTS`
     times since the cluster last changed. Pods that are unschedulable by then stay so; they aren't tried again
@@ -49,11 +52,14 @@ class Simulation:
     Without `arrivals` all pods are there from the start, and those that are placed stay. With them, pods come and go;
     the cluster must be an InMemoryCluster then. Where a time is the same, pods go before others come.
 
+    There is one profile per scheduler name; without `profiles`, kube-scheduler's default one. Pods for other schedulers
+    are passed over. `extenders`, the percentage, the `selector` and the backoffs are the `Scheduler`'s.
+
     Chance comes from `seed`: the same input gives the same decisions. `clock` is read for `Report.elapsed` alone, in
     seconds. `notes` are passed on to the report.
 
     Raises:
-        ProfileError, PluginError: the profile can't run.
+        ProfileError, PluginError: a profile can't run.
         ArrivalsError: a pod's times are no numbers, or the cluster can't have pods come and go.
     """
 
@@ -61,22 +67,26 @@ class Simulation:
         self,
         cluster: Cluster,
         *,
-        profile: Profile | None = None,
+        profiles: Sequence[Profile] | None = None,
         registry: Registry | None = None,
         arrivals: Arrivals | None = None,
         seed: int = 0,
+        extenders: Sequence[Extender] = (),
         percentage_of_nodes_to_score: int = 0,
+        selector: HostSelector | None = None,
+        initial_backoff: float = 1.0,
+        max_backoff: float = 10.0,
         parallelism: int = 16,
         clock: Callable[[], float] = lambda: 0.0,
         notes: Sequence[str] = (),
     ) -> None:
         self.cluster = cluster
-        self.profile = default_profile() if profile is None else profile
+        self.profiles = (default_profile(),) if profiles is None else tuple(profiles)
         self.seed = seed
         self.decisions: list[Decision] = []
         self._clock = clock
         self._notes = tuple(notes)
-        self._found = PendingPods.of(cluster, self.profile.scheduler_name)
+        self._found = PendingPods.of(cluster, {profile.scheduler_name for profile in self.profiles})
         self._is_replay = arrivals is not None
         self._stays: Mapping[str, Stay] = {}
         self._timeline: list[tuple[float, int, int, Pod]] = []
@@ -84,21 +94,25 @@ class Simulation:
         if arrivals is not None:
             self._stays = arrivals.plan(self._found.pending, seed)
             self._hold_back_the_future()
+        self._volumes = VolumeController(cluster) if isinstance(cluster, InMemoryCluster) else None
         self._time = VirtualClock()
         chance = Random(seed)
         self._ledger = Ledger(cluster, self._time, self._on_bound)
         self.scheduler = Scheduler(
             cluster,
-            [self.profile],
+            self.profiles,
             registry=registry,
             clock=self._time,
             random=chance,
             executor=InlineExecutor(),
             parallelizer=Parallelizer(parallelism),
+            extenders=extenders,
+            initial_backoff=initial_backoff,
+            max_backoff=max_backoff,
             unschedulable_timeout=math.inf,
         )
         self.scheduler.algorithm = RecordingAlgorithm(
-            self.scheduler, self._ledger, chance, percentage_of_nodes_to_score
+            self.scheduler, self._ledger, chance, percentage_of_nodes_to_score, selector
         )
 
     def run(self, progress: Progress | None = None) -> Report:
@@ -120,6 +134,8 @@ class Simulation:
         if progress is not None and not interrupted:
             progress(len(self._found.pending), len(self._found.pending))
         self._ledger.close()
+        if self._volumes is not None:
+            self._volumes.close()
         self._end(interrupted)
         return self._report(elapsed, interrupted)
 
@@ -217,7 +233,7 @@ class Simulation:
         found, ledger = self._found, self._ledger
         usages = utilisation(snapshot.node_infos)
         return Report(
-            profile=self.profile.scheduler_name,
+            profile=", ".join(profile.scheduler_name for profile in self.profiles),
             seed=self.seed,
             nodes=len(snapshot),
             pods=len(found.pending),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Container
 
 import attrs
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.api.volumes import Volume
 from kschedfw.cluster import Cluster
 
 
@@ -43,11 +43,10 @@ class PendingPods:
     other_scheduler: int = 0
     terminal: int = 0
     terminating: int = 0
-    with_claims: int = 0
 
     @classmethod
-    def of(cls, cluster: Cluster, scheduler_name: str) -> PendingPods:
-        """`homeless` are bound to a node that isn't there; `with_claims` are pending and use persistent volumes."""
+    def of(cls, cluster: Cluster, scheduler_names: Container[str]) -> PendingPods:
+        """`homeless` are bound to a node that isn't there."""
         found = cls()
         for pod in cluster.list(Pod):
             if pod.is_terminal:
@@ -55,26 +54,17 @@ class PendingPods:
             elif pod.node_name:
                 found.bound += 1
                 found.homeless += cluster.get(Node, pod.node_name) is None
-            elif pod.spec.scheduler_name != scheduler_name:
+            elif pod.spec.scheduler_name not in scheduler_names:
                 found.other_scheduler += 1
             elif pod.is_terminating:
                 found.terminating += 1
             else:
                 found.pending.append(pod)
-                found.with_claims += any(map(_is_claim, pod.spec.volumes))
         return found
 
     def notes(self) -> list[str]:
         """What the numbers alone would hide."""
         notes = []
-        if self.with_claims:
-            notes.append(
-                f"{self.with_claims} pods use persistent volume claims; volume constraints are not evaluated yet"
-            )
         if self.homeless:
             notes.append(f"{self.homeless} pods are bound to nodes that are not in the input")
         return notes
-
-
-def _is_claim(volume: Volume) -> bool:
-    return volume.persistent_volume_claim is not None or volume.ephemeral is not None

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodPhase, PodSchedulingGate, PodStatus
-from kschedfw.api.volumes import PersistentVolumeClaimSource, Volume
+from kschedfw.api.storage import PersistentVolumeClaim
 from kschedfw.cluster import EventType, InMemoryCluster, WatchEvent
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.plugin import Plugin, hookimpl
@@ -24,6 +24,8 @@ from kschedfw.framework.status import Status
 from kschedfw.simulator import Arrivals, Decision, Outcome, Report, Simulation
 from kschedfw.simulator.simulation import FRUITLESS_ATTEMPTS
 from kschedfw.simulator.state import VirtualClock
+from kschedfw.testing import make_node, make_pod
+from tests.plugins.storage import claim, storage_class
 from tests.simulator.objects import node, pod
 
 MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -78,7 +80,7 @@ def simulation(
     for plugin in plugins:
         registry.register(plugin)
     profile = Profile(multi_point=[plugin.name for plugin in plugins])
-    return Simulation(cluster, profile=profile, registry=registry, parallelism=1, **options)
+    return Simulation(cluster, profiles=[profile], registry=registry, parallelism=1, **options)
 
 
 def run(cluster: InMemoryCluster, *extra: type[Plugin[Any]], **options: Any) -> Report:
@@ -192,13 +194,16 @@ class TestPassedOver:
         assert report.decisions == ()
         assert (report.pods, report.other_scheduler, report.terminal, report.terminating) == (0, 1, 1, 1)
 
-    def test_volumes_are_noted(self) -> None:
-        claim = Volume("data", PersistentVolumeClaimSource("disk"))
-        report = run(cluster_of(node("n1"), pod("a", {"volumes": (claim, claim)}), pod("b")), notes=["more"])
-        assert report.notes == (
-            "1 pods use persistent volume claims; volume constraints are not evaluated yet",
-            "more",
-        )
+    def test_claims_are_bound_and_volumes_made(self) -> None:
+        room = make_node("n1").capacity(cpu=4, memory="8Gi", pods=10).build()
+        make = storage_class("make", provisioner="csi.example.com")
+        own = make_pod("b").ephemeral_volume("scratch", storage_class="make").build()
+        cluster = cluster_of(room, make_pod("a").claim("disk").build(), own)
+        cluster.add(make)
+        cluster.add(claim("disk", storage_class="make").build())
+        report = Simulation(cluster).run()
+        assert (report.placed, report.notes) == (2, ())
+        assert [each.status.phase for each in cluster.list(PersistentVolumeClaim)] == ["Bound", "Bound"]
 
 
 class TestPlugins:

@@ -1,0 +1,79 @@
+"""A configuration as it takes effect: defaults filled in, plugins expanded, arguments structured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from kschedfw.config.expansion import Origin
+from kschedfw.config.schema import Settings
+from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
+
+
+@attrs.frozen
+class ConfiguredPlugin:
+    """A plugin at an extension point, and why it is there.
+
+    `weight` is 0 except for scores. `distribution` names where the plugin comes from, if that is a distribution.
+    `absence` says why one that takes part in kube-scheduler is left out here, `asked_by` what of a Policy or an
+    algorithm provider the plugin stands for.
+    """
+
+    name: str
+    origin: Origin
+    weight: int = 0
+    distribution: str | None = None
+    absence: str = ""
+    asked_by: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class ProfileConfiguration:
+    """A profile's plugins per extension point, in order, and their arguments.
+
+    `args` has an instance of its arguments class for each plugin that takes any and is enabled, and for those in
+    kube-scheduler's tree that the configuration has arguments for.
+    """
+
+    scheduler_name: str
+    plugins: Mapping[ExtensionPoint, Sequence[ConfiguredPlugin]]
+    args: Mapping[str, object]
+    percentage_of_nodes_to_score: int | None = None
+    run_all_filters: bool = False
+
+    @property
+    def absent_by_name(self) -> tuple[str, ...]:
+        """Plugins that the configuration names itself, and that do nothing in this version."""
+        every = [plugin for listed in self.plugins.values() for plugin in listed]
+        here = {plugin.name for plugin in every if not plugin.absence}
+        named = (plugin.name for plugin in every if plugin.origin is not Origin.DEFAULT)
+        return tuple(dict.fromkeys(name for name in named if name not in here))
+
+    def profile(self) -> Profile:
+        """The profile to run, without what isn't available."""
+        points = {
+            point: tuple(EnabledPlugin(plugin.name, plugin.weight) for plugin in listed if not plugin.absence)
+            for point, listed in self.plugins.items()
+        }
+        enabled = {plugin.name for listed in points.values() for plugin in listed}
+        return Profile(
+            points=points,
+            args={name: args for name, args in self.args.items() if name in enabled},
+            scheduler_name=self.scheduler_name,
+            percentage_of_nodes_to_score=self.percentage_of_nodes_to_score,
+            run_all_filters=self.run_all_filters,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class SchedulerConfiguration(Settings):
+    """A whole configuration. `source` says where it comes from, `warnings` what should be known about it.
+
+    What wasn't a document has no `api_version`.
+    """
+
+    source: str
+    api_version: str
+    profiles: tuple[ProfileConfiguration, ...]
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,79 @@
+"""An effective configuration as plain data: what `kschedfw config show` prints, and tests compare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import get_type_hints
+
+import attrs
+
+from kschedfw.api.convert import json_name
+from kschedfw.api.quantity import Quantity
+from kschedfw.api.scalars import Duration
+from kschedfw.config.configuration import ProfileConfiguration, SchedulerConfiguration
+from kschedfw.config.schema import Settings
+from kschedfw.framework.clock import format_duration
+
+SECRET = "…"
+
+
+def plain(value: object) -> object:
+    """A value with all its defaults as a configuration would spell it out; what is null or empty is left out.
+
+    So is a field that stands for a feature gate (by its metadata) and is as it always is.
+    """
+    if isinstance(value, Quantity):
+        return str(value)
+    cls = type(value)
+    if attrs.has(cls):
+        hints = get_type_hints(cls, include_extras=True)
+        found = {
+            json_name(field): _of_type(getattr(value, field.name), hints[field.name])
+            for field in attrs.fields(cls)
+            if not (field.metadata.get("feature_gate") and getattr(value, field.name) == field.default)
+        }
+        return {key: content for key, content in found.items() if content not in (None, [], {}, "")}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, bytes):
+        return SECRET if value else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(content) for key, content in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def _of_type(value: object, type_: object) -> object:
+    return format_duration(value) if type_ == Duration and isinstance(value, float) else plain(value)
+
+
+def settings_of(configuration: SchedulerConfiguration) -> dict[str, object]:
+    """Everything beside the profiles."""
+    return {json_name(field): plain(getattr(configuration, field.name)) for field in attrs.fields(Settings)}
+
+
+def profile_of(profile: ProfileConfiguration) -> dict[str, object]:
+    """A profile with its plugins per extension point; points without any are left out."""
+    return {
+        "schedulerName": profile.scheduler_name,
+        "percentageOfNodesToScore": profile.percentage_of_nodes_to_score,
+        "runAllFilters": profile.run_all_filters,
+        "plugins": {
+            str(point): [plain(plugin) for plugin in listed]
+            for point, listed in profile.plugins.items()
+            if listed
+        },
+        "args": {name: plain(args) for name, args in profile.args.items()},
+    }
+
+
+def effective(configuration: SchedulerConfiguration) -> dict[str, object]:
+    """The whole configuration, as JSON has it."""
+    return {
+        "apiVersion": configuration.api_version,
+        **settings_of(configuration),
+        "profiles": [profile_of(profile) for profile in configuration.profiles],
+        "warnings": list(configuration.warnings),
+    }

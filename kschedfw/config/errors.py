@@ -1,0 +1,31 @@
+"""What can go wrong with configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.field_errors import FieldError
+
+
+class ConfigurationError(KschedfwError, ValueError):
+    """A configuration that is refused: which one, and everything that is wrong with it, a line for each."""
+
+    def __init__(self, source: str, errors: Iterable[FieldError]) -> None:
+        self.source = source
+        self.errors = tuple(errors)
+        super().__init__(source, self.errors)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{self.source}: {error}" for error in self.errors)
+
+
+class ExtenderConfigError(KschedfwError, ValueError):
+    """Extenders that can't work, alone or together; names every bad field."""
+
+    def __init__(self, errors: Iterable[FieldError]) -> None:
+        self.errors = tuple(errors)
+        super().__init__(self.errors)
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.errors))

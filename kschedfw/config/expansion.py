@@ -1,0 +1,86 @@
+"""Which plugins a profile has at each extension point, in which order, and why (kube-scheduler's multiPoint rules)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+import attrs
+
+from kschedfw.config.catalog import PluginCatalog
+from kschedfw.config.in_tree import DEFAULT_PLUGINS
+from kschedfw.config.schema import ALL, MULTI_POINT, Plugins, PluginSet
+from kschedfw.framework.profile import ExtensionPoint
+
+
+class Origin(StrEnum):
+    """Why a plugin is there."""
+
+    DEFAULT = "default"
+    MULTI_POINT = "multiPoint"
+    EXPLICIT = "explicit"
+    POLICY = "Policy"
+    PROVIDER = "provider"
+
+
+@attrs.frozen
+class Placement:
+    """A plugin at an extension point. `path` is where the profile names it; empty for what is there by default."""
+
+    name: str
+    origin: Origin
+    weight: int = 0
+    path: str = ""
+
+
+def named(plugins: PluginSet, where: str) -> list[Placement]:
+    """What a plugin set enables, in order; `where` is an extension point or multiPoint."""
+    origin = Origin.MULTI_POINT if where == MULTI_POINT else Origin.EXPLICIT
+    return [
+        Placement(plugin.name, origin, plugin.weight, f"plugins.{where}.enabled[{index}]")
+        for index, plugin in enumerate(plugins.enabled)
+    ]
+
+
+def multi_point(plugins: PluginSet) -> list[Placement]:
+    """The default plugins with what the profile says of them in place, and then what it has beyond them."""
+    own = {placement.name: placement for placement in named(plugins, MULTI_POINT)}
+    disabled = plugins.disabled_names
+    merged: list[Placement] = []
+    for default in () if ALL in disabled else DEFAULT_PLUGINS:
+        if default.name not in disabled:
+            merged.append(
+                own.get(default.name) or Placement(default.name, Origin.DEFAULT, default.weight),
+            )
+    in_place = {placement.path for placement in merged}
+    # A plugin that is named twice is still there twice: that is refused, not repaired.
+    return merged + [each for each in named(plugins, MULTI_POINT) if each.path not in in_place]
+
+
+def expand(plugins: Plugins, catalog: PluginCatalog) -> dict[ExtensionPoint, list[Placement]]:
+    """Every extension point's plugins; what the point itself enables comes before multiPoint, and that before the
+    default."""
+    everywhere = multi_point(plugins.multi_point)
+    points = {placement.name: catalog.points(placement.name) for placement in everywhere}
+    return {
+        point: _at_point(
+            plugins.at(point),
+            named(plugins.at(point), point),
+            [placement for placement in everywhere if point in points[placement.name]],
+        )
+        for point in ExtensionPoint
+    }
+
+
+def _at_point(plugins: PluginSet, own: list[Placement], everywhere: Iterable[Placement]) -> list[Placement]:
+    disabled = plugins.disabled_names
+    if ALL in disabled:
+        return own
+    inherited = [placement for placement in everywhere if placement.name not in disabled]
+    own_names = {placement.name for placement in own}
+    overridden = {placement.name for placement in inherited} & own_names
+    return [
+        *(placement for placement in own if placement.name in overridden),
+        *(placement for placement in inherited if placement.name not in own_names),
+        *(placement for placement in own if placement.name not in overridden),
+    ]

@@ -1,0 +1,194 @@
+"""How an extender is reached and what it is asked (kube-scheduler `config.Extender`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import attrs
+
+from kschedfw.api.field_errors import FieldError
+from kschedfw.api.names import qualified_name_problems
+from kschedfw.api.resource_names import is_extended
+from kschedfw.api.scalars import Duration
+from kschedfw.config.errors import ExtenderConfigError
+from kschedfw.framework.profile import Profile
+
+DEFAULT_TIMEOUT = 5.0
+"""Seconds that an extender has to answer."""
+
+ProfileT = TypeVar("ProfileT", bound=Profile)
+
+_FIT = "NodeResourcesFit"  # where the resources that extenders manage alone are passed over
+
+
+@attrs.frozen
+class ExtenderTLSConfig:
+    """How an `https` extender is trusted, and how it can trust the scheduler.
+
+    What is given as data (PEM) takes precedence over a file of the same. `server_name` is whom the certificate must
+    be for, where that isn't the host in the URL. `insecure` takes any certificate.
+    """
+
+    insecure: bool = False
+    server_name: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    ca_file: str = ""
+    cert_data: bytes = b""
+    key_data: bytes = attrs.field(default=b"", repr=False)
+    ca_data: bytes = b""
+
+    @property
+    def has_ca(self) -> bool:
+        return bool(self.ca_file or self.ca_data)
+
+    @property
+    def has_certificate(self) -> bool:
+        return bool(self.cert_file or self.cert_data)
+
+    @property
+    def has_key(self) -> bool:
+        return bool(self.key_file or self.key_data)
+
+
+@attrs.frozen
+class ExtenderManagedResource:
+    """An extended resource that the extender looks after; `ignored_by_scheduler` means: it alone."""
+
+    name: str
+    ignored_by_scheduler: bool = False
+
+
+@attrs.frozen
+class ExtenderConfig:
+    """One entry of `extenders` in a KubeSchedulerConfiguration.
+
+    A verb is appended to `url_prefix`; an empty one means that the extender isn't asked that. `http_timeout` is in
+    seconds and covers a whole call, 0 stands for 5. With `enable_https` and no CA any certificate is
+    accepted, as in kube-scheduler; what makes it a TLS connection is the URL.
+    """
+
+    url_prefix: str
+    filter_verb: str = ""
+    preempt_verb: str = ""
+    prioritize_verb: str = ""
+    bind_verb: str = ""
+    weight: int = 0
+    enable_https: bool = attrs.field(default=False, metadata={"json": "enableHTTPS"})
+    tls_config: ExtenderTLSConfig | None = None
+    http_timeout: Duration = DEFAULT_TIMEOUT
+    node_cache_capable: bool = False
+    managed_resources: tuple[ExtenderManagedResource, ...] = ()
+    ignorable: bool = False
+
+    @property
+    def timeout(self) -> float:
+        """Seconds for a whole call."""
+        return self.http_timeout or DEFAULT_TIMEOUT
+
+    def validate(self) -> Iterator[FieldError]:
+        """What is wrong with this extender by itself."""
+        yield from _url_errors(self.url_prefix)
+        yield from self.validate_rules()
+        if self.http_timeout < 0:
+            yield FieldError.invalid("httpTimeout", self.http_timeout, "must not be negative")
+        if self.tls_config is not None:
+            yield from _tls_errors(self.tls_config)
+
+    def validate_rules(self) -> Iterator[FieldError]:
+        """What kube-scheduler refuses in a document; the rest it finds out when it calls the extender."""
+        if self.prioritize_verb and self.weight <= 0:
+            yield FieldError.invalid("weight", self.weight, "must have a positive weight applied to it")
+        for index, resource in enumerate(self.managed_resources):
+            yield from _resource_errors(f"managedResources[{index}].name", resource.name)
+
+
+def extender_errors(configs: Sequence[ExtenderConfig]) -> Iterator[FieldError]:
+    """What is wrong with each extender, and with them together (kube-scheduler `validateExtenders`)."""
+    for index, config in enumerate(configs):
+        for error in config.validate():
+            yield error.inside(f"extenders[{index}]")
+    yield from conflict_errors(configs)
+
+
+def conflict_errors(configs: Sequence[ExtenderConfig]) -> Iterator[FieldError]:
+    """Where extenders get in each other's way."""
+    managed: set[str] = set()
+    for index, config in enumerate(configs):
+        for position, resource in enumerate(config.managed_resources):
+            if resource.name in managed:
+                path = f"extenders[{index}].managedResources[{position}].name"
+                yield FieldError.invalid(path, resource.name, "duplicate extender managed resource name")
+            managed.add(resource.name)
+    binders = sum(bool(config.bind_verb) for config in configs)
+    if binders > 1:
+        found = f"found {binders} extenders implementing bind"
+        yield FieldError.invalid("extenders", found, "only one extender can implement bind")
+
+
+def check_extenders(configs: Sequence[ExtenderConfig]) -> None:
+    """Check every extender, and that they go together.
+
+    Raises:
+        ExtenderConfigError: with everything that is wrong.
+    """
+    if errors := tuple(extender_errors(configs)):
+        raise ExtenderConfigError(errors)
+
+
+def ignored_resources(configs: Sequence[ExtenderConfig]) -> tuple[str, ...]:
+    """The resources that NodeResourcesFit has to leave to the extenders."""
+    return tuple(
+        resource.name
+        for config in configs
+        for resource in config.managed_resources
+        if resource.ignored_by_scheduler
+    )
+
+
+def with_ignored_resources(profile: ProfileT, configs: Sequence[ExtenderConfig]) -> ProfileT:
+    """The profile with `ignored_resources` in NodeResourcesFit's arguments.
+
+    As in kube-scheduler they replace what the profile says there; without any the profile stays as it is.
+    """
+    names = ignored_resources(configs)
+    if not names:
+        return profile
+    given = profile.args.get(_FIT)
+    args: object
+    if given is None or isinstance(given, Mapping):
+        args = {**(given or {}), "ignoredResources": list(names)}
+    else:  # the plugin's attrs class, which this floor doesn't know
+        args = attrs.evolve(given, ignored_resources=names)  # type: ignore[misc]  # attrs, but unknown
+    return attrs.evolve(profile, args={**profile.args, _FIT: args})
+
+
+def _url_errors(url: str) -> Iterator[FieldError]:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 0) >= 0
+    except ValueError:
+        usable = False
+    if not usable:
+        yield FieldError.invalid("urlPrefix", url, "must be an http or https URL with a host")
+
+
+def _tls_errors(tls: ExtenderTLSConfig) -> Iterator[FieldError]:
+    if tls.insecure and tls.has_ca:
+        why = "specifying a root certificates file with the insecure flag is not allowed"
+        yield FieldError.invalid("tlsConfig.insecure", True, why)
+    if tls.has_certificate != tls.has_key:
+        yield FieldError.required(
+            "tlsConfig.keyFile" if tls.has_certificate else "tlsConfig.certFile",
+            "a client certificate and its key belong together",
+        )
+
+
+def _resource_errors(path: str, name: str) -> Iterator[FieldError]:
+    problems = qualified_name_problems(name)
+    for why in problems:
+        yield FieldError.invalid(path, name, why)
+    if not problems and not is_extended(name):
+        yield FieldError.invalid(path, name, "is an invalid extended resource name")

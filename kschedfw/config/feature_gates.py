@@ -1,0 +1,150 @@
+"""Feature gates: switches, each with a stage and a default, that change what an old configuration stands for.
+
+Only those are here that change something in kschedfw. The defaults are kube-scheduler v1.20's, the last version whose
+Policy files and algorithm providers there were; a gate that was locked by then can still be turned here, since
+that is what brings an older version's behaviour back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from enum import StrEnum
+
+import attrs
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.field_errors import FieldError
+from kschedfw.api.frozendict import EMPTY, FrozenDict
+
+
+class Stage(StrEnum):
+    """How far a feature has come."""
+
+    ALPHA = "alpha"
+    BETA = "beta"
+    GA = "GA"
+    DEPRECATED = "deprecated"
+
+
+@attrs.frozen
+class FeatureGate:
+    """A switch; `effect` says what it does while it is on."""
+
+    name: str
+    stage: Stage
+    default: bool
+    effect: str
+
+
+EVEN_PODS_SPREAD = "EvenPodsSpread"
+DEFAULT_POD_TOPOLOGY_SPREAD = "DefaultPodTopologySpread"
+RESOURCE_LIMITS = "ResourceLimitsPriorityFunction"
+TAINT_NODES_BY_CONDITION = "TaintNodesByCondition"
+DISABLE_PREEMPTION = "DisablePreemption"
+
+FEATURE_GATES: Mapping[str, FeatureGate] = {
+    gate.name: gate
+    for gate in (
+        FeatureGate(
+            DEFAULT_POD_TOPOLOGY_SPREAD,
+            Stage.BETA,
+            True,
+            "PodTopologySpread does what SelectorSpread did; without it SelectorSpread is enabled",
+        ),
+        FeatureGate(
+            DISABLE_PREEMPTION,
+            Stage.DEPRECATED,
+            False,
+            "no DefaultPreemption: what the field disablePreemption was until v1.18",
+        ),
+        FeatureGate(
+            EVEN_PODS_SPREAD,
+            Stage.GA,
+            True,
+            "PodTopologySpread exists, as a default and under the names EvenPodsSpread and EvenPodsSpreadPriority",
+        ),
+        FeatureGate(
+            RESOURCE_LIMITS,
+            Stage.ALPHA,
+            False,
+            "ResourceLimits exists, as a default of weight 1 and under the name ResourceLimitsPriority",
+        ),
+        FeatureGate(
+            TAINT_NODES_BY_CONDITION,
+            Stage.GA,
+            True,
+            "taints say what is wrong with a node; without it the CheckNode… plugins look at its conditions",
+        ),
+    )
+}
+
+
+class FeatureGateError(KschedfwError, ValueError):
+    """Gates that don't exist, or values that are neither true nor false; names all of them."""
+
+    def __init__(self, errors: tuple[FieldError, ...]) -> None:
+        super().__init__(errors)
+        self.errors = errors
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.errors))
+
+
+def _known(given: Mapping[str, bool]) -> FrozenDict[str, bool]:
+    errors = []
+    for name, value in given.items():
+        if name not in FEATURE_GATES:
+            errors.append(FieldError(f"featureGates.{name}", f"unrecognized feature gate; {_hint(name)}"))
+        elif not isinstance(value, bool):
+            errors.append(FieldError.invalid(f"featureGates.{name}", value, "must be true or false"))
+    if errors:
+        raise FeatureGateError(tuple(errors))
+    return FrozenDict(given)
+
+
+@attrs.frozen
+class FeatureGates:
+    """Which gates are on: what was `given`, and else the defaults.
+
+    Raises:
+        FeatureGateError: a gate isn't known, or a value is neither true nor false.
+    """
+
+    given: FrozenDict[str, bool] = attrs.field(default=EMPTY, converter=_known)
+
+    @classmethod
+    def parse(cls, text: str) -> FeatureGates:
+        """Read `EvenPodsSpread=false,ResourceLimitsPriorityFunction=true`, as on kube-scheduler's command line."""
+        given: dict[str, bool] = {}
+        errors: list[FieldError] = []
+        for pair in filter(None, (part.strip() for part in text.split(","))):
+            name, _, value = (part.strip() for part in pair.partition("="))
+            if value in _BOOLEANS:
+                given[name] = _BOOLEANS[value]
+            else:
+                errors.append(FieldError.invalid(f"featureGates.{name}", value, "must be true or false"))
+        try:
+            gates = cls(given)
+        except FeatureGateError as error:
+            errors += error.errors
+        if errors:
+            raise FeatureGateError(tuple(errors))
+        return gates
+
+    def enabled(self, name: str) -> bool:
+        return self.given.get(name, FEATURE_GATES[name].default)
+
+
+# what Go's strconv.ParseBool takes
+_BOOLEANS: Mapping[str, bool] = {
+    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
+}
+
+DEFAULT_GATES = FeatureGates()
+
+
+def _hint(name: str) -> str:
+    similar = get_close_matches(name, FEATURE_GATES, n=1)
+    return f"did you mean {similar[0]!r}?" if similar else f"known are: {', '.join(FEATURE_GATES)}"

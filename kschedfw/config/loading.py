@@ -1,0 +1,146 @@
+"""From a KubeSchedulerConfiguration to a configuration that takes effect, or everything that is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+
+from kschedfw.api.convert import structure
+from kschedfw.api.field_errors import FieldError, FieldErrors
+from kschedfw.api.pod import DEFAULT_SCHEDULER_NAME
+from kschedfw.api.strict import unknown_fields, without_unset
+from kschedfw.config.catalog import PluginCatalog
+from kschedfw.config.configuration import ProfileConfiguration, SchedulerConfiguration
+from kschedfw.config.document import (
+    ConfigurationDocument,
+    Content,
+    document_of,
+    parse_document,
+    read_document,
+)
+from kschedfw.config.errors import ConfigurationError
+from kschedfw.config.feature_gates import DEFAULT_GATES, DISABLE_PREEMPTION, FeatureGates
+from kschedfw.config.policy.configuration import policy_configuration
+from kschedfw.config.policy.reading import KINDS as POLICY_KINDS
+from kschedfw.config.profiles import GROUP, build_profile
+from kschedfw.config.schema import KubeSchedulerConfiguration, KubeSchedulerProfile, Settings
+from kschedfw.config.validation import settings_errors
+from kschedfw.framework.profile import ExtensionPoint
+from kschedfw.framework.registry import Registry
+
+_INSTEAD = {DISABLE_PREEMPTION: "; disable DefaultPreemption at postFilter instead"}
+
+KIND = "KubeSchedulerConfiguration"
+VERSIONS = tuple(f"{GROUP}/{version}" for version in ("v1", "v1beta3", "v1beta2", "v1beta1"))
+
+
+def load_configuration(
+    path: Path | str, registry: Registry | None = None, *, gates: FeatureGates = DEFAULT_GATES
+) -> SchedulerConfiguration:
+    """Read the configuration in a file; `registry` offers its plugins (by default: everything installed).
+
+    Feature gates change what a Policy stands for. With a KubeSchedulerConfiguration they are refused.
+
+    Raises:
+        ConfigurationError: with everything that is wrong with it.
+        OSError: the file can't be read.
+    """
+    return _configuration(read_document(path), registry, gates)
+
+
+def parse_configuration(
+    given: str | Content,
+    source: str = "configuration",
+    registry: Registry | None = None,
+    *,
+    gates: FeatureGates = DEFAULT_GATES,
+) -> SchedulerConfiguration:
+    """Read a configuration from a text, or from what was parsed already; `source` is what errors call it.
+
+    For feature gates see `load_configuration`.
+
+    Raises:
+        ConfigurationError: with everything that is wrong with it.
+    """
+    document = parse_document(given, source) if isinstance(given, str) else document_of(given, source)
+    return _configuration(document, registry, gates)
+
+
+def _configuration(
+    document: ConfigurationDocument, registry: Registry | None, gates: FeatureGates
+) -> SchedulerConfiguration:
+    catalog = PluginCatalog(Registry() if registry is None else registry)
+    if document.kind in POLICY_KINDS:
+        return policy_configuration(document, catalog, gates)
+    if document.kind != KIND or document.api_version not in VERSIONS:
+        what = f'no kind "{document.kind}" is registered for version "{document.api_version}"'
+        supported = f"supported are {KIND} in {', '.join(VERSIONS)}, and Policy in v1"
+        raise ConfigurationError(document.source, [FieldError("", f"{what}; {supported}")])
+    written, errors = _decoded(document)
+    errors += [
+        FieldError.forbidden(f"featureGates.{name}", f"only Policies and algorithm providers heed it{hint}")
+        for name in gates.given
+        for hint in [_INSTEAD.get(name, "")]
+    ]
+    errors += settings_errors(written, document.api_version)
+    profiles: list[ProfileConfiguration] = []
+    warnings = [*document.warnings, *_version_warning(document)]
+    for index, profile in enumerate(written.profiles):
+        built = build_profile(profile, catalog, document.api_version)
+        errors += [error.inside(f"profiles[{index}]") for error in built.errors]
+        warnings += [f"profiles[{index}].{warning}" for warning in built.warnings]
+        profiles.append(built.profile)
+    if not errors:
+        errors += _different_queue_sorts(profiles)
+    if errors:
+        raise ConfigurationError(document.source, errors)
+    settings = {field.name: getattr(written, field.name) for field in attrs.fields(Settings)}
+    return SchedulerConfiguration(
+        source=document.source,
+        api_version=document.api_version,
+        profiles=tuple(profiles),
+        warnings=tuple(warnings),
+        **settings,
+    )
+
+
+def _decoded(document: ConfigurationDocument) -> tuple[KubeSchedulerConfiguration, list[FieldError]]:
+    """The document with its defaults, and its unknown fields.
+
+    Raises:
+        ConfigurationError: a field has the wrong type; then nothing else can be said about it.
+    """
+    content = {key: value for key, value in document.content.items() if key not in ("apiVersion", "kind")}
+    unknown = list(unknown_fields(content, KubeSchedulerConfiguration))
+    try:
+        written = structure(without_unset(content, KubeSchedulerConfiguration), KubeSchedulerConfiguration)
+    except FieldErrors as error:
+        raise ConfigurationError(document.source, (*unknown, *error.errors)) from None
+    profiles = written.profiles or (KubeSchedulerProfile(),)
+    if len(profiles) == 1 and profiles[0].scheduler_name is None:
+        profiles = (attrs.evolve(profiles[0], scheduler_name=DEFAULT_SCHEDULER_NAME),)
+    return attrs.evolve(written, profiles=profiles), unknown
+
+
+def _version_warning(document: ConfigurationDocument) -> list[str]:
+    if document.api_version == VERSIONS[0]:
+        return []
+    read_as = "it is read as v1, with v1's default plugins and weights"
+    return [f"kube-scheduler v1.36 no longer reads {document.api_version}; {read_as}"]
+
+
+def _different_queue_sorts(profiles: Sequence[ProfileConfiguration]) -> list[FieldError]:
+    """All profiles share one queue; this finds what multiPoint brings in."""
+    point = ExtensionPoint.QUEUE_SORT
+    first = profiles[0].plugins[point][0].name
+    return [
+        FieldError.invalid(
+            f"profiles[{index}].plugins.queueSort",
+            name,
+            f'must be the same for all profiles, first: "{first}"',
+        )
+        for index, profile in enumerate(profiles)
+        if (name := profile.plugins[point][0].name) != first
+    ]

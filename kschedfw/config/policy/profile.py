@@ -1,0 +1,188 @@
+"""From a Policy to the profile that does the same (kube-scheduler v1.20 `createFromConfig` and `LegacyRegistry`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from kschedfw.api.pod import DEFAULT_SCHEDULER_NAME
+from kschedfw.config.errors import ConfigurationError
+from kschedfw.config.extenders import with_ignored_resources
+from kschedfw.config.feature_gates import (
+    DEFAULT_GATES,
+    DEFAULT_POD_TOPOLOGY_SPREAD,
+    DISABLE_PREEMPTION,
+    EVEN_PODS_SPREAD,
+    RESOURCE_LIMITS,
+    TAINT_NODES_BY_CONDITION,
+    FeatureGates,
+)
+from kschedfw.config.policy.arguments import CustomArguments
+from kschedfw.config.policy.model import Policy
+from kschedfw.config.policy.tables import (
+    DEFAULT_BY_CONDITION,
+    DEFAULT_PREDICATES,
+    DEFAULT_PRIORITIES,
+    EQUAL,
+    EVEN_PODS,
+    EVEN_PODS_PRIORITY,
+    MANDATORY_BY_CONDITION,
+    MANDATORY_PREDICATES,
+    NODE_LABEL,
+    PRE_SCORE,
+    PREDICATE_ALIASES,
+    PREDICATES,
+    PRIORITIES,
+    PRIORITY_ALIASES,
+    RESOURCE_LIMITS_PRIORITY,
+    SCORE,
+    SELECTOR_SPREAD,
+    SERVICE_AFFINITY,
+    Placement,
+)
+from kschedfw.config.policy.validation import gated_errors, policy_errors
+from kschedfw.config.traced_profile import TracedProfile
+from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint
+
+_SPREAD = "PodTopologySpread"
+_AFFINITY = "InterPodAffinity"
+
+
+def policy_profile(
+    policy: Policy,
+    gates: FeatureGates = DEFAULT_GATES,
+    *,
+    scheduler_name: str = DEFAULT_SCHEDULER_NAME,
+    source: str = "Policy",
+) -> TracedProfile:
+    """The plugins that the policy stands for, each with the predicates and priorities that it comes from.
+
+    Extenders aren't part of a profile; a resource that they alone manage is left to them. `source` is what errors
+    call the policy.
+
+    Raises:
+        ConfigurationError: kube-scheduler would refuse the policy.
+    """
+    if errors := (*policy_errors(policy), *gated_errors(policy, gates)):
+        raise ConfigurationError(source, errors)
+    custom = CustomArguments.of(policy)
+    plugins = _Plugins()
+    plugins.enable(("PrioritySort", (ExtensionPoint.QUEUE_SORT,)), "always")
+    if not gates.enabled(DISABLE_PREEMPTION):
+        plugins.enable(("DefaultPreemption", (ExtensionPoint.POST_FILTER,)), "always")
+    plugins.enable(("DefaultBinder", (ExtensionPoint.BIND,)), "always")
+    predicates = _predicates(policy, gates)
+    for name, placements in PREDICATES.items():
+        for placement in placements:
+            for reason in predicates.get(name, ()):
+                plugins.enable(placement, reason)
+    priorities = _priorities(policy, gates)
+    for key in sorted(priorities):
+        weight, reasons = priorities[key]
+        for reason in reasons:
+            plugins.enable(_placement(key, gates), reason, weight * custom.multiplicity(key))
+    profile = TracedProfile(
+        points=plugins.lists(),
+        args=_args(policy, gates, plugins, priorities, custom),
+        scheduler_name=scheduler_name,
+        run_all_filters=policy.always_check_all_predicates,
+        provenance={name: tuple(reasons) for name, reasons in plugins.provenance.items()},
+    )
+    return with_ignored_resources(profile, policy.extenders)
+
+
+@attrs.define
+class _Plugins:
+    """The lists of plugins while they grow."""
+
+    points: dict[ExtensionPoint, dict[str, int]] = attrs.field(factory=dict)
+    provenance: dict[str, list[str]] = attrs.field(factory=dict)
+
+    def enable(self, placement: Placement, reason: str, weight: int = 0) -> None:
+        name, points = placement
+        for point in points:
+            # As in kube-scheduler, the first of several priorities that share a plugin says the weight.
+            self.points.setdefault(point, {}).setdefault(name, weight if point is ExtensionPoint.SCORE else 0)
+        reasons = self.provenance.setdefault(name, [])
+        if reason not in reasons:
+            reasons.append(reason)
+
+    def lists(self) -> dict[ExtensionPoint, tuple[EnabledPlugin, ...]]:
+        return {
+            point: tuple(EnabledPlugin(name, weight) for name, weight in listed.items())
+            for point, listed in self.points.items()
+        }
+
+
+def _predicates(policy: Policy, gates: FeatureGates) -> dict[str, list[str]]:
+    """The predicates by their names in the table, with why each is there."""
+    reasons: dict[str, list[str]] = {}
+    by_taint = gates.enabled(TAINT_NODES_BY_CONDITION)
+    if policy.predicates is None:
+        for name in DEFAULT_PREDICATES if by_taint else (*DEFAULT_PREDICATES, *DEFAULT_BY_CONDITION):
+            if name != EVEN_PODS or gates.enabled(EVEN_PODS_SPREAD):
+                reasons[name] = [f"default predicate {name}"]
+    for predicate in policy.predicates or ():
+        name = PREDICATE_ALIASES.get(predicate.name, predicate.name)
+        if name not in PREDICATES:
+            assert predicate.argument is not None
+            name = NODE_LABEL if predicate.argument.service_affinity is None else SERVICE_AFFINITY
+        reasons.setdefault(name, []).append(f"predicate {predicate.name}")
+    for name in MANDATORY_PREDICATES if by_taint else MANDATORY_BY_CONDITION:
+        reasons.setdefault(name, [f"mandatory predicate {name}"])
+    return reasons
+
+
+def _priorities(policy: Policy, gates: FeatureGates) -> dict[str, tuple[int, list[str]]]:
+    """The priorities by name, those of one's own by plugin: the weight of one of them, and why each is there."""
+    if policy.priorities is None:
+        found = {name: (weight, [f"default priority {name}"]) for name, weight in DEFAULT_PRIORITIES.items()}
+        if not gates.enabled(EVEN_PODS_SPREAD):
+            del found[EVEN_PODS_PRIORITY]
+        if gates.enabled(RESOURCE_LIMITS):
+            found[RESOURCE_LIMITS_PRIORITY] = (1, [f"default priority {RESOURCE_LIMITS_PRIORITY}"])
+        return found
+    found = {}
+    for priority in policy.priorities:
+        if priority.name == EQUAL:
+            continue
+        key = PRIORITY_ALIASES.get(priority.name, priority.name)
+        if key not in PRIORITIES:
+            assert priority.argument is not None
+            key = CustomArguments.plugin_of(priority.argument)
+        _, reasons = found.get(key, (0, []))
+        found[key] = (priority.weight, [*reasons, f"priority {priority.name}"])
+    return found
+
+
+def _placement(key: str, gates: FeatureGates) -> Placement:
+    if key == SELECTOR_SPREAD and _spreads_by_default(gates):
+        return (_SPREAD, PRE_SCORE)
+    return PRIORITIES.get(key, (key, SCORE))
+
+
+def _spreads_by_default(gates: FeatureGates) -> bool:
+    """Whether PodTopologySpread has taken SelectorSpread's place."""
+    return gates.enabled(DEFAULT_POD_TOPOLOGY_SPREAD) and gates.enabled(EVEN_PODS_SPREAD)
+
+
+def _args(
+    policy: Policy,
+    gates: FeatureGates,
+    plugins: _Plugins,
+    priorities: Mapping[str, object],
+    custom: CustomArguments,
+) -> dict[str, object]:
+    args = custom.args()
+    if _SPREAD in plugins.provenance:
+        if not _spreads_by_default(gates):
+            args[_SPREAD] = {"defaultingType": "List"}
+        elif SELECTOR_SPREAD in priorities:
+            args[_SPREAD] = {"defaultingType": "System"}
+        elif EVEN_PODS_PRIORITY in priorities:
+            args[_SPREAD] = {"defaultingType": "List"}
+    weight = policy.hard_pod_affinity_symmetric_weight
+    if weight and _AFFINITY in plugins.points.get(ExtensionPoint.SCORE, ()):
+        args[_AFFINITY] = {"hardPodAffinityWeight": weight}
+    return args

@@ -1,0 +1,160 @@
+"""From a profile as it is written to one that takes effect: which plugins, in which order, with which arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+
+from kschedfw.api.field_errors import FieldError
+from kschedfw.config.catalog import PluginCatalog
+from kschedfw.config.configuration import ConfiguredPlugin, ProfileConfiguration
+from kschedfw.config.expansion import Placement, expand, named
+from kschedfw.config.schema import MULTI_POINT, KubeSchedulerProfile, PluginConfig, Plugins
+from kschedfw.framework.args import ArgsError, plugin_args
+from kschedfw.framework.profile import ExtensionPoint
+
+GROUP = "kubescheduler.config.k8s.io"
+
+Placed = Mapping[ExtensionPoint, Sequence[Placement]]
+
+
+@attrs.frozen
+class BuiltProfile:
+    """A profile and what is wrong with it, its paths seen from the profile; with errors, it can't be used."""
+
+    profile: ProfileConfiguration
+    errors: tuple[FieldError, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def build_profile(written: KubeSchedulerProfile, catalog: PluginCatalog, api_version: str) -> BuiltProfile:
+    """Expand a profile, with everything that is wrong with its plugins and their arguments."""
+    name = written.scheduler_name or ""
+    mentions = _mentions(written.plugins)
+    placed = expand(written.plugins, catalog)
+    errors = [*_unknown(mentions, catalog, name), *_misplaced(written.plugins, catalog)]
+    enabled = {placement.name for listed in placed.values() for placement in listed} | mentions.keys()
+    if all(map(catalog.is_known, enabled)):
+        errors += _indispensable(placed, name)
+    args, wrong = _args(written.plugin_config, enabled, catalog, api_version)
+    profile = ProfileConfiguration(
+        scheduler_name=name,
+        plugins={
+            point: tuple(_configured(placement, point, catalog) for placement in listed)
+            for point, listed in placed.items()
+        },
+        args=args,
+        percentage_of_nodes_to_score=written.percentage_of_nodes_to_score,
+    )
+    unused = tuple(
+        f"pluginConfig[{index}]: plugin {config.name!r} is neither enabled nor installed; its args are passed over"
+        for index, config in enumerate(written.plugin_config)
+        if config.name not in enabled and not catalog.is_known(config.name)
+    )
+    return BuiltProfile(profile, (*errors, *wrong), unused)
+
+
+def _configured(placement: Placement, point: ExtensionPoint, catalog: PluginCatalog) -> ConfiguredPlugin:
+    return ConfiguredPlugin(
+        placement.name,
+        placement.origin,
+        weight=(placement.weight or 1) if point is ExtensionPoint.SCORE else 0,
+        distribution=catalog.distribution(placement.name),
+        absence=catalog.absence(placement.name, point),
+    )
+
+
+# --- Which plugins ---
+
+
+def _mentions(plugins: Plugins) -> dict[str, list[tuple[str, Placement]]]:
+    """Every plugin that the profile itself enables, with where it does."""
+    found: dict[str, list[tuple[str, Placement]]] = {}
+    for where in (MULTI_POINT, *ExtensionPoint):
+        listed = plugins.multi_point if where == MULTI_POINT else plugins.at(ExtensionPoint(where))
+        for placement in named(listed, where):
+            found.setdefault(placement.name, []).append((str(where), placement))
+    return found
+
+
+def _unknown(
+    mentions: Mapping[str, list[tuple[str, Placement]]], catalog: PluginCatalog, profile: str
+) -> Iterator[FieldError]:
+    for name, places in mentions.items():
+        if (problem := catalog.problem(name)) is not None:
+            points = ", ".join(dict.fromkeys(where for where, _ in places))
+            why = f'{problem} (profile "{profile}" wants it at {points})'
+            yield FieldError.invalid(places[0][1].path, name, why)
+
+
+def _misplaced(plugins: Plugins, catalog: PluginCatalog) -> Iterator[FieldError]:
+    for point in ExtensionPoint:
+        for placement in named(plugins.at(point), point):
+            points = catalog.points(placement.name)
+            if catalog.is_known(placement.name) and point not in points:
+                has = ", ".join(each for each in ExtensionPoint if each in points) or "none"
+                why = f'plugin "{placement.name}" does not extend {point}; its extension points: {has}'
+                yield FieldError.invalid(placement.path, placement.name, why)
+
+
+def _indispensable(placed: Placed, profile: str) -> Iterator[FieldError]:
+    sorts = placed[ExtensionPoint.QUEUE_SORT]
+    of = f'for profile with scheduler name "{profile}"'
+    if not sorts:
+        yield FieldError.required("plugins.queueSort", f"at least one queue sort plugin is needed {of}")
+    if len(sorts) > 1:
+        names = ", ".join(placement.name for placement in sorts)
+        why = f"only one queue sort plugin required {of}, but got {len(sorts)}"
+        yield FieldError.invalid("plugins.queueSort", names, why)
+    if not placed[ExtensionPoint.BIND]:
+        yield FieldError.required("plugins.bind", f"at least one bind plugin is needed {of}")
+
+
+# --- Arguments ---
+
+
+def _args(
+    configs: Sequence[PluginConfig], enabled: set[str], catalog: PluginCatalog, api_version: str
+) -> tuple[dict[str, object], list[FieldError]]:
+    """The arguments of the plugins that are known, those that are given first, then the defaults of the others."""
+    args: dict[str, object] = {}
+    errors: list[FieldError] = []
+    given = {config.name for config in configs}
+    for index, config in enumerate(configs):
+        if not catalog.is_known(config.name):
+            continue
+        path = f"pluginConfig[{index}]"
+        if (mistaken := _mistaken_type(path, config, api_version)) is not None:
+            errors.append(mistaken)
+            continue
+        try:
+            structured = plugin_args(config.name, catalog.args_type(config.name), config.args)
+        except ArgsError as error:
+            errors += [problem.inside(f"{path}.args") for problem in error.errors]
+        else:
+            if structured is not None:
+                args[config.name] = structured
+    for name in sorted(enabled - given):
+        try:
+            if (default := plugin_args(name, catalog.args_type(name), None)) is not None:
+                args[name] = default
+        except ArgsError as error:
+            errors.append(FieldError.required("pluginConfig", f"plugin {error}"))
+    return args, errors
+
+
+def _mistaken_type(path: str, config: PluginConfig, api_version: str) -> FieldError | None:
+    """Arguments may say what they are; then they must be those of the plugin."""
+    if config.args is None:
+        return None
+    kind, version = config.args.get("kind"), config.args.get("apiVersion")
+    expected = f"{config.name}Args"
+    if kind not in (None, "", expected):
+        what = f"args for plugin {config.name} were not of type {expected}.{GROUP}, got {kind}.{GROUP}"
+        return FieldError(path, what)
+    if isinstance(version, str) and version.startswith(f"{GROUP}/") and version != api_version:
+        return FieldError.invalid(
+            f"{path}.args.apiVersion", version, f'must be "{api_version}", as the document'
+        )
+    return None

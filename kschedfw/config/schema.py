@@ -1,0 +1,131 @@
+"""KubeSchedulerConfiguration as it is written: its fields, their types and defaults (kubescheduler.config.k8s.io/v1).
+
+Where kube-scheduler reads an empty text or a zero as "not given", the default stands in for it here, too.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.scalars import Duration
+from kschedfw.config.extenders import ExtenderConfig
+from kschedfw.framework.profile import ExtensionPoint
+
+MULTI_POINT = "multiPoint"
+ALL = "*"
+"""As the name of a disabled plugin: every plugin that isn't enabled at this point by itself."""
+
+
+_UNSET: Final = {"zero_is_unset": True}
+
+
+@attrs.frozen
+class PluginReference:
+    """A plugin in a list; the weight counts where it scores."""
+
+    name: str = ""
+    weight: int = 0
+
+
+@attrs.frozen
+class PluginSet:
+    """What to enable at an extension point beside, and to disable of, what is enabled there already."""
+
+    enabled: tuple[PluginReference, ...] = ()
+    disabled: tuple[PluginReference, ...] = ()
+
+    @property
+    def disabled_names(self) -> frozenset[str]:
+        return frozenset(plugin.name for plugin in self.disabled)
+
+
+@attrs.frozen
+class Plugins:
+    """A plugin set per extension point, and one for all of them."""
+
+    multi_point: PluginSet = PluginSet()
+    pre_enqueue: PluginSet = PluginSet()
+    queue_sort: PluginSet = PluginSet()
+    pre_filter: PluginSet = PluginSet()
+    filter: PluginSet = PluginSet()
+    post_filter: PluginSet = PluginSet()
+    pre_score: PluginSet = PluginSet()
+    score: PluginSet = PluginSet()
+    reserve: PluginSet = PluginSet()
+    permit: PluginSet = PluginSet()
+    pre_bind: PluginSet = PluginSet()
+    bind: PluginSet = PluginSet()
+    post_bind: PluginSet = PluginSet()
+
+    def at(self, point: ExtensionPoint) -> PluginSet:
+        found = getattr(self, point.name.lower())
+        assert isinstance(found, PluginSet)
+        return found
+
+
+@attrs.frozen
+class PluginConfig:
+    """The arguments of a plugin, as they are written."""
+
+    name: str = ""
+    args: FrozenDict[str, object] | None = None
+
+
+@attrs.frozen
+class KubeSchedulerProfile:
+    """A profile; with only one in the file it needs no name."""
+
+    scheduler_name: str | None = None
+    percentage_of_nodes_to_score: int | None = None
+    plugins: Plugins = Plugins()
+    plugin_config: tuple[PluginConfig, ...] = ()
+
+
+@attrs.frozen
+class LeaderElection:
+    """How several schedulers agree which of them works; for whoever runs against an API server. Times in seconds."""
+
+    leader_elect: bool = True
+    lease_duration: Duration = attrs.field(default=15.0, metadata=_UNSET)
+    renew_deadline: Duration = attrs.field(default=10.0, metadata=_UNSET)
+    retry_period: Duration = attrs.field(default=2.0, metadata=_UNSET)
+    resource_lock: str = attrs.field(default="leases", metadata=_UNSET)
+    resource_name: str = attrs.field(default="kube-scheduler", metadata=_UNSET)
+    resource_namespace: str = attrs.field(default="kube-system", metadata=_UNSET)
+
+
+@attrs.frozen
+class ClientConnection:
+    """How the API server is reached; for whoever runs against one."""
+
+    kubeconfig: str = ""
+    accept_content_types: str = ""
+    content_type: str = attrs.field(default="application/vnd.kubernetes.protobuf", metadata=_UNSET)
+    qps: float = attrs.field(default=50.0, metadata=_UNSET)
+    burst: int = attrs.field(default=100, metadata=_UNSET)
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """What a configuration says beside its profiles."""
+
+    parallelism: int = 16
+    percentage_of_nodes_to_score: int = 0
+    pod_initial_backoff_seconds: int = 1
+    pod_max_backoff_seconds: int = 10
+    delay_cache_until_active: bool = False
+    enable_profiling: bool = True
+    enable_contention_profiling: bool = True
+    leader_election: LeaderElection = LeaderElection()
+    client_connection: ClientConnection = ClientConnection()
+    extenders: tuple[ExtenderConfig, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class KubeSchedulerConfiguration(Settings):
+    """The document."""
+
+    profiles: tuple[KubeSchedulerProfile, ...] = ()

@@ -1,0 +1,59 @@
+"""Profiles that were made from something older, and tell what each of their plugins stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from kschedfw.api.frozendict import EMPTY
+from kschedfw.framework.errors import ProfileError
+from kschedfw.framework.profile import Profile
+from kschedfw.framework.registry import Registry
+
+
+class UnavailablePluginsError(ProfileError):
+    """A profile needs plugins that nobody offers; names each of them and what asked for it."""
+
+    def __init__(self, reasons: Mapping[str, Sequence[str]]) -> None:
+        super().__init__(reasons)
+        self.reasons = reasons
+
+    def __str__(self) -> str:
+        needed = ", ".join(f"{name} ({', '.join(asked)})" for name, asked in self.reasons.items())
+        return f"no installed distribution offers these plugins: {needed}"
+
+
+@attrs.frozen
+class TracedProfile(Profile):
+    """A profile with its `provenance`: per plugin what asked for it, such as `predicate PodFitsResources`."""
+
+    provenance: Mapping[str, tuple[str, ...]] = EMPTY
+
+    def unavailable(self, registry: Registry) -> Mapping[str, tuple[str, ...]]:
+        """The plugins that the registry doesn't offer, each with what asked for it."""
+        offered = set(registry.names())
+        return {name: self.provenance.get(name, ()) for name in self.plugin_names if name not in offered}
+
+    def check_available(self, registry: Registry) -> None:
+        """Find out about all missing plugins at once; a framework would stop at the first.
+
+        Raises:
+            UnavailablePluginsError: the registry doesn't offer some of the plugins.
+        """
+        if missing := self.unavailable(registry):
+            raise UnavailablePluginsError(missing)
+
+    def only_available(self, registry: Registry) -> TracedProfile:
+        """The profile without the plugins that the registry doesn't offer: for whoever can do without them."""
+        missing = self.unavailable(registry)
+        return attrs.evolve(
+            self,
+            multi_point=tuple(plugin for plugin in self.multi_point if plugin.name not in missing),
+            points={
+                point: tuple(plugin for plugin in plugins if plugin.name not in missing)
+                for point, plugins in self.points.items()
+            },
+            args={name: args for name, args in self.args.items() if name not in missing},
+            provenance={name: asked for name, asked in self.provenance.items() if name not in missing},
+        )

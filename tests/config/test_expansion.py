@@ -1,0 +1,177 @@
+"""Which plugins a profile has where: explicit before multiPoint before default, in kube-scheduler's order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kschedfw import Framework, InMemoryCluster, Parallelizer, default_profile
+from kschedfw.config import ProfileConfiguration
+from kschedfw.framework.profile import ExtensionPoint
+from tests.config.documents import REGISTRY, document, loaded, one_profile, plugin_with_hooks
+
+SCORES = [
+    "TaintToleration",
+    "NodeAffinity",
+    "NodeResourcesFit",
+    "VolumeBinding",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "NodeResourcesBalancedAllocation",
+    "ImageLocality",
+]
+"""The score plugins of the default profile, in order."""
+
+EXTRA = plugin_with_hooks("Extra", "pre_score", "score")
+OTHER = plugin_with_hooks("Other", "score")
+
+
+def profile_with(**plugins: Any) -> ProfileConfiguration:
+    (profile,) = loaded(one_profile(plugins=plugins), EXTRA, OTHER).profiles
+    return profile
+
+
+def scores(profile: ProfileConfiguration) -> list[tuple[str, int, str]]:
+    return [
+        (plugin.name, plugin.weight, str(plugin.origin)) for plugin in profile.plugins[ExtensionPoint.SCORE]
+    ]
+
+
+def names(profile: ProfileConfiguration, point: ExtensionPoint = ExtensionPoint.SCORE) -> list[str]:
+    return [plugin.name for plugin in profile.plugins[point]]
+
+
+def some(*plugins: str, **fields: Any) -> list[dict[str, Any]]:
+    return [{"name": plugin, **fields} for plugin in plugins]
+
+
+def test_the_default_profile_is_what_it_expands_to_as_far_as_it_is_here() -> None:
+    def points(profile: Any) -> dict[str, tuple[str, ...]]:
+        framework = Framework(REGISTRY, profile, cluster=InMemoryCluster(), parallelizer=Parallelizer(1))
+        return {point: framework.plugins_at(point) for point in ExtensionPoint}
+
+    expanded = loaded(document()).profiles[0].profile()
+    assert points(expanded) == points(default_profile())
+    assert {name: expanded.weight(name) for name in SCORES} == {
+        name: default_profile().weight(name) for name in SCORES
+    }
+
+
+def test_what_is_enabled_at_the_point_takes_the_place_of_the_default_and_comes_first() -> None:
+    found = scores(profile_with(score={"enabled": some("ImageLocality", weight=5)}))
+    assert found[:2] == [("ImageLocality", 5, "explicit"), ("TaintToleration", 3, "default")]
+    assert len(found) == len(SCORES)
+
+
+def test_what_is_new_at_the_point_comes_last_with_weight_1_unless_it_says_otherwise() -> None:
+    found = scores(profile_with(score={"enabled": some("Extra")}))
+    assert found[-1] == ("Extra", 1, "explicit")
+    assert [name for name, *_ in found[:-1]] == SCORES
+
+
+def test_a_default_plugin_in_multi_point_keeps_its_place_and_a_new_one_comes_last() -> None:
+    found = scores(profile_with(multiPoint={"enabled": some("Other", "NodeAffinity", weight=9)}))
+    assert found[1] == ("NodeAffinity", 9, "multiPoint")
+    assert found[-1] == ("Other", 9, "multiPoint")
+    assert [name for name, *_ in found[:-1]] == SCORES
+
+
+def test_the_weight_at_the_point_comes_before_that_in_multi_point() -> None:
+    profile = profile_with(
+        multiPoint={"enabled": some("Extra", weight=7)}, score={"enabled": some("Extra", weight=2)}
+    )
+    assert ("Extra", 2, "explicit") in scores(profile)
+    assert names(profile, ExtensionPoint.PRE_SCORE)[-1] == "Extra"
+
+
+def test_disabling_one_at_a_point_leaves_the_others_and_the_other_points() -> None:
+    profile = profile_with(score={"disabled": some("NodeAffinity")})
+    assert names(profile) == [name for name in SCORES if name != "NodeAffinity"]
+    assert "NodeAffinity" in names(profile, ExtensionPoint.PRE_SCORE)
+
+
+def test_one_that_is_disabled_and_enabled_at_a_point_is_moved_to_the_end() -> None:
+    profile = profile_with(score={"disabled": some("NodeAffinity"), "enabled": some("NodeAffinity")})
+    assert scores(profile)[-1] == ("NodeAffinity", 1, "explicit")
+
+
+def test_disabling_all_leaves_what_the_point_enables_itself() -> None:
+    profile = profile_with(
+        multiPoint={"enabled": some("Other")}, score={"disabled": some("*"), "enabled": some("Extra")}
+    )
+    assert names(profile) == ["Extra"]
+
+
+def test_disabling_all_in_multi_point_leaves_what_is_named() -> None:
+    profile = profile_with(
+        multiPoint={"disabled": some("*"), "enabled": some("PrioritySort", "DefaultBinder", "Extra")}
+    )
+    assert {str(point): names(profile, point) for point in ExtensionPoint if names(profile, point)} == {
+        "queueSort": ["PrioritySort"],
+        "preScore": ["Extra"],
+        "score": ["Extra"],
+        "bind": ["DefaultBinder"],
+    }
+
+
+def test_what_is_not_in_this_version_is_shown_and_left_out_of_what_runs() -> None:
+    profile = profile_with(reserve={"enabled": some("DynamicResources")})
+    (resources,) = (
+        plugin for plugin in profile.plugins[ExtensionPoint.RESERVE] if plugin.name == "DynamicResources"
+    )
+    assert resources.absence == "not in this version"
+    assert resources.distribution is None
+    assert "DynamicResources" not in profile.profile().plugin_names
+    assert "DynamicResources" not in profile.profile().args
+    assert profile.absent_by_name == ("DynamicResources",)
+    (default,) = loaded(document()).profiles
+    assert default.absent_by_name == ()
+
+
+def test_it_is_taken_from_whoever_offers_it() -> None:
+    written = one_profile(plugins={"multiPoint": {"enabled": some("NodeDeclaredFeatures")}})
+    (profile,) = loaded(written, plugin_with_hooks("NodeDeclaredFeatures", "filter")).profiles
+    assert "NodeDeclaredFeatures" in profile.profile().plugin_names
+    assert "NodeDeclaredFeatures" not in names(profile, ExtensionPoint.PRE_FILTER)
+
+
+def test_each_names_the_distribution_that_it_comes_from() -> None:
+    found = profile_with(score={"enabled": some("Extra")}).plugins[ExtensionPoint.SCORE]
+    distributions = {plugin.name: plugin.distribution for plugin in found}
+    assert distributions["Extra"] is None
+    assert str(distributions["ImageLocality"]).startswith("kschedfw ")
+
+
+CHOICES = st.lists(st.sampled_from([*SCORES, "Extra", "Other"]), unique=True, max_size=5)
+
+
+@given(CHOICES, CHOICES, CHOICES, CHOICES, st.booleans())
+def test_however_it_is_configured(
+    enabled: list[str], disabled: list[str], everywhere: list[str], nowhere: list[str], none: bool
+) -> None:
+    own = {"enabled": some(*enabled), "disabled": some(*disabled, *(["*"] if none else []))}
+    profile = profile_with(score=own, multiPoint={"enabled": some(*everywhere), "disabled": some(*nowhere)})
+    found = names(profile)
+
+    assert len(set(found)) == len(found)
+    assert set(enabled) <= set(found)
+    inherited = [name for name in found if name not in enabled]
+    assert set(inherited) == (set() if none else inheritable(disabled, everywhere, nowhere) - set(enabled))
+    # What the point overrides comes first, what only it has comes last; both in its own order.
+    overridden = inheritable(disabled, everywhere, nowhere) if not none else set()
+    first = [name for name in enabled if name in overridden]
+    last = [name for name in enabled if name not in overridden]
+    assert found == [*first, *inherited, *last]
+    for plugin in profile.plugins[ExtensionPoint.SCORE]:
+        assert plugin.weight >= 1
+        assert plugin.origin == origin_of(plugin.name, enabled, everywhere)
+
+
+def inheritable(disabled: list[str], everywhere: list[str], nowhere: list[str]) -> set[str]:
+    return (set(everywhere) | (set(SCORES) - set(nowhere))) - set(disabled)
+
+
+def origin_of(name: str, enabled: list[str], everywhere: list[str]) -> str:
+    return "explicit" if name in enabled else "multiPoint" if name in everywhere else "default"
