@@ -6,7 +6,8 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from enum import IntEnum
+from contextlib import ExitStack
+from enum import IntEnum, StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -14,9 +15,17 @@ from typing import Annotated
 import typer
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.cli.bench import BENCH_HELP, bench
+from kschedfw.cli.chosen import GatesOption, ProviderOption, chosen_configuration
+from kschedfw.cli.config import config_app
 from kschedfw.cli.inputs import InputFormat, InvalidInputError, read_input
 from kschedfw.cli.output import print_report, progress_bar
+from kschedfw.cli.plugins import plugins_app
 from kschedfw.cli.serve_extender import SERVE_EXTENDER_HELP, serve_extender
+from kschedfw.config import ConfigurationError, SchedulerConfiguration
+from kschedfw.scheduler import RoundRobinSelector
+from kschedfw.scheduler.from_configuration import profiles_of
+from kschedfw.scheduler.http_extender import make_extenders
 from kschedfw.simulator import Arrivals, Simulation
 
 HELP = """Simulate kube-scheduler: the decisions of v1.36, without a cluster."""
@@ -49,6 +58,13 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
+class SelectHost(StrEnum):
+    """How to choose among equally good nodes."""
+
+    RANDOM = "random"
+    ROUND_ROBIN = "round-robin"
+
+
 app = typer.Typer(
     help=HELP,
     add_completion=False,
@@ -69,6 +85,9 @@ def run(args: Sequence[str] | None = None) -> int:
         for problem in error.problems:
             print(problem, file=sys.stderr)
         return _complain(str(error), ExitCode.BAD_INPUT)
+    except ConfigurationError as error:
+        print(error, file=sys.stderr)
+        return _complain("the configuration is refused, so nothing was done", ExitCode.BAD_INPUT)
     except KschedfwError as error:
         return _complain(str(error), ExitCode.BAD_INPUT)
     except OSError as error:
@@ -114,6 +133,19 @@ def simulate(
     format: Annotated[
         InputFormat, typer.Option(help="openb: CLUSTER and --pods are CSVs of the OpenB trace.")
     ] = InputFormat.MANIFESTS,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A KubeSchedulerConfiguration or a Policy. Without it, kube-scheduler's defaults.",
+        ),
+    ] = None,
+    algorithm_provider: ProviderOption = None,
+    feature_gates: GatesOption = None,
+    select_host: Annotated[
+        SelectHost,
+        typer.Option(help="Which of equally good nodes: one at random, or each in turn as until v1.12."),
+    ] = SelectHost.RANDOM,
     arrivals: Annotated[
         bool, typer.Option("--arrivals", help="Pods come and go by their own times, where they have some.")
     ] = False,
@@ -131,14 +163,15 @@ def simulate(
         int, typer.Option(metavar="N", help="Decides between nodes of equal score, and draws times.")
     ] = 0,
     percentage: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=0,
             max=100,
             metavar="X",
-            help="Of the nodes, how many to find feasible before scoring; 0: as kube-scheduler does.",
+            help="Of the nodes, how many to find feasible before scoring; 0: as kube-scheduler does. "
+            "Takes the place of the configuration's; a profile's own comes first.",
         ),
-    ] = 0,
+    ] = None,
     parallelism: Annotated[
         int,
         typer.Option(
@@ -156,17 +189,29 @@ def simulate(
     loaded = read_input(format, cluster, pods or [], skip_invalid=skip_invalid)
     for problem in loaded.problems:
         print(problem, file=sys.stderr)
-    simulation = Simulation(
-        loaded.cluster,
-        arrivals=_arrivals(arrivals, arrival_rate, mean_duration),
-        seed=seed,
-        percentage_of_nodes_to_score=percentage,
-        parallelism=parallelism,
-        clock=time.perf_counter,
-        notes=loaded.notes,
-    )
-    with progress_bar(enabled=not no_progress) as progress:
-        report = simulation.run(progress)
+    configuration = chosen_configuration(config, algorithm_provider, feature_gates)
+    with ExitStack() as stack:
+        extenders = make_extenders(configuration.extenders)
+        for extender in extenders:
+            stack.callback(extender.close)
+        simulation = Simulation(
+            loaded.cluster,
+            profiles=profiles_of(configuration),
+            extenders=extenders,
+            arrivals=_arrivals(arrivals, arrival_rate, mean_duration),
+            seed=seed,
+            percentage_of_nodes_to_score=(
+                configuration.percentage_of_nodes_to_score if percentage is None else percentage
+            ),
+            selector=RoundRobinSelector() if select_host is SelectHost.ROUND_ROBIN else None,
+            initial_backoff=configuration.pod_initial_backoff_seconds,
+            max_backoff=configuration.pod_max_backoff_seconds,
+            parallelism=parallelism,
+            clock=time.perf_counter,
+            notes=(*loaded.notes, *_absent(configuration)),
+        )
+        with progress_bar(enabled=not no_progress) as progress:
+            report = simulation.run(progress)
     if as_json:
         print(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
     else:
@@ -180,12 +225,26 @@ def simulate(
         )
 
 
+def _absent(configuration: SchedulerConfiguration) -> list[str]:
+    """Notes on plugins that the configuration asks for by name and that aren't in this version."""
+    return [
+        f"profile {profile.scheduler_name}: not in this version, left out: {', '.join(names)}"
+        for profile in configuration.profiles
+        if (names := profile.absent_by_name)
+    ]
+
+
 def _arrivals(wanted: bool, rate: float | None, mean_duration: float | None) -> Arrivals | None:
     if not wanted and rate is None and mean_duration is None:
         return None
     return Arrivals(rate, mean_duration)
 
 
+app.add_typer(config_app, name="config")
 app.command(
     "serve-extender", help=SERVE_EXTENDER_HELP, short_help="Offer plugins to a stock kube-scheduler."
 )(serve_extender)
+app.command("bench", help=BENCH_HELP, short_help="Measure how fast a profile schedules on this machine.")(
+    bench
+)
+app.add_typer(plugins_app, name="plugins", short_help="Show the installed plugins.")

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kschedfw.api.errors import KschedfwError
+from kschedfw.cli.enabled import UsageError, enabled_plugin
 from kschedfw.cli.inputs import InputFormat, read_input
 from kschedfw.cluster import InMemoryCluster
-from kschedfw.framework.profile import EnabledPlugin, Profile
+from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
 
 if TYPE_CHECKING:
     import uvicorn
 
-MAX_WEIGHT = (1 << 31) - 1  # kube-scheduler's weights have 32 bits
 NEEDS_EXTRA = "serve-extender needs the extra serve: pip install 'kschedfw[serve]'"
 
 SERVE_EXTENDER_HELP = """Offer plugins to a stock kube-scheduler, as a scheduler extender.
@@ -38,10 +37,6 @@ Exit codes:
   2    bad usage or bad input, or the address is taken
   70   a bug in kschedfw
 """
-
-
-class UsageError(KschedfwError):
-    """Arguments that make no sense together."""
 
 
 def serve_extender(
@@ -121,16 +116,7 @@ def _set_certificate(config: uvicorn.Config, cert: Path | None, key: Path | None
 def _profile(plugins: list[str], registry: Registry) -> Profile:
     if not plugins:
         raise UsageError(f"give at least one --plugin; installed are: {', '.join(registry.names())}")
-    return Profile(map(_enabled, plugins))
-
-
-def _enabled(text: str) -> EnabledPlugin:
-    name, equals, weight = text.partition("=")
-    if not equals:
-        return EnabledPlugin(name)
-    if not weight.isdecimal() or not 1 <= int(weight) <= MAX_WEIGHT:
-        raise UsageError(f"--plugin {text}: the weight must be 1–{MAX_WEIGHT}")
-    return EnabledPlugin(name, int(weight))
+    return Profile(enabled_plugin("--plugin", text) for text in plugins)
 
 
 def _read_cluster(files: list[Path] | None, *, skip_invalid: bool) -> InMemoryCluster | None:

@@ -45,7 +45,7 @@ REPORT = Report(
         Utilisation("alibabacloud.com/gpu-milli", 1213, 0, 6_212_000, Spread()),
     ),
     pods_per_node=Spread(0, 6.5, 12, 16, 3.25),
-    notes=("12 pods use persistent volume claims; volume constraints are not evaluated yet",),
+    notes=("12 pods are bound to nodes that are not in the input",),
 )
 
 
@@ -73,7 +73,7 @@ def test_nothing_is_wider_than_the_terminal_or_cut_off(
         "252",
         "77.6%",
         "alibabacloud.com/gpu-milli",
-        "volumeconstraintsarenotevaluatedyet",
+        "nodesthatarenotintheinput",
     ):
         assert part in squeezed
 

@@ -83,7 +83,7 @@ class TestInThisProcess:
 
     def test_needs_a_plugin(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert complaint(capsys).startswith(
-            "kschedfw: give at least one --plugin; installed are: DefaultBinder, "
+            "kschedfw: give at least one --plugin; installed are: AzureDiskLimits, "
         )
 
     def test_the_plugin_must_be_there(self, capsys: pytest.CaptureFixture[str]) -> None:

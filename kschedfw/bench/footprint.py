@@ -1,0 +1,40 @@
+"""How much memory the scheduler holds for nodes and pods, beyond the objects that came from manifests."""
+
+from __future__ import annotations
+
+import attrs
+
+from kschedfw.bench.measure import fill, place
+from kschedfw.bench.memory import held_memory
+from kschedfw.bench.stage import AlgorithmStage, Case, Objects, in_cluster
+from kschedfw.cluster import InMemoryCluster
+from kschedfw.framework.registry import Registry
+
+
+@attrs.frozen
+class Footprint:
+    """The bytes held for `nodes` nodes with `pods` pods on them."""
+
+    nodes: int
+    pods: int
+    bytes: int
+
+
+def measure_footprint(case: Case, *, registry: Registry | None = None) -> Footprint:
+    """Count what cache, snapshot and framework hold after one pod was scheduled.
+
+    The initial pods are bound, and in the cluster with all other objects, before the counting begins.
+    """
+    objects = Objects.of(attrs.evolve(case, pods=1))
+    cluster = InMemoryCluster(objects.cluster)
+    placed = in_cluster(cluster, objects.placed)
+    pod = in_cluster(cluster, objects.measured)[0]
+    registry = Registry() if registry is None else registry
+    for name in case.profile.plugin_names:
+        registry.load(name)  # their code isn't what nodes and pods take
+    with held_memory() as held:
+        stage = AlgorithmStage.of(case, cluster, registry)
+        fill(stage, cluster, placed)
+        place(stage, pod)
+    stage.framework.close()
+    return Footprint(case.nodes, len(placed), held.bytes)

@@ -1,0 +1,71 @@
+"""How the cost of a pod, and the memory, grow with the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from functools import partial
+
+import attrs
+
+from kschedfw.bench.footprint import Footprint
+from kschedfw.bench.results import Measurement
+from kschedfw.bench.stage import Case
+from kschedfw.bench.workloads import Placement
+
+
+class Axis(StrEnum):
+    """What grows."""
+
+    NODES = "nodes"
+    PODS = "pods"
+    """Pods that are on nodes already."""
+
+
+SIZES = {Axis.NODES: (100, 1_000, 5_000, 15_000, 50_000, 100_000), Axis.PODS: (1_000, 10_000, 100_000)}
+NODES = 5_000
+"""Of clusters in which the pods grow."""
+INITIAL_PODS = 1_000
+"""Of clusters in which the nodes grow."""
+PODS = 200
+"""How many are scheduled at each size."""
+LIMIT_BYTES = {Axis.NODES: 8 * 1024, Axis.PODS: 2 * 1024}
+"""What a node and a placed pod may cost."""
+
+Measure = Callable[[Case], Measurement]
+MeasureFootprint = Callable[[Case], Footprint]
+
+
+@attrs.frozen
+class GrowthRow:
+    """One size. `bytes_each` is what is held for one node, or one placed pod, beyond the objects from manifests."""
+
+    size: int
+    measurement: Measurement
+    bytes_each: float
+
+    def to_json(self) -> dict[str, object]:
+        return {"size": self.size, "bytesEach": self.bytes_each, "measurement": self.measurement.to_json()}
+
+
+def cases(axis: Axis, case: Case, sizes: Sequence[int] | None = None) -> list[Case]:
+    """The case in each of the sizes. Initial pods are bound in turns, but for the last, which warm up."""
+    sized = partial(attrs.evolve, case, own_placement=Placement.ROUND_ROBIN)
+    if axis is Axis.NODES:
+        return [sized(nodes=size) for size in sizes or SIZES[axis]]
+    return [sized(initial_pods=size) for size in sizes or SIZES[axis]]
+
+
+def measure_row(axis: Axis, case: Case, measure: Measure, footprint: MeasureFootprint) -> GrowthRow:
+    """Measure time and memory for one of the `cases`, each on its own, since counting memory takes time."""
+    measurement = measure(case)
+    bound = attrs.evolve(case, own_placement=Placement.BOUND)
+    # What the framework holds by itself isn't the nodes', and what the nodes hold by themselves isn't the pods'.
+    if axis is Axis.NODES:
+        size, more = case.nodes, case.nodes - 1
+        without, grown = attrs.evolve(bound, nodes=1, initial_pods=0), attrs.evolve(bound, initial_pods=0)
+    else:
+        size = more = case.initial_pods
+        without, grown = attrs.evolve(bound, initial_pods=0), bound
+    held = footprint(grown).bytes - footprint(without).bytes
+    return GrowthRow(size, measurement, max(0, held) / max(1, more))

@@ -1,0 +1,236 @@
+"""Measures one case in this process.
+
+The garbage collector runs as it does for users: switched on, with its usual thresholds, nothing frozen. What building
+the objects left behind is collected before the clock runs.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+import attrs
+
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.bench.clock import SkippingClock, Timer
+from kschedfw.bench.memo import PluginUse, watch_plugins
+from kschedfw.bench.memory import peak_resident_bytes
+from kschedfw.bench.results import GarbageCollection, Latency, Measurement, Part
+from kschedfw.bench.stage import AlgorithmStage, Case, Churn, Objects, in_cluster, scheduler_of
+from kschedfw.bench.workloads import CHURN_INTERVAL
+from kschedfw.cluster import InMemoryCluster
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.diagnosis import FitError
+from kschedfw.framework.registry import Registry
+from kschedfw.scheduler import Scheduler
+from kschedfw.scheduler.queue.place import Place
+
+Progress = Callable[[int, int], None]
+"""Called with the number of pods done and to do, now and then."""
+
+PROGRESS_INTERVAL = 0.1
+"""Seconds between two such calls."""
+
+MOST_ATTEMPTS = 10
+"""Attempts for each pod, on average, before a workload in which pods are tried again and again is broken off."""
+
+
+def measure(
+    case: Case, timer: Timer, *, registry: Registry | None = None, progress: Progress | None = None
+) -> Measurement:
+    """Run the case and say how it went.
+
+    Raises:
+        UnknownWorkloadError: there is no such workload.
+        PluginError, ProfileError: the profile can't run.
+        SchedulingError: a plugin failed.
+    """
+    registry = Registry() if registry is None else registry
+    run = _algorithm if case.part is Part.ALGORITHM else _end_to_end
+    return attrs.evolve(run(case, timer, registry, progress), peak_resident_bytes=peak_resident_bytes())
+
+
+class _Laps:
+    """Attempts and how long each took."""
+
+    def __init__(self, case: Case, timer: Timer, progress: Progress | None) -> None:
+        self.timer = timer
+        self.seconds: list[float] = []
+        self.elapsed = 0.0
+        self._case = case
+        self._progress = progress
+        self._told = timer()
+
+    @property
+    def is_time_up(self) -> bool:
+        return self.elapsed >= self._case.time_limit
+
+    def add(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+        self.elapsed += seconds
+        if self._progress is not None and self.timer() - self._told >= PROGRESS_INTERVAL:
+            self._told = self.timer()
+            self._progress(min(len(self.seconds), self._case.pods), self._case.pods)
+
+
+def _algorithm(case: Case, timer: Timer, registry: Registry, progress: Progress | None) -> Measurement:
+    objects = Objects.of(case)
+    cluster = InMemoryCluster(objects.cluster)
+    stage = AlgorithmStage.of(case, cluster, registry)
+    fill(stage, cluster, in_cluster(cluster, objects.placed))
+    started = timer()
+    for index, pod in enumerate(in_cluster(cluster, objects.to_place)):
+        if timer() - started < case.time_limit:
+            place(stage, pod)
+        else:
+            stage.cache.add_pod(pod.bound_to(objects.node_name(index)))
+    measured = in_cluster(cluster, objects.measured)
+    churn = Churn(case.workload.churn, CHURN_INTERVAL)
+    laps = _Laps(case, timer, progress)
+    finished = placed = 0
+    uses = watch_plugins(stage.framework, case.nodes)
+    with _garbage_collection(timer) as collected:
+        for pod in measured:
+            if laps.is_time_up:
+                break
+            for late in in_cluster(cluster, churn.due(laps.elapsed)):
+                _attempt(stage, late, laps)
+            placed += _attempt(stage, pod, laps)
+            finished += 1
+    stage.framework.close()
+    return _measurement(case, laps, collected(), uses(len(laps.seconds)), finished=finished, placed=placed)
+
+
+def fill(stage: AlgorithmStage, cluster: InMemoryCluster, placed: Iterable[Pod]) -> None:
+    """Let the cache have the cluster's nodes and these bound pods."""
+    for node in cluster.list(Node):
+        stage.cache.add_node(node)
+    for pod in placed:
+        stage.cache.add_pod(pod)
+
+
+def _attempt(stage: AlgorithmStage, pod: Pod, laps: _Laps) -> bool:
+    started = laps.timer()
+    placed = place(stage, pod)
+    laps.add(laps.timer() - started)
+    return placed
+
+
+def place(stage: AlgorithmStage, pod: Pod) -> bool:
+    """Schedule and assume the pod; False if it fits nowhere."""
+    try:
+        result = stage.scheduler.schedule(stage.framework, CycleState(), pod)
+    except FitError:
+        return False
+    stage.cache.assume_pod(pod.bound_to(result.suggested_host))
+    return True
+
+
+def _end_to_end(case: Case, timer: Timer, registry: Registry, progress: Progress | None) -> Measurement:
+    objects = Objects.of(case)
+    cluster = InMemoryCluster((*objects.cluster, *objects.placed))
+    to_place = in_cluster(cluster, objects.to_place)
+    clock = SkippingClock(timer)
+    scheduler = scheduler_of(case, cluster, registry, clock)
+    started = timer()
+    while timer() - started < case.time_limit and scheduler.schedule_one():
+        pass
+    for index, pod in enumerate(to_place):
+        if scheduler.queue.place(pod.uid) is Place.ACTIVE:
+            cluster.bind(pod, objects.node_name(index))
+    started = timer()
+    measured = in_cluster(cluster, objects.measured)
+    create_seconds = timer() - started
+    churn = Churn(case.workload.churn, CHURN_INTERVAL)
+    laps = _Laps(case, timer, progress)
+    uses = watch_plugins(scheduler.frameworks[case.profile.scheduler_name], case.nodes)
+    with _garbage_collection(timer) as collected:
+        while not laps.is_time_up and len(laps.seconds) < MOST_ATTEMPTS * case.pods:
+            for late in churn.due(laps.elapsed):
+                cluster.add(late)
+            if _attempt_next(scheduler, laps):
+                continue
+            deadline = scheduler.queue.next_deadline()
+            if deadline is None:
+                break
+            clock.skip_to(deadline)
+    placed = sum(_is_bound(cluster, pod) for pod in measured)
+    given_up = sum(scheduler.queue.place(pod.uid) is Place.UNSCHEDULABLE for pod in measured)
+    scheduler.close()
+    return _measurement(
+        case,
+        laps,
+        collected(),
+        uses(len(laps.seconds)),
+        finished=placed + given_up,
+        placed=placed,
+        create_seconds=create_seconds,
+    )
+
+
+def _attempt_next(scheduler: Scheduler, laps: _Laps) -> bool:
+    """What `Scheduler.run_until_idle` does again and again; False if no pod is active."""
+    started = laps.timer()
+    scheduler.tick()
+    tried = scheduler.schedule_one()
+    took = laps.timer() - started
+    if tried:
+        laps.add(took)
+    return tried
+
+
+def _is_bound(cluster: InMemoryCluster, pod: Pod) -> bool:
+    present = cluster.get(Pod, pod.key)
+    return present is not None and bool(present.node_name)
+
+
+def _measurement(
+    case: Case,
+    laps: _Laps,
+    collected: GarbageCollection,
+    plugins: tuple[PluginUse, ...],
+    *,
+    finished: int,
+    placed: int,
+    create_seconds: float = 0.0,
+) -> Measurement:
+    return Measurement(
+        workload=case.workload.name,
+        part=case.part,
+        percentage=case.percentage,
+        nodes=case.nodes,
+        initial_pods=case.initial_pods,
+        placement=case.placement,
+        wanted=case.pods,
+        finished=finished,
+        placed=placed,
+        attempts=len(laps.seconds),
+        seconds=laps.elapsed,
+        latency=Latency.of(laps.seconds),
+        garbage_collection=collected,
+        plugins=plugins,
+        create_seconds=create_seconds,
+    )
+
+
+@contextmanager
+def _garbage_collection(timer: Timer) -> Iterator[Callable[[], GarbageCollection]]:
+    """Collects garbage, then watches the collector; gives a function that says what it has seen."""
+    collections, seconds, started = 0, 0.0, 0.0
+
+    def watch(phase: str, _info: Mapping[str, int]) -> None:
+        nonlocal collections, seconds, started
+        if phase == "start":
+            started = timer()
+        else:
+            collections += 1
+            seconds += timer() - started
+
+    gc.collect()
+    gc.callbacks.append(watch)
+    try:
+        yield lambda: GarbageCollection(collections, seconds)
+    finally:
+        gc.callbacks.remove(watch)

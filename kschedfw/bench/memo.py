@@ -1,0 +1,119 @@
+"""Which plugins missed the memo, and why: how often each was really asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+
+import attrs
+
+from kschedfw.framework.framework import Framework
+from kschedfw.framework.memo_report import PluginMemo
+from kschedfw.framework.plugin import AnyPlugin, Reads
+from kschedfw.framework.profile import ExtensionPoint
+
+_FORMS = ((ExtensionPoint.FILTER, "filter_batch"), (ExtensionPoint.SCORE, "score_batch"))
+
+
+@attrs.frozen
+class PluginUse:
+    """How often a plugin that filters or scores was asked in `attempts`.
+
+    `rows_asked` counts nodes about which either form of its hooks was called. `rows_in_question` is what that would be
+    if every attempt asked about every node at each of its `points`. `why_not` says what keeps its answers from being
+    used again; empty if nothing does.
+    """
+
+    plugin: str
+    points: tuple[ExtensionPoint, ...]
+    reads: Reads | None
+    batch: bool
+    """Whether it has a batch form at each of the points."""
+    attempts: int
+    rows_asked: int
+    rows_in_question: int
+    why_not: str
+
+    @property
+    def rows_per_attempt(self) -> float:
+        return self.rows_asked / self.attempts if self.attempts else 0.0
+
+    @property
+    def spared(self) -> float:
+        """The share that needn't be asked: answers were known, or the pods didn't concern the plugin."""
+        if not self.rows_in_question:
+            return 0.0
+        return max(0.0, 1 - self.rows_asked / self.rows_in_question)
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "plugin": self.plugin,
+            "points": [point.value for point in self.points],
+            "reads": None if self.reads is None else self.reads.value,
+            "batch": self.batch,
+            "rowsAskedPerAttempt": self.rows_per_attempt,
+            "spared": self.spared,
+            "whyNot": self.why_not or None,
+        }
+
+
+def watch_plugins(framework: Framework, nodes: int) -> Callable[[int], tuple[PluginUse, ...]]:
+    """Counts from now on; what it gives says, after so many attempts on so many nodes, how it went.
+
+    That has an entry for each filter and score plugin of the framework, in the order of the profile.
+    """
+    report = framework.memo_report()
+    before = {name: counts.rows_asked for name, counts in report.items()}
+
+    def uses(attempts: int) -> tuple[PluginUse, ...]:
+        return tuple(
+            _use(framework, name, counts, attempts, nodes, counts.rows_asked - before[name])
+            for name in framework.plugins
+            if (counts := report.get(name)) is not None
+        )
+
+    return uses
+
+
+def together(uses: Sequence[PluginUse]) -> tuple[PluginUse, ...]:
+    """The uses of several measurements with one profile, added up by plugin."""
+    order = list(dict.fromkeys(use.plugin for use in uses))
+    ordered = sorted(uses, key=lambda use: order.index(use.plugin))
+    return tuple(_sum(list(same)) for _, same in groupby(ordered, key=lambda use: use.plugin))
+
+
+def _sum(uses: Sequence[PluginUse]) -> PluginUse:
+    return attrs.evolve(
+        uses[0],
+        attempts=sum(use.attempts for use in uses),
+        rows_asked=sum(use.rows_asked for use in uses),
+        rows_in_question=sum(use.rows_in_question for use in uses),
+        why_not="; ".join(dict.fromkeys(use.why_not for use in uses if use.why_not)),
+    )
+
+
+def _use(
+    framework: Framework, name: str, counts: PluginMemo, attempts: int, nodes: int, asked: int
+) -> PluginUse:
+    plugin = framework.plugins[name]
+    forms = [(point, batch) for point, batch in _FORMS if name in framework.plugins_at(point)]
+    return PluginUse(
+        plugin=name,
+        points=tuple(point for point, _ in forms),
+        reads=plugin.reads,
+        batch=all(hasattr(plugin, batch) for _, batch in forms),
+        attempts=attempts,
+        rows_asked=asked,
+        rows_in_question=attempts * nodes * len(forms),
+        why_not="; ".join(_obstacles(plugin, counts)),
+    )
+
+
+def _obstacles(plugin: AnyPlugin, counts: PluginMemo) -> Iterator[str]:
+    if counts.objection:
+        yield counts.objection
+    if plugin.reads is Reads.CLUSTER:
+        yield "it reads the whole cluster, where any change may matter"
+    if counts.classes_unsigned:
+        kinds = counts.classes_signed + counts.classes_unsigned
+        yield f"no signature for {counts.classes_unsigned:,} of {kinds:,} kinds of pods"

@@ -1,0 +1,55 @@
+"""How much memory the process has, and how much of it objects hold."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+
+_STATUS = Path("/proc/self/status")
+
+
+def peak_resident_bytes() -> int | None:
+    """The most memory that this process ever had resident; None where the system doesn't tell."""
+    if _STATUS.exists():
+        # Linux. `ru_maxrss` would do, but for one thing: it counts what the process that started this one had.
+        for line in _STATUS.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+@attrs.define
+class Held:
+    """What a `held_memory` block has left behind, once it is over."""
+
+    bytes: int = 0
+
+
+@contextmanager
+def held_memory() -> Iterator[Held]:
+    """Counts the memory that is allocated within the block and still held at its end, NumPy's too.
+
+    Counting slows down what is done in it by much.
+    """
+    held = Held()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        yield held
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+        held.bytes = max(0, after - before)
+    finally:
+        tracemalloc.stop()

@@ -1,0 +1,108 @@
+"""What a run of the benchmark comes to: measurements, or growth, and what they were made with."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+import attrs
+
+from kschedfw.bench.growth import LIMIT_BYTES, Axis, GrowthRow
+from kschedfw.bench.memo import PluginUse, together
+from kschedfw.bench.results import Measurement
+from kschedfw.bench.stage import ALL_NODES
+from kschedfw.bench.yardstick import SOURCE, kube_scheduler_pods_per_second
+from kschedfw.framework.evaluation import Evaluation
+from kschedfw.framework.profile import ExtensionPoint, Profile
+
+
+@attrs.frozen
+class Machine:
+    """Where the figures are from."""
+
+    system: str
+    cpus: int
+    python: str
+    kschedfw: str
+    numpy: str
+
+    @classmethod
+    def this(cls) -> Machine:
+        return cls(
+            system=f"{platform.system()} {platform.machine()}",
+            cpus=os.cpu_count() or 1,
+            python=f"{platform.python_implementation()} {platform.python_version()}"
+            + ("" if getattr(sys, "_is_gil_enabled", lambda: True)() else " without GIL"),
+            kschedfw=version("kschedfw"),
+            numpy=version("numpy"),
+        )
+
+
+@attrs.frozen
+class BenchReport:
+    """Measurements (or, with an axis, the rows of a growth table) in the order in which they were made.
+
+    `baseline` has the same with the default profile, where `profile` is another. `source` is the file that the profile
+    is from, if it is from one.
+    """
+
+    machine: Machine
+    profile: Profile
+    evaluation: Evaluation
+    measurements: Sequence[Measurement] = ()
+    baseline: Sequence[Measurement] = ()
+    axis: Axis | None = None
+    growth: Sequence[GrowthRow] = ()
+    interrupted: bool = False
+    source: str = ""
+
+    def baseline_of(self, measurement: Measurement) -> Measurement | None:
+        """The same as measured with the default profile; None if it wasn't."""
+        return next((each for each in self.baseline if _what(each) == _what(measurement)), None)
+
+    @property
+    def plugins(self) -> tuple[PluginUse, ...]:
+        """How often the profile's plugins were asked, over all measurements in which they had to look at all nodes.
+
+        Over all others where there is none of these.
+        """
+        measured = [*self.measurements, *(row.measurement for row in self.growth)]
+        every = [each for each in measured if each.percentage == ALL_NODES] or measured
+        return together([use for each in every for use in each.plugins])
+
+    def to_json(self) -> dict[str, object]:
+        """The report in types that `json.dumps` knows; the keys are part of kschedfw's interface."""
+        return {
+            "machine": attrs.asdict(self.machine),
+            "profile": [{"name": name, "weight": weight} for name, weight in self._plugins().items()],
+            "evaluation": self.evaluation.value,
+            "profileSource": self.source or None,
+            "interrupted": self.interrupted,
+            "measurements": [_with_yardstick(measurement) for measurement in self.measurements],
+            "baseline": [_with_yardstick(measurement) for measurement in self.baseline],
+            "yardstick": SOURCE,
+            "growth": None
+            if self.axis is None
+            else {
+                "axis": self.axis.value,
+                "limitBytesEach": LIMIT_BYTES[self.axis],
+                "rows": [row.to_json() for row in self.growth],
+            },
+            "plugins": [use.to_json() for use in self.plugins],
+        }
+
+    def _plugins(self) -> dict[str, int]:
+        """The profile's plugins, each with the weight that is given for its score, or 0."""
+        listed = (*self.profile.multi_point, *self.profile.points.get(ExtensionPoint.SCORE, ()))
+        return dict.fromkeys(self.profile.plugin_names, 0) | {plugin.name: plugin.weight for plugin in listed}
+
+
+def _what(measurement: Measurement) -> tuple[object, ...]:
+    return measurement.workload, measurement.part, measurement.percentage
+
+
+def _with_yardstick(measurement: Measurement) -> dict[str, object]:
+    return measurement.to_json() | {"kubeSchedulerPodsPerSecond": kube_scheduler_pods_per_second(measurement)}

@@ -1,0 +1,48 @@
+"""What kube-scheduler does with the same workloads, for orientation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from kschedfw.bench.results import Measurement, Part
+from kschedfw.bench.stage import ADAPTIVE, ALL_NODES
+from kschedfw.bench.workloads import WORKLOADS
+
+SOURCE = "kube-scheduler v1.36, 2 cores, for orientation: another machine"
+"""What the figures are: its own SchedulePod and assume in one process, no API server."""
+
+
+@attrs.frozen
+class PodsPerSecond:
+    """With kube-scheduler's own rule of how many nodes to look at, and with all of them; None: not measured."""
+
+    adaptive: float
+    all_nodes: float | None
+
+
+KUBE_SCHEDULER: Mapping[str, PodsPerSecond] = {
+    "basic": PodsPerSecond(985, 83),
+    "node-affinity": PodsPerSecond(948, 126),
+    "pod-affinity": PodsPerSecond(294, 92),
+    "pod-anti-affinity": PodsPerSecond(286, 112),
+    "preferred-pod-affinity": PodsPerSecond(515, 82),
+    "preferred-pod-anti-affinity": PodsPerSecond(199, 103),
+    "topology-spreading": PodsPerSecond(490, 108),
+    "preferred-topology-spreading": PodsPerSecond(649, 71),
+    "mixed": PodsPerSecond(261, 47),
+    "unschedulable": PodsPerSecond(1406, None),
+}
+RESIDENT_MIB = (145, 235)
+"""The least and the most memory that it had resident."""
+
+
+def kube_scheduler_pods_per_second(measurement: Measurement) -> float | None:
+    """The figure that the measurement can be held against; None if there is none for this part, size or percentage."""
+    measured = KUBE_SCHEDULER.get(measurement.workload)
+    workload = WORKLOADS[measurement.workload]
+    same_size = (measurement.nodes, measurement.initial_pods) == (workload.nodes, workload.initial_pods)
+    if measured is None or measurement.part is not Part.ALGORITHM or not same_size:
+        return None
+    return {ADAPTIVE: measured.adaptive, ALL_NODES: measured.all_nodes}.get(measurement.percentage)

@@ -1,0 +1,293 @@
+"""`kschedfw bench`: how fast a profile schedules on this machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import attrs
+import typer
+
+from kschedfw.api.pod import DEFAULT_SCHEDULER_NAME
+from kschedfw.bench.apart import BenchmarkError, footprint_apart, measure_apart
+from kschedfw.bench.growth import INITIAL_PODS, NODES, PODS, Axis, GrowthRow, cases, measure_row
+from kschedfw.bench.measure import Progress
+from kschedfw.bench.report import BenchReport, Machine
+from kschedfw.bench.results import Measurement, Part
+from kschedfw.bench.stage import ADAPTIVE, ALL_NODES, DEFAULT_TIME_LIMIT, Case
+from kschedfw.bench.workloads import WORKLOADS, find_workload
+from kschedfw.cli.bench_output import print_bench_report
+from kschedfw.cli.chosen import chosen_configuration
+from kschedfw.cli.enabled import UsageError, changed_default_profile
+from kschedfw.cli.output import progress_bar
+from kschedfw.cluster import InMemoryCluster
+from kschedfw.config import SchedulerConfiguration, default_profile
+from kschedfw.framework.evaluation import Evaluation
+from kschedfw.framework.framework import Framework
+from kschedfw.framework.profile import Profile
+from kschedfw.framework.registry import Registry
+from kschedfw.scheduler.from_configuration import profiles_of
+
+ALL = "all"
+
+Bar = Callable[[str], AbstractContextManager[Progress | None]]
+"""A progress bar with this label."""
+
+_NAMES = "".join(f"  {workload.name:<48}{workload.measures}\n" for workload in WORKLOADS.values())
+
+BENCH_HELP = f"""Measure how fast a profile schedules on this machine, and how much memory that takes.
+
+Each workload has the shape of one of Kubernetes' scheduler_perf. It is measured twice: the algorithm alone, and end to
+end, from the queue to the binding; and both with kube-scheduler's default sampling of nodes and with all nodes, unless
+--percentage says otherwise. Every measurement has a process of its own.
+
+The profile is the default one, changed by --enable, --disable and --args: a plugin of any installed distribution can
+be enabled. Or it is a configuration's, with --profile; its extenders aren't asked. Unless it is the default one, every
+measurement is made with that, too, which shows what the difference costs; --no-compare saves that time.
+
+\b
+Workloads:
+{_NAMES}
+\b
+Exit codes:
+  0    done
+  1    a measurement broke off: a plugin failed, or there wasn't enough memory; what was measured before is shown
+  2    bad usage; nothing was done
+  70   a bug in kschedfw
+  130  interrupted; what was measured before is shown
+"""
+
+
+def bench(
+    workload: Annotated[
+        list[str] | None, typer.Option(metavar="NAME|all", help="Default: basic. Repeatable.")
+    ] = None,
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Default: the workload's; pods are in proportion, unless given."
+        ),
+    ] = None,
+    init_pods: Annotated[
+        int | None, typer.Option(min=0, metavar="M", help="Pods that are on the nodes before.")
+    ] = None,
+    pods: Annotated[int | None, typer.Option(min=1, metavar="P", help="Pods that are measured.")] = None,
+    percentage: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=100,
+            metavar="X",
+            help="Of the nodes, how many to find feasible before scoring; 0: as kube-scheduler does. "
+            "Default: what --profile says, or else both 0 and 100.",
+        ),
+    ] = None,
+    profile: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A configuration whose profile to measure, instead of the default one."
+        ),
+    ] = None,
+    scheduler_name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Which profile of --profile, if there are several."),
+    ] = None,
+    enable: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[=WEIGHT]", help="A plugin to add to the default profile. Repeatable."),
+    ] = None,
+    disable: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A plugin to take out of the default profile. Repeatable."),
+    ] = None,
+    args: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=JSON",
+            help="Arguments for a plugin, as in a configuration's pluginConfig. Repeatable.",
+        ),
+    ] = None,
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare/--no-compare", help="Measure with the default profile, too, if it was changed."
+        ),
+    ] = True,
+    evaluation: Annotated[
+        Evaluation,
+        typer.Option(
+            help="How plugins are asked: node by node, by batch forms, or with answers kept as well. "
+            "The decisions are the same."
+        ),
+    ] = Evaluation.MEMO,
+    growth: Annotated[
+        Axis | None,
+        typer.Option(help="Show how cost and memory grow instead: with the nodes, or with the pods on them."),
+    ] = None,
+    sizes: Annotated[
+        str | None, typer.Option(metavar="N,N,...", help="For --growth: how many nodes, or pods on them.")
+    ] = None,
+    time_limit: Annotated[
+        float,
+        typer.Option(min=0.0, metavar="SECONDS", help="End a measurement after so long, ready or not."),
+    ] = DEFAULT_TIME_LIMIT,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    no_progress: Annotated[bool, typer.Option("--no-progress", help="No progress bar.")] = False,
+) -> None:
+    if profile is None:
+        if scheduler_name is not None:
+            raise UsageError("--scheduler-name goes with --profile")
+        measured = changed_default_profile(enable or [], disable or [], args or [])
+    else:
+        if enable or disable or args:
+            raise UsageError(
+                "--enable, --disable and --args change the default profile; --profile is instead of it"
+            )
+        measured, configured = _profile_of(chosen_configuration(profile), scheduler_name)
+        percentage = configured if percentage is None else percentage
+    # Now, so that nothing is measured in vain if the profile can't run.
+    Framework(Registry(), measured, cluster=InMemoryCluster())
+    names = list(WORKLOADS) if ALL in (workload or ()) else (workload or ["basic"])
+    planned = [
+        attrs.evolve(
+            Case.of(find_workload(name), nodes=nodes, initial_pods=init_pods, pods=pods),
+            profile=measured,
+            time_limit=time_limit,
+            evaluation=evaluation,
+        )
+        for name in names
+    ]
+    bar = partial(progress_bar, enabled=not no_progress)
+    measurements: list[Measurement] = []
+    baseline: list[Measurement] | None = [] if compare and measured != default_profile() else None
+    rows: list[GrowthRow] = []
+    problem, interrupted = "", False
+    try:
+        if growth is None:
+            if sizes is not None:
+                raise UsageError("--sizes goes with --growth")
+            _measure_all(planned, percentage, bar, measurements, baseline)
+        else:
+            case = _growing(growth, planned, nodes=nodes, initial_pods=init_pods, pods=pods)
+            case = attrs.evolve(case, percentage=ALL_NODES if percentage is None else percentage)
+            _measure_rows(growth, cases(growth, case, _sizes(sizes)), bar, rows)
+    except BenchmarkError as error:
+        problem = str(error)
+    except KeyboardInterrupt:
+        interrupted = True
+    report = BenchReport(
+        Machine.this(),
+        measured,
+        evaluation,
+        measurements,
+        baseline or (),
+        growth,
+        rows,
+        interrupted,
+        source=str(profile or ""),
+    )
+    if as_json:
+        print(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+    else:
+        print_bench_report(report)
+    if problem:
+        print(f"kschedfw: {problem}", file=sys.stderr)
+        raise typer.Exit(1)
+    if interrupted:
+        raise typer.Exit(130)
+
+
+def _profile_of(
+    configuration: SchedulerConfiguration, scheduler_name: str | None
+) -> tuple[Profile, int | None]:
+    """The profile to measure, and the percentage of nodes that it asks for, if it does.
+
+    The workloads' pods are for the default scheduler, so that is what the profile is called then.
+    """
+    profiles = {profile.scheduler_name: profile for profile in profiles_of(configuration)}
+    if scheduler_name is None and len(profiles) > 1:
+        raise UsageError(
+            f"{configuration.source} has several profiles; --scheduler-name says which: {', '.join(profiles)}"
+        )
+    name = next(iter(profiles)) if scheduler_name is None else scheduler_name
+    if name not in profiles:
+        raise UsageError(
+            f"--scheduler-name {name}: {configuration.source} has no such profile; it has {', '.join(profiles)}"
+        )
+    if configuration.extenders:
+        print(f"{configuration.source}: warning: its extenders aren't asked", file=sys.stderr)
+    percentage = profiles[name].percentage_of_nodes_to_score
+    if percentage is None:
+        percentage = configuration.percentage_of_nodes_to_score or None
+    anonymous = attrs.evolve(
+        profiles[name], scheduler_name=DEFAULT_SCHEDULER_NAME, percentage_of_nodes_to_score=None
+    )
+    return anonymous, percentage
+
+
+def _measure_all(
+    planned: Sequence[Case],
+    percentage: int | None,
+    bar: Bar,
+    done: list[Measurement],
+    baseline: list[Measurement] | None,
+) -> None:
+    """Measure every part and percentage, and put it into `done` at once: it counts, whatever comes after it.
+
+    The same with the default profile goes into `baseline`, if there is one.
+    """
+    percentages = (ADAPTIVE, ALL_NODES) if percentage is None else (percentage,)
+    runs = [
+        attrs.evolve(case, part=part, percentage=of_nodes)
+        for case in planned
+        for part in Part
+        for of_nodes in percentages
+    ]
+    for number, case in enumerate(runs, 1):
+        label = f"{number}/{len(runs)} {case.workload_name}, {case.part}"
+        with bar(label) as progress:
+            done.append(measure_apart(case, time.perf_counter, progress))
+        if baseline is not None:
+            default = attrs.evolve(case, profile=default_profile())
+            with bar(f"{label}, default profile") as progress:
+                baseline.append(measure_apart(default, time.perf_counter, progress))
+
+
+def _growing(
+    axis: Axis, planned: Sequence[Case], *, nodes: int | None, initial_pods: int | None, pods: int | None
+) -> Case:
+    """The one case that grows, in the size that growth is measured at unless another is given."""
+    if len(planned) > 1:
+        raise UsageError("--growth takes one --workload")
+    grown, given = ("--nodes", nodes) if axis is Axis.NODES else ("--init-pods", initial_pods)
+    if given is not None:
+        raise UsageError(f"--growth {axis} makes {grown} grow; --sizes says how far")
+    return attrs.evolve(
+        planned[0],
+        nodes=NODES if nodes is None else nodes,
+        initial_pods=INITIAL_PODS if initial_pods is None else initial_pods,
+        pods=PODS if pods is None else pods,
+    )
+
+
+def _sizes(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    parts = text.split(",")
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise UsageError(f"--sizes {text}: must be whole numbers of at least 1, with commas between them")
+    return [int(part) for part in parts]
+
+
+def _measure_rows(axis: Axis, planned: Sequence[Case], bar: Bar, done: list[GrowthRow]) -> None:
+    for number, case in enumerate(planned, 1):
+        size = case.nodes if axis is Axis.NODES else case.initial_pods
+        with bar(f"{number}/{len(planned)} {case.workload_name}, {size:,} {axis}") as progress:
+            timed = partial(measure_apart, timer=time.perf_counter, progress=progress)
+            done.append(measure_row(axis, case, timed, footprint_apart))

@@ -1,0 +1,79 @@
+"""The configuration that options of the command line choose: a file's, an algorithm provider's, or the default one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kschedfw.cli.enabled import UsageError
+from kschedfw.config import (
+    FEATURE_GATES,
+    PROVIDERS,
+    FeatureGates,
+    SchedulerConfiguration,
+    load_configuration,
+    parse_configuration,
+    provider_configuration,
+)
+
+ProviderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--algorithm-provider",
+        metavar="NAME",
+        help=f"Instead of a file, what kube-scheduler v1.20 had: {' or '.join(PROVIDERS)}.",
+    ),
+]
+GatesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--feature-gates",
+        metavar="GATE=true|false,...",
+        help=f"For a Policy or an algorithm provider: {', '.join(FEATURE_GATES)}. Repeatable.",
+    ),
+]
+
+
+def feature_gates(given: list[str] | None) -> FeatureGates:
+    """What `--feature-gates` say, all together.
+
+    Raises:
+        FeatureGateError: with every gate that doesn't exist, and every value that is none.
+    """
+    return FeatureGates.parse(",".join(given or ()))
+
+
+def chosen_configuration(
+    file: Path | None, provider: str | None = None, gates: list[str] | None = None
+) -> SchedulerConfiguration:
+    """The configuration of the file or the algorithm provider; without either, kube-scheduler's defaults.
+
+    Its warnings are printed to stderr.
+
+    Raises:
+        UsageError: there are both.
+        FeatureGateError, UnknownProviderError, ConfigurationError: one of them is refused.
+        OSError: the file can't be read.
+    """
+    if file is not None and provider is not None:
+        raise UsageError(
+            f"--algorithm-provider {provider} takes the place of a configuration, and {file} is one"
+        )
+    switched = feature_gates(gates)
+    if provider is not None:
+        configuration = provider_configuration(provider, switched)
+    elif file is not None:
+        configuration = load_configuration(file, gates=switched)
+    else:
+        default = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+        configuration = parse_configuration(default, "default", gates=switched)
+    print_warnings(configuration)
+    return configuration
+
+
+def print_warnings(configuration: SchedulerConfiguration) -> None:
+    for warning in configuration.warnings:
+        print(f"{configuration.source}: warning: {warning}", file=sys.stderr)

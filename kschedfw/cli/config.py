@@ -1,0 +1,222 @@
+"""`kschedfw config`: check, show and compare configurations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kschedfw.api.field_errors import FieldError
+from kschedfw.cli.chosen import GatesOption, ProviderOption, chosen_configuration, print_warnings
+from kschedfw.cli.chosen import feature_gates as gates_of
+from kschedfw.cli.tables import counted
+from kschedfw.config import (
+    ConfigurationError,
+    ConfiguredPlugin,
+    ProfileConfiguration,
+    SchedulerConfiguration,
+    load_configuration,
+)
+from kschedfw.config.effective import effective, plain, settings_of
+
+HELP = """Check, show and compare configurations: KubeSchedulerConfigurations, and Policies of old."""
+
+CHECK_HELP = """Say everything that is wrong with a configuration.
+
+\b
+Exit codes:
+  0  kube-scheduler would take it (v1.36; for a Policy v1.20), and every plugin is installed
+  1  it is refused; standard output has a line for each problem
+  2  the file can't be read
+"""
+
+SHOW_HELP = """Show a configuration as it takes effect.
+
+That is every profile's plugins per extension point, in order: the weight of scores, why the plugin is there
+(default, multiPoint, explicit, Policy, provider), the distribution that it comes from, and of a Policy the predicates
+and priorities that it stands for; the arguments with their defaults; and everything else.
+
+Without FILE and --algorithm-provider: kube-scheduler's defaults.
+
+\b
+Exit codes:
+  0  done
+  2  it is refused or can't be read
+"""
+
+DIFF_HELP = """Compare what two configurations do.
+
+Profiles are compared by their names, or with each other where both files have only one. Why a plugin is there makes
+no difference.
+
+\b
+Exit codes:
+  0  they do the same
+  1  they differ
+  2  one of them is refused or can't be read
+"""
+
+REFUSED = DIFFERENT = 1
+NAME_WIDTH = 38
+ORIGIN_WIDTH = 12
+
+config_app = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None)
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A configuration, YAML or JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
+
+
+@config_app.command(help=CHECK_HELP, short_help="Say what is wrong with a configuration.")
+def check(file: File, feature_gates: GatesOption = None, as_json: AsJson = False) -> None:
+    gates = gates_of(feature_gates)
+    try:
+        configuration = load_configuration(file, gates=gates)
+    except ConfigurationError as error:
+        if as_json:
+            _print_json(_verdict(file, errors=error.errors))
+        else:
+            print(error)
+        raise typer.Exit(REFUSED) from None
+    print_warnings(configuration)
+    if as_json:
+        _print_json(_verdict(file, warnings=configuration.warnings))
+    else:
+        print(f"{file}: valid, with {counted(len(configuration.profiles), 'profile')}")
+
+
+@config_app.command(help=SHOW_HELP, short_help="Show a configuration as it takes effect.")
+def show(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="A configuration, YAML or JSON.")
+    ] = None,
+    algorithm_provider: ProviderOption = None,
+    feature_gates: GatesOption = None,
+    as_json: AsJson = False,
+) -> None:
+    configuration = chosen_configuration(file, algorithm_provider, feature_gates)
+    if as_json:
+        _print_json(effective(configuration))
+    else:
+        print("\n".join(_shown(configuration)))
+
+
+@config_app.command(help=DIFF_HELP, short_help="Compare what two configurations do.")
+def diff(
+    first: Annotated[Path, typer.Argument(metavar="A", help="A configuration.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
+    feature_gates: GatesOption = None,
+    as_json: AsJson = False,
+) -> None:
+    configurations = [chosen_configuration(file, gates=feature_gates) for file in (first, second)]
+    names = [[profile.scheduler_name for profile in each.profiles] for each in configurations]
+    if len(names[0]) == len(names[1]) == 1:
+        names[0] = names[1] = [" and ".join(dict.fromkeys(names[0] + names[1]))]
+    labels = set(names[0]) & set(names[1])
+    before, after = (
+        dict(_effects(each, dict(zip(own, each.profiles, strict=True)), labels))
+        for each, own in zip(configurations, names, strict=True)
+    )
+    differing = [path for path in {**before, **after} if before.get(path) != after.get(path)]
+    if as_json:
+        _print_json([{"path": path, "a": before.get(path), "b": after.get(path)} for path in differing])
+    else:
+        print("".join(map("{}\n".format, _differences(differing, before, after))), end="")
+    if differing:
+        raise typer.Exit(DIFFERENT)
+
+
+def _print_json(content: object) -> None:
+    print(json.dumps(content, indent=2, ensure_ascii=False))
+
+
+def _verdict(
+    file: Path, *, errors: Sequence[FieldError] = (), warnings: Sequence[str] = ()
+) -> dict[str, object]:
+    return {
+        "file": str(file),
+        "valid": not errors,
+        "errors": [{"path": error.path, "message": str(error)} for error in errors],
+        "warnings": list(warnings),
+    }
+
+
+# --- Lines ---
+
+
+def _differences(paths: Iterable[str], before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+    for path in paths:
+        yield path
+        for sign, effects in (("-", before), ("+", after)):
+            if path in effects:
+                yield f"  {sign} {effects[path]}"
+
+
+def _shown(configuration: SchedulerConfiguration) -> Iterator[str]:
+    yield ": ".join(filter(None, (configuration.source, configuration.api_version)))
+    for path, value in _flat(settings_of(configuration)):
+        yield f"{path}: {value}"
+    for profile in configuration.profiles:
+        yield ""
+        yield f"profile {profile.scheduler_name}"
+        if profile.percentage_of_nodes_to_score is not None:
+            yield f"  percentageOfNodesToScore: {profile.percentage_of_nodes_to_score}"
+        if profile.run_all_filters:
+            yield "  runAllFilters: true"
+        for point, plugins in profile.plugins.items():
+            if plugins:
+                yield f"  {point}"
+                yield from map(_plugin, plugins)
+        yield from _arguments(profile)
+
+
+def _plugin(plugin: ConfiguredPlugin) -> str:
+    name = f"{plugin.name} × {plugin.weight}" if plugin.weight else plugin.name
+    source = f"(left out: {plugin.absence})" if plugin.absence else plugin.distribution or "this process"
+    asked_by = f"  {', '.join(plugin.asked_by)}" if plugin.asked_by else ""
+    return f"    {name:{NAME_WIDTH}}{plugin.origin:{ORIGIN_WIDTH}}{source}{asked_by}"
+
+
+def _arguments(profile: ProfileConfiguration) -> Iterator[str]:
+    lines = [
+        f"    {name}.{path}: {value}"
+        for name, args in profile.args.items()
+        for path, value in _flat(plain(args))
+    ]
+    if lines:
+        yield "  arguments"
+        yield from lines
+
+
+def _effects(
+    configuration: SchedulerConfiguration,
+    profiles: Mapping[str, ProfileConfiguration],
+    comparable: Container[str],
+) -> Iterator[tuple[str, str]]:
+    """Everything that a configuration says, by its path; of a profile that isn't comparable, only that it is there."""
+    yield from _flat(settings_of(configuration))
+    for label, profile in profiles.items():
+        path = f"profiles[{label}]"
+        if label not in comparable:
+            yield path, "(the whole profile)"
+            continue
+        yield f"{path}.schedulerName", profile.scheduler_name
+        yield f"{path}.percentageOfNodesToScore", json.dumps(profile.percentage_of_nodes_to_score)
+        yield f"{path}.runAllFilters", json.dumps(profile.run_all_filters)
+        for point, plugins in profile.plugins.items():
+            names = (f"{each.name} × {each.weight}" if each.weight else each.name for each in plugins)
+            yield f"{path}.{point}", ", ".join(names) or "(none)"
+        for name, args in profile.args.items():
+            for inner, value in _flat(plain(args)):
+                yield f"{path}.{name}.{inner}", value
+
+
+def _flat(value: object, path: str = "") -> Iterator[tuple[str, str]]:
+    """Nested objects as one line per value; lists stay together."""
+    if isinstance(value, Mapping):
+        for key, content in value.items():
+            yield from _flat(content, f"{path}.{key}" if path else key)
+    else:
+        yield path, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

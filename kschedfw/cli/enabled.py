@@ -1,0 +1,72 @@
+"""Plugins that are named on the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.config import default_profile
+from kschedfw.framework.profile import EnabledPlugin, Profile
+
+MAX_WEIGHT = (1 << 31) - 1  # kube-scheduler's weights have 32 bits
+
+
+class UsageError(KschedfwError):
+    """Arguments that make no sense, or not together."""
+
+
+def enabled_plugin(option: str, text: str) -> EnabledPlugin:
+    """What `NAME` or `NAME=WEIGHT` says.
+
+    Raises:
+        UsageError: the weight is none; names the option.
+    """
+    name, equals, weight = text.partition("=")
+    if not equals:
+        return EnabledPlugin(name)
+    if not weight.isdecimal() or not 1 <= int(weight) <= MAX_WEIGHT:
+        raise UsageError(f"{option} {text}: the weight must be 1–{MAX_WEIGHT}")
+    return EnabledPlugin(name, int(weight))
+
+
+def given_args(option: str, text: str) -> tuple[str, Mapping[str, object]]:
+    """The plugin and its arguments that `NAME=JSON` says, with keys as in a configuration.
+
+    Raises:
+        UsageError: it says none; names the option.
+    """
+    name, _, document = text.partition("=")
+    try:
+        args = json.loads(document)
+    except ValueError as error:
+        raise UsageError(f"{option} {text}: must be NAME=JSON; {error}") from None
+    if not isinstance(args, dict):
+        raise UsageError(f'{option} {text}: the arguments must be an object, such as {{"key": "value"}}')
+    return name, args
+
+
+def changed_default_profile(
+    enable: Sequence[str], disable: Sequence[str], args: Sequence[str] = ()
+) -> Profile:
+    """The default profile without some plugins, and with others at its end; one that it has gets its new weight.
+
+    Raises:
+        UsageError: a weight is none, arguments can't be read, or a plugin to disable or with arguments isn't in it.
+    """
+    plugins = {plugin.name: plugin for plugin in default_profile().multi_point}
+    for name in disable:
+        if name not in plugins:
+            similar = get_close_matches(name, plugins, n=1)
+            hint = f"did you mean {similar[0]!r}?" if similar else f"it has {', '.join(plugins)}"
+            raise UsageError(f"--disable {name}: the default profile has no such plugin; {hint}")
+        del plugins[name]
+    for text in enable:
+        plugin = enabled_plugin("--enable", text)
+        plugins[plugin.name] = plugin
+    given = dict(given_args("--args", text) for text in args)
+    for name in given:
+        if name not in plugins:
+            raise UsageError(f"--args {name}: the profile has no such plugin; --enable {name} adds it")
+    return Profile(plugins.values(), args=given)

@@ -1,0 +1,56 @@
+"""Tables and lines as text, for terminals of any width and for pipes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+# A pipe has no width; what reads it (grep, less) does better with long lines than with broken ones.
+PIPE_WIDTH = 1000
+
+
+def stdout_console() -> Console:
+    """What is as wide as the terminal, or as wide as can be where stdout isn't one."""
+    unlimited = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(highlight=False, width=PIPE_WIDTH if unlimited else None)
+
+
+def print_parts(console: Console, parts: Iterable[RenderableType]) -> None:
+    """Print the parts under each other to stdout."""
+    with console.capture() as capture:
+        for part in parts:
+            console.print(part)
+    # rich fills every line with spaces up to the width
+    print("\n".join(line.rstrip() for line in capture.get().splitlines()))
+
+
+def plain_table(title: str, *headers: str, first: str = "left") -> Table:
+    """A table without lines, since those are what breaks first on paper and in pipes."""
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0), pad_edge=False
+    )
+    for index, header in enumerate(headers):
+        left = index == 0 and first == "left"
+        table.add_column(
+            header,
+            justify="left" if left else "right",
+            overflow="fold",
+            no_wrap=not left,
+            header_style="dim",
+        )
+    return table
+
+
+def block(*parts: Table | str) -> Padding:
+    """Tables and lines under each other, with an empty line before them."""
+    return Padding(Group(*(Text(part) if isinstance(part, str) else part for part in parts)), (1, 0, 0, 0))
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,65 @@
+"""The cost of a pod, in ratios within one run, which hold loosely on any machine; the figures are only printed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import attrs
+import pytest
+
+from kschedfw import Evaluation, Registry
+from kschedfw.bench.growth import Axis, cases
+from kschedfw.bench.measure import measure
+from kschedfw.bench.stage import ADAPTIVE, ALL_NODES, Case
+
+pytestmark = pytest.mark.benchmark
+
+INSTALLED = Registry()
+BASIC = Case("basic", nodes=1_000, initial_pods=100, pods=50)
+TRIES = 3
+
+
+def ratio(name: str, case: Case, other: Case) -> float:
+    """What a pod costs in the other case, of what it costs in the first: by the median, which noise moves least."""
+    costs = [measure(each, time.perf_counter, registry=INSTALLED).latency.p50 for each in (case, other)]
+    print(
+        f"{name}: {costs[0] * 1000:.2f} ms and {costs[1] * 1000:.2f} ms per pod, {costs[1] / costs[0]:.2f} ×"
+    )
+    return costs[1] / costs[0]
+
+
+def assert_below(limit: float, name: str, case: Case, other: Case) -> None:
+    """The other case costs less than `limit` times the first; a busy neighbour may spoil some tries."""
+    ratios: list[float] = []
+    while len(ratios) < TRIES and min(ratios, default=limit) >= limit:
+        ratios.append(ratio(name, case, other))
+    assert min(ratios) < limit
+
+
+def evaluated(case: Case, ways: Sequence[Evaluation]) -> tuple[Case, Case]:
+    first, other = (attrs.evolve(case, evaluation=way) for way in ways)
+    return first, other
+
+
+def test_batch_forms_pay() -> None:
+    few = attrs.evolve(BASIC, pods=5, initial_pods=20)
+    assert_below(0.5, "scalar, batch", *evaluated(few, [Evaluation.SCALAR, Evaluation.BATCH]))
+
+
+def test_answers_that_are_kept_pay() -> None:
+    case = attrs.evolve(BASIC, nodes=2_000)
+    assert_below(0.8, "batch, memo", *evaluated(case, [Evaluation.BATCH, Evaluation.MEMO]))
+
+
+def test_ten_times_the_nodes_cost_about_ten_times_the_time_at_most() -> None:
+    assert_below(15, "1,000 and 10,000 nodes", *cases(Axis.NODES, BASIC, [1_000, 10_000]))
+
+
+def test_pods_on_the_nodes_cost_nothing() -> None:
+    assert_below(2, "500 and 10,000 placed pods", *cases(Axis.PODS, BASIC, [500, 10_000]))
+
+
+def test_looking_at_fewer_nodes_costs_little_more_than_looking_at_all() -> None:
+    every, sampled = (attrs.evolve(BASIC, percentage=percentage) for percentage in (ALL_NODES, ADAPTIVE))
+    assert_below(5, "all nodes, kube-scheduler's sample", every, sampled)

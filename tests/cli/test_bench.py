@@ -1,0 +1,270 @@
+"""`kschedfw bench`: its arguments, what it prints, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kschedfw import Registry
+from kschedfw.bench.apart import BenchmarkError
+from kschedfw.bench.clock import Timer
+from kschedfw.bench.footprint import Footprint
+from kschedfw.bench.measure import Progress, measure
+from kschedfw.bench.results import Measurement
+from kschedfw.bench.stage import Case
+from kschedfw.bench.yardstick import KUBE_SCHEDULER
+from kschedfw.cli.app import run
+
+INSTALLED = Registry()
+
+
+@pytest.fixture
+def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without processes and counting of memory, which tests/bench has, and which take their time."""
+    monkeypatch.setattr("kschedfw.cli.bench.measure_apart", measured_here)
+    monkeypatch.setattr(
+        "kschedfw.cli.bench.footprint_apart", lambda case: Footprint(case.nodes, case.initial_pods, 1000)
+    )
+    monkeypatch.setenv("COLUMNS", "150")
+
+
+def measured_here(case: Case, timer: Timer, progress: Progress | None = None) -> Measurement:
+    return measure(case, timer, registry=INSTALLED, progress=progress)
+
+
+SMALL = ["--nodes", "10", "--init-pods", "5", "--pods", "4"]
+
+
+def bench(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    assert run(["bench", *arguments]) == code
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2) -> str:
+    assert run(["bench", *arguments]) == code
+    return capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("_in_this_process")
+class TestReport:
+    def test_as_text(self, capsys: pytest.CaptureFixture[str]) -> None:
+        out = bench(capsys, *SMALL)
+        for text in (
+            "The algorithm alone",
+            "End to end",
+            "default",
+            "all nodes",
+            "basic",
+            "MiB",
+            "default profile",
+        ):
+            assert text in out
+        assert "kube-scheduler" not in out, "its figures are for another size"
+
+    def test_beside_kube_scheduler_in_its_size(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        out = bench(capsys, "--workload", "unschedulable", "--pods", "3", "--percentage", "0")
+        assert "kube-scheduler v1.36, 2 cores, for orientation: another machine" in out
+        assert f"{KUBE_SCHEDULER['unschedulable'].adaptive:,}" in out
+        assert "3 of 3 pods fit nowhere" in out
+
+    def test_as_json(self, capsys: pytest.CaptureFixture[str]) -> None:
+        report: dict[str, Any] = json.loads(bench(capsys, *SMALL, "--json"))
+        assert set(report) == {
+            "machine",
+            "profile",
+            "profileSource",
+            "evaluation",
+            "interrupted",
+            "measurements",
+            "baseline",
+            "yardstick",
+            "growth",
+            "plugins",
+        }
+        assert [(m["part"], m["percentage"]) for m in report["measurements"]] == [
+            ("algorithm", 0),
+            ("algorithm", 100),
+            ("end-to-end", 0),
+            ("end-to-end", 100),
+        ]
+        first = report["measurements"][0]
+        assert set(first) == {
+            "workload",
+            "part",
+            "percentage",
+            "nodes",
+            "initialPods",
+            "initialPlacement",
+            "pods",
+            "attempts",
+            "seconds",
+            "podsPerSecond",
+            "latencySeconds",
+            "createSeconds",
+            "garbageCollection",
+            "peakResidentBytes",
+            "plugins",
+            "kubeSchedulerPodsPerSecond",
+        }
+        assert set(first["latencySeconds"]) == {"p50", "p99", "max"}
+        assert first["pods"] == {"wanted": 4, "finished": 4, "placed": 4}
+        assert first["kubeSchedulerPodsPerSecond"] is None
+        assert report["growth"] is None
+        assert (report["evaluation"], report["baseline"]) == ("memo", [])
+
+    def test_several_workloads_at_one_percentage(self, capsys: pytest.CaptureFixture[str]) -> None:
+        chosen = ["--workload", "mixed", "--workload", "daemonset", "--percentage", "50"]
+        report = json.loads(bench(capsys, *SMALL, *chosen, "--json"))
+        found = [(m["workload"], m["percentage"]) for m in report["measurements"]]
+        assert found == [("mixed", 50)] * 2 + [("daemonset", 50)] * 2
+
+    def test_growth(self, capsys: pytest.CaptureFixture[str]) -> None:
+        out = bench(capsys, "--growth", "nodes", "--sizes", "3,6", "--pods", "2", "--init-pods", "5")
+        assert "× the first" in out
+        assert "KiB/node" in out
+
+    def test_growth_as_json(self, capsys: pytest.CaptureFixture[str]) -> None:
+        out = bench(capsys, "--growth", "pods", "--sizes", "10", "--pods", "2", "--nodes", "5", "--json")
+        growth = json.loads(out)["growth"]
+        assert (growth["axis"], growth["limitBytesEach"]) == ("pods", 2048)
+        (row,) = growth["rows"]
+        assert set(row) == {"size", "bytesEach", "measurement"}
+        assert row["size"] == 10
+        assert row["bytesEach"] >= 0
+
+    def test_with_other_plugins(self, capsys: pytest.CaptureFixture[str]) -> None:
+        changes = ["--disable", "ImageLocality", "--enable", "NodeAffinity=7"]
+        report = json.loads(bench(capsys, *SMALL, *changes, "--percentage", "100", "--no-compare", "--json"))
+        assert {"name": "NodeAffinity", "weight": 7} in report["profile"]
+        assert "ImageLocality" not in {entry["plugin"] for entry in report["plugins"]}
+        assert report["baseline"] == []
+
+    def test_what_a_change_of_the_profile_costs(self, capsys: pytest.CaptureFixture[str]) -> None:
+        weight = 'InterPodAffinity={"hardPodAffinityWeight": 5}'
+        changes = ["--disable", "ImageLocality", "--enable", "NodeAffinity=7", "--args", weight]
+        out = bench(capsys, *SMALL, *changes, "--percentage", "100")
+        change = "without ImageLocality, with NodeAffinity (weight 7), with arguments for InterPodAffinity"
+        assert f"default profile, {change}" in " ".join(out.split())
+        assert out.count("\n  default profile ") == 2, "beside both parts"
+        assert out.count("cost: what a pod takes more") == 2
+
+    def test_other_ways_of_evaluation(self, capsys: pytest.CaptureFixture[str]) -> None:
+        out = bench(capsys, *SMALL, "--percentage", "100", "--evaluation", "scalar")
+        assert "default profile; evaluation: scalar" in out
+        (fit,) = [line.split() for line in out.splitlines() if line.startswith("NodeResourcesFit")]
+        assert fit == ["NodeResourcesFit", "pods", "yes", "20.0", "0.0%"], "filter and score, 10 nodes each"
+
+    def test_what_was_measured_is_shown_though_the_next_broke_off(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(
+            "kschedfw.cli.bench.measure_apart", self.once_then(BenchmarkError("it broke off"))
+        )
+        assert run(["bench", *SMALL, "--percentage", "100"]) == 1
+        captured = capsys.readouterr()
+        assert captured.err == "kschedfw: it broke off\n"
+        assert "The algorithm alone" in captured.out
+
+    def test_or_was_interrupted(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("kschedfw.cli.bench.measure_apart", self.once_then(KeyboardInterrupt()))
+        out = bench(capsys, *SMALL, "--percentage", "100", code=130)
+        assert out.startswith("Interrupted. This is what was measured so far.")
+        assert "The algorithm alone" in out
+
+    @staticmethod
+    def once_then(error: BaseException) -> Any:
+        calls = 0
+
+        def measure_apart(case: Case, timer: Timer, progress: Progress | None = None) -> Measurement:
+            nonlocal calls
+            calls += 1
+            if calls > 1:
+                raise error
+            return measured_here(case, timer)
+
+        return measure_apart
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--workload", "mixd"], "there is no workload 'mixd'; did you mean 'mixed'?"),
+        (["--enable", "NodeNam"], "did you mean 'NodeName'?"),
+        (["--enable", "NodeName=0"], "--enable NodeName=0: the weight must be 1–2147483647"),
+        (["--disable", "NodeNam"], "--disable NodeNam: the default profile has no such plugin; did you mean"),
+        (["--disable", "Nothing"], "it has SchedulingGates, PrioritySort"),
+        (["--args", "NodeAffinity"], "--args NodeAffinity: must be NAME=JSON; Expecting value"),
+        (["--args", "NodeAffinity=[]"], "--args NodeAffinity=[]: the arguments must be an object"),
+        (
+            ["--args", "CostAware={}"],
+            "--args CostAware: the profile has no such plugin; --enable CostAware adds it",
+        ),
+        (["--evaluation", "magic"], "Invalid value for '--evaluation'"),
+        (["--sizes", "10"], "--sizes goes with --growth"),
+        (["--growth", "nodes", "--sizes", "10,x"], "--sizes 10,x: must be whole numbers"),
+        (["--growth", "nodes", "--nodes", "10"], "--growth nodes makes --nodes grow; --sizes says how far"),
+        (["--growth", "pods", "--init-pods", "10"], "--growth pods makes --init-pods grow"),
+        (["--growth", "pods", "--workload", "all"], "--growth takes one --workload"),
+        (["--nodes", "0"], "Invalid value for '--nodes'"),
+        (["--pods", "0"], "Invalid value for '--pods'"),
+        (["--percentage", "101"], "Invalid value for '--percentage'"),
+    ],
+)
+def test_bad_usage(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert message in complaint(capsys, *arguments)
+
+
+@pytest.mark.usefixtures("_in_this_process")
+class TestProfile:
+    """`--profile`: what a configuration's profile does, instead of the default one."""
+
+    @pytest.fixture
+    def file(self, tmp_path: Path) -> str:
+        path = tmp_path / "profiles.yaml"
+        path.write_text(
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+            "profiles:\n"
+            "- {schedulerName: packing, percentageOfNodesToScore: 40,"
+            " plugins: {score: {disabled: [{name: ImageLocality}]}}}\n"
+            "- {schedulerName: plain}\n"
+        )
+        return str(path)
+
+    def test_it_is_what_is_measured(self, file: str, capsys: pytest.CaptureFixture[str]) -> None:
+        options = ["--profile", file, "--scheduler-name", "packing"]
+        report: dict[str, Any] = json.loads(bench(capsys, *SMALL, *options, "--json"))
+        assert report["profileSource"] == file
+        weights = {plugin["name"]: plugin["weight"] for plugin in report["profile"]}
+        assert weights["TaintToleration"] == 3
+        assert "ImageLocality" not in weights
+        assert {each["percentage"] for each in report["measurements"]} == {40}
+        assert {each["pods"]["placed"] for each in report["measurements"]} == {4}
+
+    def test_another_percentage(self, file: str, capsys: pytest.CaptureFixture[str]) -> None:
+        options = ["--profile", file, "--scheduler-name", "packing", "--percentage", "70"]
+        report: dict[str, Any] = json.loads(bench(capsys, *SMALL, *options, "--json"))
+        assert {each["percentage"] for each in report["measurements"]} == {70}
+
+    def test_the_text_says_where_it_is_from(self, file: str, capsys: pytest.CaptureFixture[str]) -> None:
+        out = bench(capsys, *SMALL, "--profile", file, "--scheduler-name", "plain")
+        assert f"profile of {file}" in " ".join(out.split())
+
+    def test_one_of_several_has_to_be_named(self, file: str, capsys: pytest.CaptureFixture[str]) -> None:
+        several = f"{file} has several profiles; --scheduler-name says which: packing, plain"
+        assert several in complaint(capsys, *SMALL, "--profile", file)
+        unknown = f"--scheduler-name x: {file} has no such profile; it has packing, plain"
+        assert unknown in complaint(capsys, *SMALL, "--profile", file, "--scheduler-name", "x")
+
+    def test_what_does_not_go_together(self, file: str, capsys: pytest.CaptureFixture[str]) -> None:
+        assert "--profile is instead of it" in complaint(capsys, "--profile", file, "--enable", "A")
+        assert "--scheduler-name goes with --profile" in complaint(capsys, "--scheduler-name", "x")
+        assert "none.yaml: No such file" in complaint(capsys, "--profile", "none.yaml")

@@ -1,0 +1,247 @@
+"""`kschedfw config`: check, show, diff; and `kschedfw simulate --config`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kschedfw.cli.app import run
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+PACKING = HEAD + (
+    "profiles:\n"
+    "- schedulerName: packing\n"
+    "  plugins: {score: {disabled: [{name: ImageLocality}]}, multiPoint: {enabled: [{name: NodeName}]}}\n"
+    "  pluginConfig:\n"
+    "  - {name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated}}}\n"
+)
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text)
+    return str(path)
+
+
+@pytest.fixture
+def default(tmp_path: Path) -> str:
+    return write(tmp_path / "default.yaml", HEAD)
+
+
+@pytest.fixture
+def packing(tmp_path: Path) -> str:
+    return write(tmp_path / "packing.yaml", PACKING)
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> str:
+    text = (
+        "{kind: Policy, apiVersion: v1, alwaysCheckAllPredicates: true,"
+        " predicates: [{name: PodFitsResources}, {name: MatchNodeSelector}],"
+        " priorities: [{name: ResourceLimitsPriority, weight: 2}, {name: NodeAffinityPriority, weight: 1}]}"
+    )
+    return write(tmp_path / "policy.yaml", text)
+
+
+@pytest.fixture
+def wrong(tmp_path: Path) -> str:
+    return write(tmp_path / "wrong.yaml", HEAD + "parallelism: 0\npercentageOfNodesToScore: 101\n")
+
+
+Captured = pytest.CaptureFixture[str]
+
+
+class TestCheck:
+    def test_a_valid_one(self, packing: str, capsys: Captured) -> None:
+        assert run(["config", "check", packing]) == 0
+        assert capsys.readouterr() == (f"{packing}: valid, with 1 profile\n", "")
+
+    def test_what_is_wrong_is_listed_with_the_file(self, wrong: str, capsys: Captured) -> None:
+        assert run(["config", "check", wrong]) == 1
+        lines = capsys.readouterr().out.splitlines()
+        assert [line.split(" Invalid")[0] for line in lines] == [
+            f"{wrong}: parallelism:",
+            f"{wrong}: percentageOfNodesToScore:",
+        ]
+
+    def test_a_file_that_is_not_there_is_bad_input(self, tmp_path: Path, capsys: Captured) -> None:
+        assert run(["config", "check", str(tmp_path / "none.yaml")]) == 2
+        assert "none.yaml: No such file" in capsys.readouterr().err
+
+    def test_as_json(self, packing: str, wrong: str, capsys: Captured) -> None:
+        assert run(["config", "check", packing, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == {
+            "file": packing,
+            "valid": True,
+            "errors": [],
+            "warnings": [],
+        }
+        assert run(["config", "check", wrong, "--json"]) == 1
+        refused: dict[str, Any] = json.loads(capsys.readouterr().out)
+        assert not refused["valid"]
+        assert [error["path"] for error in refused["errors"]] == ["parallelism", "percentageOfNodesToScore"]
+
+    def test_with_feature_gates(self, policy: str, capsys: Captured) -> None:
+        assert run(["config", "check", policy]) == 1
+        assert "needs the feature gate ResourceLimitsPriorityFunction" in capsys.readouterr().out
+        assert run(["config", "check", policy, "--feature-gates", "ResourceLimitsPriorityFunction=true"]) == 0
+
+    def test_a_feature_gate_that_does_not_exist_is_bad_usage(self, policy: str, capsys: Captured) -> None:
+        assert run(["config", "check", policy, "--feature-gates", "EvenPodSpread=true"]) == 2
+        assert capsys.readouterr() == (
+            "",
+            "kschedfw: featureGates.EvenPodSpread: unrecognized feature gate; did you mean 'EvenPodsSpread'?\n",
+        )
+
+    def test_warnings_go_to_standard_error(self, tmp_path: Path, capsys: Captured) -> None:
+        two = write(tmp_path / "two.yaml", f"{HEAD}---\n{HEAD}")
+        assert run(["config", "check", two]) == 0
+        assert f"{two}: warning: only the first document" in capsys.readouterr().err
+
+
+class TestShow:
+    def test_each_plugin_has_its_weight_why_it_is_there_and_where_it_comes_from(
+        self, packing: str, capsys: Captured
+    ) -> None:
+        assert run(["config", "show", packing]) == 0
+        lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+        version = lines[[line[:1] for line in lines].index(["SchedulingGates"])][-1]
+        assert ["NodeName", "multiPoint", "kschedfw", version] in lines
+        assert ["TaintToleration", "×", "3", "default", "kschedfw", version] in lines
+        assert ["DefaultPreemption", "default", "(left", "out:", "nothing", "to", "do", "here)"] in lines
+        assert ["VolumeZone", "default", "kschedfw", version] in lines
+        assert ["NodeResourcesFit.scoringStrategy.type:", "MostAllocated"] in lines
+        assert ["leaderElection.leaseDuration:", "15s"] in lines
+        assert not any(line[:1] == ["ImageLocality"] for line in lines)
+
+    def test_as_json(self, packing: str, capsys: Captured) -> None:
+        assert run(["config", "show", "--json", packing]) == 0
+        shown: dict[str, Any] = json.loads(capsys.readouterr().out)
+        assert shown["profiles"][0]["schedulerName"] == "packing"
+
+    def test_of_a_policy_what_each_plugin_stands_for(self, policy: str, capsys: Captured) -> None:
+        gates = ["--feature-gates", "ResourceLimitsPriorityFunction=true"]
+        assert run(["config", "show", policy, *gates]) == 0
+        lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+        assert "runAllFilters: true" in lines
+        ends = {line.split()[0]: line for line in lines if line}
+        assert ends["NodeAffinity"].endswith("predicate MatchNodeSelector, priority NodeAffinityPriority")
+        assert ends["NodeResourceLimits"].startswith("NodeResourceLimits × 2 Policy kschedfw")
+        assert ends["NodeResourceLimits"].endswith("priority ResourceLimitsPriority")
+        assert run(["config", "show", policy, *gates, "--json"]) == 0
+        (profile,) = json.loads(capsys.readouterr().out)["profiles"]
+        assert profile["runAllFilters"] is True
+        assert profile["plugins"]["bind"][0]["askedBy"] == ["always"]
+
+    def test_an_algorithm_provider(self, capsys: Captured) -> None:
+        assert run(["config", "show", "--algorithm-provider", "ClusterAutoscalerProvider", "--json"]) == 0
+        (profile,) = json.loads(capsys.readouterr().out)["profiles"]
+        scores = [plugin["name"] for plugin in profile["plugins"]["score"]]
+        assert "NodeResourcesMostAllocated" in scores
+
+    def test_without_a_file_the_defaults(self, default: str, capsys: Captured) -> None:
+        assert run(["config", "show"]) == 0
+        own = capsys.readouterr().out
+        assert run(["config", "show", default]) == 0
+        assert capsys.readouterr().out.splitlines()[1:] == own.splitlines()[1:]
+
+    def test_one_of_file_and_provider(self, default: str, capsys: Captured) -> None:
+        assert run(["config", "show", default, "--algorithm-provider", "DefaultProvider"]) == 2
+        assert "takes the place of a configuration" in capsys.readouterr().err
+
+    def test_an_unknown_provider_is_bad_usage(self, capsys: Captured) -> None:
+        assert run(["config", "show", "--algorithm-provider", "Default"]) == 2
+        assert "there are DefaultProvider, ClusterAutoscalerProvider" in capsys.readouterr().err
+
+    def test_one_that_is_refused_is_not_shown(self, wrong: str, capsys: Captured) -> None:
+        assert run(["config", "show", wrong]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert len(err.splitlines()) == 3
+
+
+class TestDiff:
+    def test_the_same_file_makes_no_difference(self, packing: str, capsys: Captured) -> None:
+        assert run(["config", "diff", packing, packing]) == 0
+        assert capsys.readouterr() == ("", "")
+
+    def test_whether_all_filters_are_asked_makes_a_difference(self, tmp_path: Path, capsys: Captured) -> None:
+        texts = (
+            f"{{kind: Policy, apiVersion: v1{more}}}" for more in ("", ", alwaysCheckAllPredicates: true")
+        )
+        files = [write(tmp_path / f"{index}.yaml", text) for index, text in enumerate(texts)]
+        assert run(["config", "diff", *files]) == 1
+        path = "profiles[default-scheduler].runAllFilters"
+        assert capsys.readouterr().out == f"{path}\n  - false\n  + true\n"
+        assert run(["config", "diff", *files, "--json"]) == 1
+        assert json.loads(capsys.readouterr().out) == [{"path": path, "a": "false", "b": "true"}]
+
+    def test_single_profiles_are_compared_whatever_their_names(
+        self, default: str, packing: str, capsys: Captured
+    ) -> None:
+        assert run(["config", "diff", default, packing]) == 1
+        lines = capsys.readouterr().out.splitlines()
+        assert [line for line in lines if not line.startswith("  ")] == [
+            "profiles[default-scheduler and packing].schedulerName",
+            "profiles[default-scheduler and packing].score",
+            "profiles[default-scheduler and packing].NodeResourcesFit.scoringStrategy.type",
+        ]
+        assert lines[-2:] == ["  - LeastAllocated", "  + MostAllocated"]
+
+    def test_of_several_profiles_those_with_the_same_name_are_compared(
+        self, packing: str, tmp_path: Path, capsys: Captured
+    ) -> None:
+        more = write(tmp_path / "more.yaml", PACKING + "- {schedulerName: more}\n")
+        assert run(["config", "diff", packing, more]) == 1
+        assert capsys.readouterr().out == "profiles[more]\n  + (the whole profile)\n"
+
+    def test_one_that_is_refused_is_bad_input(self, default: str, wrong: str, capsys: Captured) -> None:
+        assert run(["config", "diff", default, wrong]) == 2
+        assert "parallelism" in capsys.readouterr().err
+
+
+class TestSimulate:
+    POD = (
+        "{apiVersion: v1, kind: Pod, metadata: {name: NAME}, "
+        "spec: {schedulerName: NAME, containers: [{name: c, image: i}]}}"
+    )
+
+    def test_every_profile_schedules_its_pods(
+        self, cluster_dir: Path, tmp_path: Path, capsys: Captured
+    ) -> None:
+        pods = "\n---\n".join(self.POD.replace("NAME", name) for name in ("packing", "more", "theirs"))
+        more = write(tmp_path / "more.yaml", PACKING + "- {schedulerName: more, plugins: {reserve: {enabled: ["
+                     "{name: DynamicResources}]}}}\n")  # fmt: skip
+        own = write(tmp_path / "pods.yaml", pods)
+        assert run(["simulate", str(cluster_dir), "--pods", own, "--config", more, "--json"]) == 0
+        report: dict[str, Any] = json.loads(capsys.readouterr().out)
+        assert report["profile"] == "packing, more"
+        assert report["pods"]["placed"] == 2
+        assert "profile more: not in this version, left out: DynamicResources" in report["notes"]
+
+    def test_an_algorithm_provider_with_feature_gates(self, cluster_dir: Path, capsys: Captured) -> None:
+        options = ["--algorithm-provider", "ClusterAutoscalerProvider", "--json"]
+        assert run(["simulate", str(cluster_dir), *options]) == 0
+        packed: dict[str, Any] = json.loads(capsys.readouterr().out)
+        assert packed["decisions"][0]["node"] == "n1", "where a pod is already"
+        assert run(["simulate", str(cluster_dir), *options, "--feature-gates", "EvenPodsSpread=no"]) == 2
+        assert "must be true or false" in capsys.readouterr().err
+
+    def test_hosts_in_turn(self, cluster_dir: Path, tmp_path: Path, capsys: Captured) -> None:
+        only_names = "{kind: Policy, apiVersion: v1, predicates: [], priorities: []}"
+        config = write(tmp_path / "policy.yaml", only_names)
+        pods = "\n---\n".join(self.POD.replace("NAME", "default-scheduler", 2).replace(
+            "default-scheduler", f"pod-{index}", 1) for index in range(6))  # fmt: skip
+        own = write(tmp_path / "pods.yaml", pods)
+        command = ["simulate", str(cluster_dir / "nodes.yaml"), "--pods", own, "--config", config, "--json"]
+        assert run([*command, "--select-host", "round-robin"]) == 0
+        decisions = json.loads(capsys.readouterr().out)["decisions"]
+        assert [decision["node"] for decision in decisions] == ["n1", "n2"] * 3
+
+    def test_a_configuration_that_is_refused_is_bad_input(
+        self, cluster_dir: Path, wrong: str, capsys: Captured
+    ) -> None:
+        assert run(["simulate", str(cluster_dir), "--config", wrong]) == 2
+        assert "the configuration is refused" in capsys.readouterr().err

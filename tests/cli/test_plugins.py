@@ -1,0 +1,188 @@
+"""`kschedfw plugins` tells what is installed, and what each plugin is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import attrs
+import pytest
+
+from kschedfw import Plugin, Registry, hookimpl
+from kschedfw.api.pod import Pod
+from kschedfw.cli import app
+from kschedfw.cli.plugin_summary import summaries, summary
+from kschedfw.framework.errors import PluginNotFoundError
+
+
+def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
+    code = app.run(["plugins", *args])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def printed_json(capsys: pytest.CaptureFixture[str], *args: str) -> Any:
+    code, out, _ = run(capsys, *args, "--json")
+    assert code == 0
+    return json.loads(out)
+
+
+@attrs.frozen
+class Shelf:
+    height: int = 1
+
+
+@attrs.frozen
+class RackArgs:
+    """Which racks there are."""
+
+    racks: tuple[str, ...]
+    shelves: tuple[Shelf, ...] = (Shelf(2),)
+    top: Shelf | None = None
+    strict: bool = False
+    note: str = attrs.field(factory=lambda: "none")
+
+
+class Rack(Plugin[RackArgs]):
+    """Refuses nodes in other racks.
+
+    And nothing else.
+    """
+
+    name = "Rack"
+    args_type = RackArgs
+
+    def sign(self, pod: Pod) -> str:
+        return pod.name
+
+    @hookimpl
+    def filter(self) -> None: ...
+
+    @hookimpl
+    def filter_batch(self) -> None: ...
+
+    def help(self) -> None: ...
+
+
+class TestSummary:
+    @pytest.fixture
+    def registry(self) -> Registry:
+        registry = Registry(entry_points=False)
+        registry.register(Rack)
+        return registry
+
+    def test_it_says_what_the_class_says(self, registry: Registry) -> None:
+        found = summary(registry, "Rack")
+        assert found.to_json() == {
+            "name": "Rack",
+            "distribution": None,
+            "class": f"{__name__}:Rack",
+            "doc": "Refuses nodes in other racks.\n\nAnd nothing else.",
+            "extensionPoints": ["filter"],
+            "hooks": ["filter", "filter_batch"],
+            "reads": None,
+            "sign": True,
+            "batch": ["filter_batch"],
+            "args": [
+                {"name": "racks", "type": "list of string", "required": True, "default": None},
+                {
+                    "name": "shelves",
+                    "type": "list of object with height",
+                    "required": False,
+                    "default": [{"height": 2}],
+                },
+                {"name": "top", "type": "object with height", "required": False, "default": None},
+                {"name": "strict", "type": "boolean", "required": False, "default": False},
+                {"name": "note", "type": "string", "required": False, "default": "none"},
+            ],
+        }
+
+    def test_one_that_is_not_there_is_an_error(self, registry: Registry) -> None:
+        with pytest.raises(PluginNotFoundError, match="did you mean 'Rack'"):
+            summary(registry, "Rak")
+
+
+class TestList:
+    def test_every_plugin_has_a_line(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("COLUMNS", raising=False)
+        code, out, err = run(capsys, "list")
+        assert (code, err) == (0, "")
+        header, *lines = out.splitlines()
+        assert header.split() == [
+            *("plugin", "distribution", "enabled", "at"),
+            *("reads", "sign", "batch", "arguments"),
+        ]
+        assert [line.split()[0] for line in lines] == Registry().names()
+        (row,) = (line for line in lines if line.startswith("NodeLabel "))
+        assert row.split(maxsplit=3)[3].split() == [
+            *("filter,", "score", "node", "yes", "no"),
+            *("presentLabels,", "absentLabels,", "presentLabelsPreference,", "absentLabelsPreference"),
+        ]
+
+    def test_where_there_is_no_room_for_columns_every_plugin_has_a_paragraph(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "60")
+        code, out, _ = run(capsys, "list")
+        assert code == 0
+        lines = out.splitlines()
+        assert max(map(len, lines)) <= 60
+        assert [line.split()[0] for line in lines if not line.startswith(" ")] == Registry().names()
+        assert lines[lines.index(next(line for line in lines if line.startswith("NodeName "))) + 1] == (
+            "  filter; reads node; sign; batch"
+        )
+
+    def test_json_has_what_show_has(self, capsys: pytest.CaptureFixture[str]) -> None:
+        listed = printed_json(capsys, "list")
+        assert [each["name"] for each in listed] == Registry().names()
+        for each in listed[:3]:
+            assert printed_json(capsys, "show", each["name"]) == each
+
+    def test_a_plugin_that_can_not_be_loaded_does_not_hide_the_others(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from kschedfw.framework import registry as module
+
+        class Broken:
+            value, dist = "broken:Rack", None
+
+            def load(self) -> object:
+                raise ImportError("no such inventory")
+
+        found = {**module._installed(), "Rack": [Broken()]}
+        monkeypatch.setattr(module, "_installed", lambda: found)
+        monkeypatch.setenv("COLUMNS", "300")
+        (broken,) = (each for each in summaries(Registry()) if each.problem)
+        assert broken.to_json() == {
+            "name": "Rack",
+            "distribution": None,
+            "problem": "loading broken:Rack failed: ImportError: no such inventory",
+        }
+        code, out, _ = run(capsys, "list")
+        assert code == 0
+        assert "can't be used: loading broken:Rack failed: ImportError: no such inventory" in out
+        assert "TaintToleration" in out
+
+
+class TestShow:
+    def test_a_plugin_is_shown_with_arguments_and_hooks(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "200")
+        code, out, _ = run(capsys, "show", "NodeResourcesFit")
+        assert code == 0
+        assert "Refuses nodes without enough room" in out
+        assert "enabled at  preFilter, filter, preScore, score" in out
+        assert "ignoredResources       list of string" in out
+        assert '{"type": "LeastAllocated", "resources": [{"name": "cpu", "weight": 1}' in out
+
+    def test_one_without_arguments_says_so(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert "It takes no arguments." in run(capsys, "show", "NodeName")[1]
+
+    def test_an_unknown_one_is_bad_input(self, capsys: pytest.CaptureFixture[str]) -> None:
+        code, out, err = run(capsys, "show", "NodeLable")
+        assert (code, out) == (2, "")
+        assert err.startswith("kschedfw: plugin 'NodeLable': no installed distribution offers it")
+        assert err.endswith("did you mean 'NodeLabel'?\n")
