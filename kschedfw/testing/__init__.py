@@ -1,7 +1,32 @@
-"""For tests of plugins and policies: builders, a harness for single extension points, a clock that stands still."""
+"""For tests of plugins and policies: builders, a harness for single extension points, a contract, a clock.
 
-from kschedfw.testing.builders import NodeBuilder, PodBuilder, make_node, make_pod
+`EvaluationContract` needs the extra `testing`, and says so.
+"""
+
+from kschedfw.testing.builders import (
+    ClaimBuilder,
+    NodeBuilder,
+    PodBuilder,
+    VolumeBuilder,
+    make_claim,
+    make_node,
+    make_pod,
+    make_volume,
+)
 from kschedfw.testing.clock import FakeClock
+from kschedfw.testing.evaluation_contract import EvaluationContract
 from kschedfw.testing.harness import FrameworkHarness
 
-__all__ = ["FakeClock", "FrameworkHarness", "NodeBuilder", "PodBuilder", "make_node", "make_pod"]
+__all__ = [
+    "ClaimBuilder",
+    "EvaluationContract",
+    "FakeClock",
+    "FrameworkHarness",
+    "NodeBuilder",
+    "PodBuilder",
+    "VolumeBuilder",
+    "make_claim",
+    "make_node",
+    "make_pod",
+    "make_volume",
+]

@@ -10,10 +10,11 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-from kschedfw.api.manifests import node_from_manifest, pod_from_manifest
+from kschedfw.api.manifests import node_from_manifest, object_from_manifest, pod_from_manifest
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.resource_names import may_overcommit
+from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
 
 Manifest = dict[str, object]
 
@@ -51,6 +52,10 @@ class _Builder:
     def manifest(self) -> Manifest:
         """The manifest so far, as a copy."""
         return copy.deepcopy(self._manifest)
+
+    def _spec(self, field: str, value: object) -> Self:
+        _at(self._manifest, "spec")[field] = value
+        return self
 
 
 class PodBuilder(_Builder):
@@ -174,6 +179,25 @@ class PodBuilder(_Builder):
         _list(_at(self._manifest, "spec"), "topologySpreadConstraints").append(constraint)
         return self
 
+    def volume(self, name: str, source: Mapping[str, object]) -> Self:
+        """Add a volume: `volume("disk", {"gcePersistentDisk": {"pdName": "d"}})`."""
+        _list(_at(self._manifest, "spec"), "volumes").append({"name": name, **copy.deepcopy(dict(source))})
+        return self
+
+    def claim(self, name: str, *, read_only: bool = False) -> Self:
+        """Use the persistent volume claim."""
+        source: Manifest = {"claimName": name}
+        if read_only:
+            source["readOnly"] = True
+        return self.volume(name, {"persistentVolumeClaim": source})
+
+    def ephemeral_volume(self, name: str, *, storage: str = "1Gi", storage_class: str | None = None) -> Self:
+        """Have a claim of its own, `<pod>-<name>`."""
+        spec: Manifest = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}}
+        if storage_class is not None:
+            spec["storageClassName"] = storage_class
+        return self.volume(name, {"ephemeral": {"volumeClaimTemplate": {"spec": spec}}})
+
     def toleration(self, key: str = "", *, operator: str = "", value: str = "", effect: str = "") -> Self:
         """Tolerate a taint; without a value any value of the key (`Exists`)."""
         entry: Manifest = {"operator": operator or ("Equal" if value else "Exists")}
@@ -191,10 +215,6 @@ class PodBuilder(_Builder):
         """
         self._container()
         return pod_from_manifest(self.manifest(), check=check)
-
-    def _spec(self, field: str, value: object) -> Self:
-        _at(self._manifest, "spec")[field] = value
-        return self
 
     def _container(self) -> Manifest:
         containers = _list(_at(self._manifest, "spec"), "containers")
@@ -254,6 +274,99 @@ class NodeBuilder(_Builder):
         return node_from_manifest(self.manifest(), check=check)
 
 
+class VolumeBuilder(_Builder):
+    """Builds a PersistentVolume; every method returns the builder. It is available until something claims it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._manifest["status"] = {"phase": "Available"}
+
+    def capacity(self, storage: str) -> Self:
+        _at(self._manifest, "spec", "capacity")["storage"] = storage
+        return self
+
+    def access_modes(self, *modes: str) -> Self:
+        return self._spec("accessModes", list(modes))
+
+    def storage_class(self, name: str) -> Self:
+        return self._spec("storageClassName", name)
+
+    def zone(self, zone: str) -> Self:
+        """Lie in the zone; `a__b` is both."""
+        return self.labels({"topology.kubernetes.io/zone": zone})
+
+    def node_affinity_in(self, key: str, *values: str) -> Self:
+        """Be reachable from nodes whose label has one of the values; several calls are alternatives."""
+        term = _at(self._manifest, "spec", "nodeAffinity", "required")
+        _list(term, "nodeSelectorTerms").append(_expression(key, values))
+        return self
+
+    def source(self, source: Mapping[str, object]) -> Self:
+        """What it is: `source({"awsElasticBlockStore": {"volumeID": "vol-1"}})`."""
+        _at(self._manifest, "spec").update(copy.deepcopy(dict(source)))
+        return self
+
+    def csi(self, driver: str, handle: str) -> Self:
+        return self.source({"csi": {"driver": driver, "volumeHandle": handle}})
+
+    def claimed_by(self, key: str, *, uid: str = "") -> Self:
+        """Be bound to the claim `namespace/name`."""
+        namespace, _, name = key.rpartition("/")
+        reference = {"kind": "PersistentVolumeClaim", "namespace": namespace or "default", "name": name}
+        _at(self._manifest, "status")["phase"] = "Bound"
+        return self._spec("claimRef", {**reference, "uid": uid} if uid else reference)
+
+    def build(self, *, check: bool = True) -> PersistentVolume:
+        """The volume; without `check` one that the API server would refuse may be made, too.
+
+        Raises:
+            ManifestError: what was put together is no valid volume.
+        """
+        volume = object_from_manifest(self.manifest(), "PersistentVolume", check=check)
+        assert isinstance(volume, PersistentVolume)
+        return volume
+
+
+class ClaimBuilder(_Builder):
+    """Builds a PersistentVolumeClaim; every method returns the builder. It is not bound unless `bound_to` says so."""
+
+    def namespace(self, namespace: str) -> Self:
+        _at(self._manifest, "metadata")["namespace"] = namespace
+        return self
+
+    def requests(self, storage: str) -> Self:
+        _at(self._manifest, "spec", "resources", "requests")["storage"] = storage
+        return self
+
+    def access_modes(self, *modes: str) -> Self:
+        return self._spec("accessModes", list(modes))
+
+    def storage_class(self, name: str) -> Self:
+        return self._spec("storageClassName", name)
+
+    def bound_to(self, volume: str) -> Self:
+        """Be bound to the volume, as the volume controller leaves a claim."""
+        self.annotations({"pv.kubernetes.io/bind-completed": "yes"})
+        _at(self._manifest, "status")["phase"] = "Bound"
+        return self._spec("volumeName", volume)
+
+    def made_for(self, pod: Pod) -> Self:
+        """Belong to a generic ephemeral volume of the pod."""
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid, "controller": True}
+        _at(self._manifest, "metadata").update(namespace=pod.namespace, ownerReferences=[owner])
+        return self
+
+    def build(self, *, check: bool = True) -> PersistentVolumeClaim:
+        """The claim; without `check` one that the API server would refuse may be made, too.
+
+        Raises:
+            ManifestError: what was put together is no valid claim.
+        """
+        claim = object_from_manifest(self.manifest(), "PersistentVolumeClaim", check=check)
+        assert isinstance(claim, PersistentVolumeClaim)
+        return claim
+
+
 def _expression(key: str, values: Sequence[str]) -> Manifest:
     return {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}
 
@@ -264,3 +377,11 @@ def make_pod(name: str = "pod") -> PodBuilder:
 
 def make_node(name: str = "node") -> NodeBuilder:
     return NodeBuilder(name)
+
+
+def make_volume(name: str = "volume") -> VolumeBuilder:
+    return VolumeBuilder(name)
+
+
+def make_claim(name: str = "claim") -> ClaimBuilder:
+    return ClaimBuilder(name)

@@ -35,9 +35,7 @@ def test_check_passes_and_says_what_it_did_not_compare(
 
     out = capsys.readouterr().out
     assert "0 differences" in out
-    assert "not compared: 3 scenarios with volumes" in out
-    assert "scenarios with configurations beyond plugin arguments" in out
-    assert "not compared: PreFilter and PreScore skips of NodeVolumeLimits, VolumeBinding" in out
+    assert "decisions and 1 refused configuration checked, 0 differences" in out
 
 
 def test_check_fails_and_shows_where_the_first_differences_are(
@@ -54,6 +52,21 @@ def test_check_fails_and_shows_where_the_first_differences_are(
     out = capsys.readouterr().out
     assert f"{decision['pod']} feasible: expected ['elsewhere'], got " in out
     assert "… and 1 more" in out
+    assert "2 differences" in out
+
+
+def test_check_tells_a_refusal_for_another_reason_from_the_recorded_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = next(line for line in scenarios("config", 30) if "error" in line)
+    other = {**refused, "error": refused["error"].replace("-1", "-2")}
+    accepted = {**refused, "config": None}
+
+    assert main(["check", str(write(tmp_path / "wrong.jsonl", [other, accepted]))]) == 1
+
+    out = capsys.readouterr().out
+    assert f"{refused['name']} error: expected " in out
+    assert "got 'accepted'" in out
     assert "2 differences" in out
 
 
@@ -101,7 +114,11 @@ def test_decide_reports_a_refused_configuration_per_scenario(
 ) -> None:
     (line,) = scenarios("taints", 1)
     args = {"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 101}}
-    line["config"] = {"profiles": [{"schedulerName": "default-scheduler", "pluginConfig": [args]}]}
+    line["config"] = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "default-scheduler", "pluginConfig": [args]}],
+    }
 
     assert main(["decide", str(write(tmp_path / "bad.jsonl", [line]))]) == 0
 

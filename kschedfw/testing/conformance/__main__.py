@@ -5,45 +5,61 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.framework.registry import Registry
-from kschedfw.testing.conformance.compare import VOLUME_PLUGINS, Difference, differences, not_compared
-from kschedfw.testing.conformance.decide import decide
+from kschedfw.testing.conformance.compare import (
+    Difference,
+    differences,
+    refused_otherwise,
+)
+from kschedfw.testing.conformance.decide import decide, refusal
+from kschedfw.testing.conformance.mode import Mode
 from kschedfw.testing.conformance.scenario import Scenario, read_scenarios
 
 
 class _Check:
     """Counts over files, and the differences found."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, mode: Mode) -> None:
         self.registry = registry
+        self.mode = mode
         self.differences: list[Difference] = []
         self.decisions = 0
-        self.left_out: Counter[str] = Counter()
+        self.refusals = 0
+        self.without_post_filter = 0
 
     def scenario(self, scenario: Scenario) -> None:
-        if (reason := not_compared(scenario)) is not None:
-            self.left_out[reason] += 1
+        if scenario.error is not None:
+            self.refusals += 1
+            self.differences.extend(refused_otherwise(scenario, refusal(scenario, self.registry)))
             return
         try:
-            decisions = decide(scenario, self.registry)
+            decisions = decide(scenario, self.registry, self.mode)
         except KschedfwError as error:
             self.differences.append(
                 Difference(scenario.name, "decisions", f"{type(error).__name__}: {error}")
             )
             return
         self.decisions += len(decisions)
-        self.left_out["decisions' postFilter"] += sum("postFilter" not in decision for decision in decisions)
+        self.without_post_filter += sum("postFilter" not in decision for decision in decisions)
         self.differences.extend(differences(scenario, decisions))
 
 
-def check(files: Sequence[Path], show: int) -> int:
-    """Compare all scenarios of the files; 0 if nothing differs, else 1."""
-    run = _Check(Registry())
+def check(files: Sequence[Path], show: int, modes: Sequence[Mode]) -> int:
+    """Compare all scenarios of the files, in each of the modes; 0 if nothing differs, else 1."""
+    registry = Registry()
+    worst = 0
+    for mode in modes:
+        if len(modes) > 1:
+            print(f"mode {mode.value}")
+        worst = max(worst, _check_in(_Check(registry, mode), files, show))
+    return worst
+
+
+def _check_in(run: _Check, files: Sequence[Path], show: int) -> int:
     for file in files:
         decisions, found = run.decisions, len(run.differences)
         for scenario in read_scenarios(file):
@@ -55,16 +71,11 @@ def check(files: Sequence[Path], show: int) -> int:
         print(f"  {difference}")
     if len(run.differences) > show:
         print(f"  … and {len(run.differences) - show} more")
-    print(f"{run.decisions} decisions checked, {len(run.differences)} differences")
-    print(f"not compared: PreFilter and PreScore skips of {', '.join(sorted(VOLUME_PLUGINS))}")
-    for reason, count in sorted(run.left_out.items()):
-        if count:
-            what = "times" if reason.startswith("decisions") else "scenarios with"
-            print(
-                f"not compared: {reason} ({count} times)"
-                if what == "times"
-                else f"not compared: {count} {what} {reason}"
-            )
+    plural = "" if run.refusals == 1 else "s"
+    refused = f" and {run.refusals} refused configuration{plural}" if run.refusals else ""
+    print(f"{run.decisions} decisions{refused} checked, {len(run.differences)} differences")
+    if run.without_post_filter:
+        print(f"not compared: decisions' postFilter ({run.without_post_filter} times)")
     return 1 if run.differences else 0
 
 
@@ -93,12 +104,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     checking.add_argument(
         "--show", type=int, default=20, metavar="N", help="print the first N differences (20)"
     )
+    checking.add_argument(
+        "--mode",
+        choices=[*(mode.value for mode in Mode), "all"],
+        default=Mode.MEMO.value,
+        help="how plugins are asked: node by node, in batches, with answers kept (default), and with the"
+        " cluster changing back and forth besides",
+    )
     deciding = commands.add_parser("decide", help="print this library's decisions, a JSON line per scenario")
     deciding.add_argument("file", type=Path, metavar="FILE")
     options = parser.parse_args(arguments)
     try:
         return (
-            check(options.files, options.show)
+            check(
+                options.files,
+                options.show,
+                list(Mode) if options.mode == "all" else [Mode(options.mode)],
+            )
             if options.command == "check"
             else print_decisions(options.file)
         )

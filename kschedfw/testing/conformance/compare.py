@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import attrs
 
+from kschedfw.config import ConfigurationError
+from kschedfw.testing.conformance.refusals import same_reason
 from kschedfw.testing.conformance.scenario import Json, Scenario
-
-VOLUME_PLUGINS = frozenset({"NodeVolumeLimits", "VolumeBinding", "VolumeRestrictions", "VolumeZone"})
-VOLUME_OBJECTS = frozenset({"persistentvolumes", "persistentvolumeclaims", "storageclasses", "csinodes"})
 
 
 @attrs.frozen
@@ -31,7 +30,7 @@ def differences(scenario: Scenario, decisions: list[Json]) -> Iterator[Differenc
     """Every value of these decisions that isn't the recorded one; what they leave out is not compared."""
     for expected, actual in zip(scenario.expected or (), decisions, strict=True):
         where = f"{scenario.name} {expected['pod']}"
-        comparable = {key: value for key, value in _without_volumes(expected).items() if key in actual}
+        comparable = {key: value for key, value in expected.items() if key in actual}
         if "postFilter" in comparable:
             recorded, planned = expected["postFilter"], actual["postFilter"]
             comparable["postFilter"] = _preemption(recorded, following=planned)
@@ -39,34 +38,13 @@ def differences(scenario: Scenario, decisions: list[Json]) -> Iterator[Differenc
         yield from _compare(where, comparable, actual)
 
 
-def not_compared(scenario: Scenario) -> str | None:
-    """Why the scenario as a whole can't be compared yet, if so."""
-    config = scenario.config
-    if scenario.error is not None or (config is not None and _beyond_arguments(config)):
-        return "configurations beyond plugin arguments"
-    if any(scenario.objects.get(field) for field in VOLUME_OBJECTS):
-        return "volumes"
-    return None
-
-
-def _beyond_arguments(config: Json) -> bool:
-    profiles = config.get("profiles")
-    if not isinstance(profiles, list) or len(profiles) != 1:
-        return True
-    return bool(set(profiles[0]) - {"schedulerName", "pluginConfig"})
-
-
-def _without_volumes(decision: Json) -> Json:
-    """The decision without the volume plugins' skips."""
-    pre_filter = decision["preFilter"]
-    skipped = decision["preScoreSkip"]
-    assert isinstance(pre_filter, dict)
-    assert isinstance(skipped, list)
-    return decision | {
-        "preFilter": pre_filter
-        | {"skip": [name for name in pre_filter["skip"] if name not in VOLUME_PLUGINS]},
-        "preScoreSkip": [name for name in skipped if name not in VOLUME_PLUGINS],
-    }
+def refused_otherwise(scenario: Scenario, error: ConfigurationError | None) -> Iterator[Difference]:
+    """The difference, if any, between the refusal of a configuration and what was recorded."""
+    assert scenario.error is not None
+    if error is None or not same_reason(scenario.error, error.errors):
+        yield Difference(
+            f"{scenario.name} error", scenario.error, "accepted" if error is None else str(error)
+        )
 
 
 def _preemption(post_filter: object, following: object = None) -> object:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 import attrs
@@ -11,27 +11,33 @@ from kschedfw.api.manifests import object_from_manifest
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
-from kschedfw.config import default_profile
-from kschedfw.framework.args import plugin_args
+from kschedfw.config import ConfigurationError, parse_configuration
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis, FitError
 from kschedfw.framework.framework import Framework
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.preemption import Candidate, PreemptionPlan
-from kschedfw.framework.profile import ExtensionPoint, Profile
+from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.results import IntArray
 from kschedfw.framework.scores import NodeScores
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Status
 from kschedfw.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
+from kschedfw.plugins.volume_binding.binder import Reservation
+from kschedfw.plugins.volume_binding.plugin import RESERVATION
 from kschedfw.scheduler.cache import Cache
+from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
+from kschedfw.testing.conformance.changes import PassingChanges
+from kschedfw.testing.conformance.mode import Mode
 from kschedfw.testing.conformance.scenario import KINDS, Json, Scenario, ScenarioError
 
+_DEFAULT: Json = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
-def decide(scenario: Scenario, registry: Registry) -> list[Json]:
+
+def decide(scenario: Scenario, registry: Registry, mode: Mode = Mode.MEMO) -> list[Json]:
     """The decision on each pending pod, in order.
 
     A sequential scenario goes on from the recorded choice where there is one, from its own where not.
@@ -39,11 +45,12 @@ def decide(scenario: Scenario, registry: Registry) -> list[Json]:
     Raises:
         KschedfwError: the configuration is refused, an object is invalid, or a plugin fails.
     """
-    run = _Run(scenario, registry)
+    run = _Run(scenario, registry, mode)
+    changes = _changes(scenario, run) if mode is Mode.CHANGES else None
     decisions = []
-    for index, manifest in enumerate(scenario.pending):
-        pod = object_from_manifest(manifest, "Pod")
-        assert isinstance(pod, Pod)
+    for index, pod in enumerate(_pods(scenario.pending)):
+        if changes is not None:
+            run.go_through(changes, pod)
         decision = run.decide(pod)
         if scenario.sequential:
             recorded = scenario.expected[index] if scenario.expected else decision
@@ -52,62 +59,72 @@ def decide(scenario: Scenario, registry: Registry) -> list[Json]:
     return decisions
 
 
-def profile_of(config: Json | None) -> Profile:
+def _pods(manifests: Iterable[Json]) -> Iterator[Pod]:
+    for manifest in manifests:
+        pod = object_from_manifest(manifest, "Pod")
+        assert isinstance(pod, Pod)
+        yield pod
+
+
+def _changes(scenario: Scenario, run: _Run) -> PassingChanges | None:
+    """None where there is nothing to change."""
+    pods = [*_pods(scenario.objects.get("pods") or ()), *_pods(scenario.pending)]
+    return PassingChanges(run.cache, run.nodes, pods, Random(scenario.name)) if run.nodes else None
+
+
+def refusal(scenario: Scenario, registry: Registry) -> ConfigurationError | None:
+    """The error with which the scenario's configuration is refused, if it is."""
+    try:
+        _profile_of(scenario, registry)
+    except ConfigurationError as error:
+        return error
+    return None
+
+
+def _profile_of(scenario: Scenario, registry: Registry) -> Profile:
     """The profile of a scenario's KubeSchedulerConfiguration.
 
     Whatever it says, preemption tries all nodes (minCandidateNodesPercentage 100), as it did when scenarios were
     recorded.
-
-    Raises:
-        ScenarioError: it does more than give arguments to the plugins of the default profile.
-        ArgsError: the arguments of preemption are wrong.
     """
-    profile = default_profile(_args_of(config))
-    given = plugin_args(
-        DefaultPreemption.name, DefaultPreemptionArgs, profile.args.get(DefaultPreemption.name)
-    )
-    assert isinstance(given, DefaultPreemptionArgs)
+    written: Json = scenario.config if scenario.config is not None else _DEFAULT
+    configuration = parse_configuration(written, f"{scenario.name}: config", registry)
+    if len(configuration.profiles) != 1:
+        raise ScenarioError(f"{scenario.name}: config: only one profile is supported")
+    profile = configuration.profiles[0].profile()
+    given = profile.args.get(DefaultPreemption.name)
+    if not isinstance(given, DefaultPreemptionArgs):
+        return profile  # without preemption
     all_nodes = attrs.evolve(given, min_candidate_nodes_percentage=100)
     return attrs.evolve(profile, args={**profile.args, DefaultPreemption.name: all_nodes})
-
-
-def _args_of(config: Json | None) -> dict[str, object]:
-    if config is None:
-        return {}
-    profiles = config.get("profiles")
-    if (
-        not isinstance(profiles, list)
-        or len(profiles) != 1
-        or set(config) - {"apiVersion", "kind", "profiles"}
-    ):
-        raise ScenarioError("config: only one profile, and nothing else, is supported")
-    (profile,) = profiles
-    if unsupported := sorted(set(profile) - {"schedulerName", "pluginConfig"}):
-        raise ScenarioError(f"config: profiles[0].{unsupported[0]} is not supported")
-    return {entry["name"]: entry["args"] for entry in profile.get("pluginConfig", ())}
 
 
 class _Run:
     """The state of one scenario: cluster, cache, and a framework over all nodes on one thread."""
 
-    def __init__(self, scenario: Scenario, registry: Registry) -> None:
+    def __init__(self, scenario: Scenario, registry: Registry, mode: Mode) -> None:
         cluster = InMemoryCluster()
         self.cache = Cache()
+        self.nodes: list[Node] = []
         for field, kind in KINDS.items():
             for manifest in scenario.objects.get(field) or ():
                 obj = object_from_manifest(manifest, kind)
                 cluster.add(obj)
                 if isinstance(obj, Node):
+                    self.nodes.append(obj)
                     self.cache.add_node(obj)
                 elif isinstance(obj, Pod):
                     self.cache.add_pod(obj)
+        self.state = CycleState()
+        """Of the decision that was made last."""
         self.snapshot = Snapshot()
         self.framework = Framework(
             registry,
-            profile_of(scenario.config),
+            _profile_of(scenario, registry),
             cluster=cluster,
             snapshot=self.snapshot,
             parallelizer=Parallelizer(1),
+            evaluation=mode.evaluation,
         )
         self.scheduler = GenericScheduler(
             self.cache,
@@ -116,9 +133,24 @@ class _Run:
             percentage_of_nodes_to_score=100,
         )
 
-    def decide(self, pod: Pod) -> Json:
+    def go_through(self, changes: PassingChanges, pod: Pod) -> None:
+        """Let the framework see changes, with the pod in mind, that are gone before the decision."""
+        for count in (1, 4):
+            changes.make(count)
+            self._ask(pod)
+            changes.take_back()
+            self._ask(pod)
+
+    def _ask(self, pod: Pod) -> None:
         self.cache.update_snapshot(self.snapshot)
         state = CycleState()
+        feasible, _ = self.scheduler.find_nodes_that_fit_pod(self.framework, state, pod)
+        if len(feasible):
+            self.scheduler.prioritize_nodes(self.framework, state, pod, feasible)
+
+    def decide(self, pod: Pod) -> Json:
+        self.cache.update_snapshot(self.snapshot)
+        state = self.state = CycleState()
         pre_filter, rejected, left_over = self._pre_filter(pod)
         feasible, diagnosis = self.scheduler.find_nodes_that_fit_pod(self.framework, state, pod)
         decision: Json = {
@@ -143,11 +175,10 @@ class _Run:
                 | self._post_filter(state, pod, diagnosis)
             )
         scores = self.scheduler.score_nodes(self.framework, state, pod, feasible)
-        totals = _by_node(scores, scores.totals)
+        totals = _by_node(scores, self._totals(state, pod, feasible))
         best = sorted(name for name, total in totals.items() if total == max(totals.values()))
-        score_plugins = set(self.framework.plugins_at(ExtensionPoint.SCORE))
         return decision | {
-            "preScoreSkip": sorted(state.skip_score_plugins & score_plugins),
+            "preScoreSkip": sorted(state.skip_score_plugins),
             "scores": _scores(scores),
             "totals": totals,
             "best": best,
@@ -162,12 +193,13 @@ class _Run:
         if isinstance(node_name, str):
             bound = pod.bound_to(node_name)
             self.cache.assume_pod(bound)
-            status = self.framework.run_reserve_plugins_reserve(CycleState(), bound, node_name)
+            status = self.framework.run_reserve_plugins_reserve(self.state, bound, node_name)
+            reserved = self.state.read(RESERVATION) if RESERVATION in self.state else Reservation()
             decision["reserve"] = {
                 "code": str(status.code),
                 "reasons": sorted(status.reasons),
-                "assumedPVs": {},
-                "selectedNodes": {},
+                "assumedPVs": {volume.name: claim.key for volume, claim in reserved.bindings},
+                "selectedNodes": {claim.key: node_name for claim in reserved.claims},
             }
 
     def _pre_filter(self, pod: Pod) -> tuple[Json, bool, frozenset[str] | None]:
@@ -175,7 +207,6 @@ class _Run:
         result, status, narrowing = self.framework.run_pre_filter_plugins(state, pod)
         left_over = None if result is None else result.node_names
         names = {info.name for info in self.snapshot.node_infos}
-        filters = set(self.framework.plugins_at(ExtensionPoint.FILTER))
         recorded: Json = {
             "code": str(status.code),
             "plugin": status.plugin,
@@ -183,7 +214,7 @@ class _Run:
             "plugins": sorted(narrowing),
             "nodes": None if left_over is None else sorted(left_over),
             "excluded": [] if left_over is None else sorted(names - left_over),
-            "skip": sorted(state.skip_filter_plugins & filters),
+            "skip": sorted(state.skip_filter_plugins),
         }
         return recorded, not status.is_success, left_over
 
@@ -200,10 +231,18 @@ class _Run:
                     verdicts[info.name]["excluded"] = True
         return verdicts
 
+    def _totals(self, state: CycleState, pod: Pod, feasible: Sequence[NodeInfo]) -> IntArray:
+        """As a scheduler asks for them, rather than summed up from the plugins' scores."""
+        totals, status = self.framework.total_scores(state, pod, feasible)
+        if totals is None:
+            raise SchedulingError(status)
+        return totals
+
     def _post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> Json:
         # Only planned: evictions would change what later pods of the scenario meet.
-        preemption = self.framework.plugins[DefaultPreemption.name]
-        assert isinstance(preemption, DefaultPreemption)
+        preemption = self.framework.plugins.get(DefaultPreemption.name)
+        if not isinstance(preemption, DefaultPreemption):
+            return {}
         plan = preemption.plan(state, pod, diagnosis.node_to_status)
         diagnosis.post_filter_message = plan.status.message
         return {

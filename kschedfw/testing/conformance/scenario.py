@@ -16,7 +16,11 @@ Json = dict[str, object]
 """A JSON object; decisions stay in this form, since they are compared and printed in it."""
 
 KINDS = {
+    "storageclasses": "StorageClass",
     "nodes": "Node",
+    "csinodes": "CSINode",
+    "persistentvolumes": "PersistentVolume",
+    "persistentvolumeclaims": "PersistentVolumeClaim",
     "pods": "Pod",
     "namespaces": "Namespace",
     "services": "Service",

@@ -128,7 +128,7 @@ def test_a_nodes_own_label() -> None:
             {"prices": [{"value": "small", "hourlyPrice": "1"}] * 2},
             'prices[1].value: Duplicate value: "small"',
         ),
-        ({"price": []}, "price: unknown field"),
+        ({"price": []}, 'unknown field "price"'),
         ({"prices": [{"value": "a", "hourlyPrice": "1"}], "priceLabel": ""}, "priceLabel: Required value"),
     ],
 )

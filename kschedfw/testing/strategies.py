@@ -1,10 +1,12 @@
-"""Hypothesis strategies for API objects, shared by all tests.
+"""Hypothesis strategies for API objects.
 
 Objects are made through manifests, so whatever comes out is valid, has its defaults, and can be shown as YAML.
 Names, labels and amounts come from small sets on purpose: things that never meet test nothing.
 
     @given(pods(), nodes())
     def test_something(pod: Pod, node: Node) -> None: ...
+
+This module needs hypothesis: `pip install 'kschedfw[testing]'`.
 
 `pod_manifests` and `node_manifests` give the manifests themselves; `clusters` gives nodes and bound pods that refer to
 each other.
@@ -16,12 +18,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import attrs
-from hypothesis import strategies as st
 
 from kschedfw.api.manifests import node_from_manifest, pod_from_manifest
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.quantity import Quantity
+from kschedfw.scheduler.errors import MissingExtraError
+
+try:
+    from hypothesis import strategies as st
+except ImportError as error:
+    raise MissingExtraError(
+        "generated clusters need hypothesis; install it with: pip install 'kschedfw[testing]'"
+    ) from error
 
 Manifest = dict[str, Any]
 

@@ -1,0 +1,44 @@
+"""In every mode the decisions are kube-scheduler's; the command compares all of them."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from kschedfw.framework.registry import Registry
+from kschedfw.testing.conformance.compare import differences
+from kschedfw.testing.conformance.decide import decide
+from kschedfw.testing.conformance.mode import Mode
+from kschedfw.testing.conformance.scenario import read_scenarios
+
+DATA = Path(__file__).parent / "data"
+CATEGORIES = [
+    "resources",
+    "taints",
+    "node_affinity",
+    "inter_pod",
+    "spread",
+    "ports",
+    "images",
+    "mixed",
+    "preemption",
+]
+
+pytestmark = pytest.mark.conformance
+
+
+@pytest.fixture(scope="module")
+def registry() -> Registry:
+    return Registry()
+
+
+@pytest.mark.parametrize("mode", [mode for mode in Mode if mode is not Mode.MEMO])
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_the_first_scenarios_of_the_category_are_decided_as_recorded(
+    category: str, mode: Mode, registry: Registry
+) -> None:
+    for scenario in islice(read_scenarios(DATA / f"{category}.jsonl.gz"), 4):
+        found = [str(each) for each in differences(scenario, decide(scenario, registry, mode))]
+        assert found == []
