@@ -11,7 +11,7 @@ SECONDS ?= 600
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test soak lint fmt changelog clean
+.PHONY: help demo test coverage soak lint fmt changelog clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -21,7 +21,10 @@ demo: $(VENV)/.installed-cli ## simulate the sample cluster (SEED=1)
 
 test: lint ## all checks: those of lint, then the tests
 	@echo '== pytest'
-	@$(BIN)/python -m pytest --cov --cov-report=term
+	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+coverage: $(VENV)/.installed-dev ## the tests with branch coverage, which takes more than twice as long
+	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal --cov --cov-report=term
 
 soak: $(VENV)/.installed-dev ## run the scheduler through random worlds (SECONDS=600)
 	@$(BIN)/python -m tests.scheduler.invariants.soak $(SECONDS)

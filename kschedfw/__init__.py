@@ -5,9 +5,10 @@ The names below are the public interface, together with `kschedfw.testing`; ever
 For plugin authors: `Plugin`, `hookimpl`, `Status`, `Code`, `CycleState`, `StateKey`, `Handle`, `Reads`, `NodeInfo`,
 `PodInfo`, `PreFilterResult`, `PostFilterResult`, `NodeTable`, `Verdicts`, `Pod`, `Node`; for the rules of arguments
 `FieldError`; for queueing hints `ClusterEvent`, `EventResource`, `ActionType`, `QueueingHint`.
-For embedders: `Scheduler`, `Registry`, `Profile`, `EnabledPlugin`, `default_profile`, `Framework`, `Snapshot`, `Cache`,
+For embedders: `Scheduler`, `Registry`, `Profile`, `EnabledPlugin`, `default_profile`, `load_configuration`,
+`SchedulerConfiguration`, `ConfigurationError`, `scheduler_from_configuration`, `Framework`, `Snapshot`, `Cache`,
 `Parallelizer`, `GenericScheduler`, `ScheduleResult`, `FitError`, `NoNodesAvailableError`, `SchedulingError`,
-`InMemoryCluster`, `read_manifests`.
+`NodeSelection`, `Evaluation`, `InMemoryCluster`, `VolumeController`, `read_manifests`.
 For everyone: `KschedfwError`, the base of all errors, and `__version__`.
 """
 
@@ -18,14 +19,16 @@ from kschedfw.api.field_errors import FieldError
 from kschedfw.api.manifests import read_manifests
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.cluster import InMemoryCluster
-from kschedfw.config import default_profile
+from kschedfw.cluster import InMemoryCluster, VolumeController
+from kschedfw.config import ConfigurationError, SchedulerConfiguration, default_profile, load_configuration
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
+from kschedfw.framework.evaluation import Evaluation
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from kschedfw.framework.framework import Framework
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_selection import NodeSelection
 from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
@@ -36,6 +39,7 @@ from kschedfw.framework.results import PostFilterResult, PreFilterResult, Verdic
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Code, Status
 from kschedfw.scheduler import Cache, GenericScheduler, Scheduler, ScheduleResult, SchedulingError
+from kschedfw.scheduler.from_configuration import scheduler_from_configuration
 
 __version__ = _version("kschedfw")
 
@@ -44,8 +48,10 @@ __all__ = [
     "Cache",
     "ClusterEvent",
     "Code",
+    "ConfigurationError",
     "CycleState",
     "EnabledPlugin",
+    "Evaluation",
     "EventResource",
     "FieldError",
     "FitError",
@@ -57,6 +63,7 @@ __all__ = [
     "NoNodesAvailableError",
     "Node",
     "NodeInfo",
+    "NodeSelection",
     "NodeTable",
     "Parallelizer",
     "Plugin",
@@ -70,13 +77,17 @@ __all__ = [
     "Registry",
     "ScheduleResult",
     "Scheduler",
+    "SchedulerConfiguration",
     "SchedulingError",
     "Snapshot",
     "StateKey",
     "Status",
     "Verdicts",
+    "VolumeController",
     "__version__",
     "default_profile",
     "hookimpl",
+    "load_configuration",
     "read_manifests",
+    "scheduler_from_configuration",
 ]

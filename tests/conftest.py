@@ -12,7 +12,7 @@ from hypothesis import settings
 REPOSITORY = Path(__file__).parents[1]
 
 # In CI a test either fails for everyone or for no one, and a slow machine is no failure.
-settings.register_profile("ci", deadline=None, derandomize=True)
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=60)
 settings.register_profile("default", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 

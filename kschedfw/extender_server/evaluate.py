@@ -20,6 +20,7 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.extender import MAX_EXTENDER_PRIORITY
 from kschedfw.framework.framework import Framework, not_left_over
 from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_selection import NodeSelection
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import ExtensionPoint, Profile
 from kschedfw.framework.registry import Registry
@@ -180,9 +181,12 @@ class Evaluator:
             excluded = not_left_over(narrowing)
             verdicts = {info.name: excluded for info in nodes if info.name not in left_over.node_names}
             nodes = [info for info in nodes if info.name in left_over.node_names]
-        check = framework.node_filter(state, question.pod, nodes).check
-        statuses = self._checked(len(nodes), check)
-        return verdicts | {info.name: status for info, status in zip(nodes, statuses, strict=True)}
+        selection = NodeSelection.of(framework.handle.snapshot.table, nodes)
+        assert selection is not None, "they come out of the snapshot"
+        found = framework.filter_nodes(state, question.pod, selection)
+        if found.error is not None:
+            _fail(found.error)
+        return verdicts | dict.fromkeys(found.feasible.names, Status.success()) | dict(found.refused)
 
     def _checked(self, pieces: int, check: Callable[[int], Status]) -> Sequence[Status]:
         """The verdict on every node; an error ends it."""

@@ -9,7 +9,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster, EventType, WatchEvent
 from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.snapshot import set_image_states
+from kschedfw.framework.snapshot import with_image_states
 
 
 class ClusterState:
@@ -35,9 +35,11 @@ class ClusterState:
             if sent:
                 infos |= {node.name: NodeInfo.of(node, self._pods_on(node.name)) for node in sent}
             if sent or not self._images_fit:
-                set_image_states(infos.values())
+                infos |= {info.name: info for info in with_image_states(list(infos.values()))}
             # What was sent counts for one request only.
             self._images_fit = not sent
+            if not sent:
+                self._infos |= infos
             return list(infos.values())
 
     def close(self) -> None:

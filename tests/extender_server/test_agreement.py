@@ -17,8 +17,8 @@ from kschedfw.framework.status import Code
 from kschedfw.scheduler.http_extender.as_sent import NodesAsSent, pod_as_sent
 from kschedfw.scheduler.http_extender.wire import ExtenderArgs, FilterResult, HostPriorityList
 from kschedfw.testing import FrameworkHarness
+from kschedfw.testing.strategies import Cluster, clusters, pods
 from tests.extender_server.asgi import send
-from tests.strategies import Cluster, clusters, pods
 
 PLUGINS = [name for name in default_profile().plugin_names if name not in ("PrioritySort", "DefaultBinder")]
 

@@ -1,0 +1,49 @@
+"""The figures of docs/performance.md come from reports of `kschedfw bench --json`."""
+
+from __future__ import annotations
+
+import runpy
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kschedfw import Evaluation, Registry, default_profile
+from kschedfw.bench.growth import Axis, GrowthRow
+from kschedfw.bench.measure import measure
+from kschedfw.bench.report import BenchReport, Machine
+from kschedfw.bench.stage import Case
+
+SCRIPT = Path(__file__).parents[2] / "docs" / "performance_tables.py"
+PAGE: Path = runpy.run_path(str(SCRIPT))["PAGE"]
+MEASURED = measure(Case("basic", 10, 5, 2), time.perf_counter, registry=Registry())
+WORKLOADS = BenchReport(Machine.this(), default_profile(), Evaluation.MEMO, [MEASURED])
+GROWTH = BenchReport(
+    Machine.this(),
+    default_profile(),
+    Evaluation.MEMO,
+    axis=Axis.PODS,
+    growth=[GrowthRow(1_234, MEASURED, 512.0)],
+)
+
+
+def filled(page: str, report: dict[str, Any]) -> str:
+    text: str = runpy.run_path(str(SCRIPT))["filled"](page, report)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("report", "row"), [(WORKLOADS, "| basic | algorithm | all nodes |"), (GROWTH, "| 1,234 |")]
+)
+def test_a_report_fills_its_table_whatever_stood_there(report: BenchReport, row: str) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    once = filled(page, report.to_json())
+    assert row in once
+    assert filled(once, report.to_json()) == once
+
+
+def test_the_tables_leave_each_other_alone() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    either = filled(filled(page, WORKLOADS.to_json()), GROWTH.to_json())
+    assert either == filled(filled(page, GROWTH.to_json()), WORKLOADS.to_json())
