@@ -23,7 +23,7 @@ class SkippingClock:
     def monotonic(self) -> float:
         return self._timer()
 
-    def wait_until(self, condition: threading.Condition, deadline: float) -> None:  # noqa: ARG002
+    def wait_until(self, condition: threading.Condition, deadline: float) -> None:  # noqa: ARG002  # see Clock
         # There is one thread, so nobody else could end the wait.
         self.skip_to(deadline)
 

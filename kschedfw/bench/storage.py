@@ -13,10 +13,10 @@ _LIMIT = 39
 """How many volumes of the driver a node can attach."""
 
 
-def with_claim(name: str, namespace: str = "default", **rest: object) -> Manifest:
+def with_claim(name: str, namespace: str = "default") -> Manifest:
     """A small pod that uses the claim named after it."""
     volumes = [{"name": "vol", "persistentVolumeClaim": {"claimName": name}}]
-    return shapes.pod(name, namespace, requests=shapes.SMALL, volumes=volumes, **rest)  # type: ignore[arg-type]
+    return shapes.pod(name, namespace, requests=shapes.SMALL, volumes=volumes)
 
 
 def with_secret(name: str, namespace: str = "default") -> Manifest:

@@ -37,6 +37,11 @@ class Placement(StrEnum):
     """All bound in turns. For clusters in which scheduling that many would take too long, and which needn't be warm."""
 
 
+def nothing(_: Manifest) -> tuple[Manifest, ...]:
+    """What comes with most nodes and pods."""
+    return ()
+
+
 @attrs.frozen
 class Workload:
     """A cluster and the pods that are to be scheduled on it.
@@ -62,8 +67,8 @@ class Workload:
     others: tuple[Manifest, ...] = ()
     placement: Placement = Placement.ROUND_ROBIN
     churn: Callable[[int], Manifest] | None = None
-    with_node: Callable[[Manifest], tuple[Manifest, ...]] = lambda node: ()  # noqa: ARG005
-    with_pod: Callable[[Manifest], tuple[Manifest, ...]] = lambda pod: ()  # noqa: ARG005
+    with_node: Callable[[Manifest], tuple[Manifest, ...]] = nothing
+    with_pod: Callable[[Manifest], tuple[Manifest, ...]] = nothing
 
 
 CHURN_INTERVAL = 0.2
@@ -163,7 +168,7 @@ def _with_volumes(
     with_pod: Callable[[Manifest], tuple[Manifest, ...]],
     *,
     node: Callable[[int], Manifest] = kinds.node,
-    with_node: Callable[[Manifest], tuple[Manifest, ...]] = lambda node: (),  # noqa: ARG005
+    with_node: Callable[[Manifest], tuple[Manifest, ...]] = nothing,
 ) -> Workload:
     """Each pod has a volume of its own, which is bound already."""
     return Workload(

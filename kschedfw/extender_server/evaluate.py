@@ -18,7 +18,8 @@ from kschedfw.extender_server.state import ClusterState
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.extender import MAX_EXTENDER_PRIORITY
-from kschedfw.framework.framework import Framework, not_left_over
+from kschedfw.framework.framework import Framework
+from kschedfw.framework.narrowing import not_left_over
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_selection import NodeSelection
 from kschedfw.framework.parallelizer import Parallelizer

@@ -26,7 +26,12 @@ class ClaimIndex:
             self._uses.subtract(_claims(old))
             self._uses.update(_claims(new))
 
-    def rows_moved(self, moved_from: IntArray, gone: Sequence[NodeInfo], added: Sequence[NodeInfo]) -> None:  # noqa: ARG002
+    def rows_moved(
+        self,
+        moved_from: IntArray,  # noqa: ARG002  # see TableListener
+        gone: Sequence[NodeInfo],
+        added: Sequence[NodeInfo],
+    ) -> None:
         for info in gone:
             self._uses.subtract(_claims(info))
         for info in added:

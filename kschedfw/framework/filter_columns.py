@@ -32,8 +32,7 @@ class Findings:
     `codes` has shape (k,), one per node, by `StatusCodes`; unless it is `owned`, who wants to change or keep it makes a
     copy. `errors` has what is behind code ERROR, by row. `left` are the filters that could only be asked node by
     node, and so weren't. `passing` are the rows that have passed, in the selection's order, if they are known
-    already. `combined` is where the codes come from, if they are what is kept of all filters together; `remembered`,
-    if they are that and nothing else, in its order.
+    already. `combined` is where the codes come from, if they are what is kept of all filters together.
     """
 
     codes: Codes
@@ -42,7 +41,6 @@ class Findings:
     passing: IntArray | None = None
     combined: CombinedCodes | None = None
     owned: bool = False
-    remembered: CombinedCodes | None = None
 
     def own(self) -> Codes:
         """The codes, to be changed."""
@@ -89,8 +87,6 @@ class FilterColumns:
             combined = _combined(local, asking, pods)
             if nodes.is_whole_table:
                 findings = Findings(combined.values, asking.errors, passing=_passing(combined, asking.table))
-                if len(local) == len(filters) and not asking.errors:
-                    findings.remembered = combined
             else:
                 findings = Findings(combined.values[nodes.rows], asking.errors)
             if len(local) == len(filters):
@@ -104,7 +100,7 @@ class FilterColumns:
 
 def _local(filters: tuple[FilterPlugin, ...], pods: PodClass) -> tuple[FilterPlugin, ...]:
     """The first filters, as far as their answers depend on the single node and can be kept."""
-    if len(pods.combined) == 1 and filters in pods.combined:
+    if filters in pods.combined:
         return filters
     for index, each in enumerate(filters):
         if each.name not in pods.answers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from random import Random
 
 from kschedfw.api.pod import Pod
@@ -22,6 +22,8 @@ from kschedfw.framework.measuring import Hooks, Meter
 from kschedfw.framework.memo import ColumnT, Cycle, Memo
 from kschedfw.framework.memo_report import MemoCounters, PluginMemo
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, PluginSampling
+from kschedfw.framework.narrowing import no_nodes_left
+from kschedfw.framework.no_nominated_pods import NoNominatedPods
 from kschedfw.framework.node_filter import FilterOutcome, NodeFilter
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_selection import NodeSelection
@@ -43,30 +45,6 @@ _SUCCESS, _SKIP = Status.success(), Status.skip()
 
 _MOST_STATUSES = 16_384
 """Who puts the node's name into reasons makes a status per node; beyond this all that is remembered is dropped."""
-
-
-class NoNominatedPods:
-    """The nominator of a scheduler without preemption."""
-
-    def nominated_pods_for_node(self, node_name: str) -> Sequence[PodInfo]:  # noqa: ARG002
-        return ()
-
-    def nominated_nodes(self) -> Collection[str]:
-        return ()
-
-    def node_of(self, uid: str) -> str:  # noqa: ARG002
-        return ""
-
-    @property
-    def is_empty(self) -> bool:
-        return True
-
-    @property
-    def version(self) -> int:
-        return 0
-
-    def changed_since(self, version: int) -> Collection[str] | None:  # noqa: ARG002
-        return ()
 
 
 class Framework:
@@ -235,7 +213,7 @@ class Framework:
                     narrowing.add(name)
                     result = answer.intersect(result)
                     if not result.node_names:
-                        return result, _no_nodes_left(narrowing), frozenset(narrowing)
+                        return result, no_nodes_left(narrowing), frozenset(narrowing)
                     continue
                 status = checked(answer, name, "pre_filter")
                 match status.code:
@@ -473,19 +451,3 @@ def _named(status: Status, point: str, plugin: str) -> Status:
     if status.is_rejected:
         return status.with_plugin(plugin)
     return status.prefixed(f'running {point} plugin "{plugin}"', plugin)
-
-
-def _no_nodes_left(narrowing: set[str]) -> Status:
-    if len(narrowing) == 1:
-        return Status.unresolvable(f"node(s) didn't satisfy plugin {next(iter(narrowing))}")
-    return Status.unresolvable(f"node(s) didn't satisfy plugin(s) {_listed(narrowing)} simultaneously")
-
-
-def not_left_over(narrowing: Iterable[str]) -> Status:
-    """The verdict on nodes that these plugins' PreFilterResults left out."""
-    return Status.unresolvable(f"node(s) didn't satisfy plugin(s) {_listed(narrowing)}")
-
-
-def _listed(names: Iterable[str]) -> str:
-    """Names sorted and in brackets, as Go prints a list: `[A B]`."""
-    return f"[{' '.join(sorted(names))}]"

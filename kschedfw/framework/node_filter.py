@@ -82,11 +82,11 @@ class NodeFilter:
         else:
             findings = self._columns.ask(filters, cycle, nodes)
         is_room_needed = not self._handle.nominator.is_empty
-        remembered = None if is_room_needed or wanted < count else findings.remembered
-        if remembered is not None:
-            if not isinstance(remembered.outcome, FilterOutcome):
-                remembered.outcome = _up_to(nodes, wanted, findings, self._status_codes)
-            found = remembered.outcome
+        all_wanted = nodes.is_whole_table and wanted >= count and not (is_room_needed or findings.errors)
+        if all_wanted and (combined := findings.combined) is not None:
+            if not isinstance(combined.outcome, FilterOutcome):
+                combined.outcome = _up_to(nodes, wanted, findings, self._status_codes)
+            found = combined.outcome
         elif findings.left:
             found = self._node_by_node(filters, state, pod, nodes, wanted, findings)
         else:

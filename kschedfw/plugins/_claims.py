@@ -8,8 +8,6 @@ from kschedfw.api.storage import PersistentVolumeClaim
 from kschedfw.api.volumes import Volume, claim_name, is_claim_of
 from kschedfw.framework.handle import ClusterClient
 
-"""Where a claim's class was said before it had a field; it still comes first."""
-
 
 class VolumeError(KschedfwError):
     """A pod's volumes can't be told."""

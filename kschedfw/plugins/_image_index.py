@@ -38,7 +38,12 @@ class ImageIndex:
             self._remove(row, old)
             self._add(row, new)
 
-    def rows_moved(self, moved_from: IntArray, gone: Sequence[NodeInfo], added: Sequence[NodeInfo]) -> None:  # noqa: ARG002
+    def rows_moved(
+        self,
+        moved_from: IntArray,  # noqa: ARG002  # see TableListener
+        gone: Sequence[NodeInfo],  # noqa: ARG002
+        added: Sequence[NodeInfo],  # noqa: ARG002
+    ) -> None:
         # A node that comes or goes changes the counts of its images everywhere; there is little to save.
         self._by_name.clear()
         self._fill()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 import attrs
@@ -20,15 +20,16 @@ from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_table import NodeTable
-from kschedfw.framework.plugin import Plugin, Reads, hookimpl
+from kschedfw.framework.plugin import Reads, hookimpl
 from kschedfw.framework.pod_info import PodInfo
 from kschedfw.framework.results import IntArray, Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins._claims import claim_not_found, find_claim, uses_claim
 from kschedfw.plugins._hints import queue_if
+from kschedfw.plugins._storage_plugin import StoragePlugin
 
 if TYPE_CHECKING:
-    from kschedfw.framework.handle import Handle
+    pass
 
 _DISK_TAKEN: Final = Status.unschedulable("node(s) had no available disk")
 _CLAIM_TAKEN: Final = Status.unschedulable(
@@ -61,7 +62,7 @@ class ExclusiveClaims:
 _EXCLUSIVE = StateKey[ExclusiveClaims]("VolumeRestrictions.exclusive")
 
 
-class VolumeRestrictions(Plugin):
+class VolumeRestrictions(StoragePlugin):
     """Refuses nodes where a disk that the pod mounts is mounted already, unless both only read and that is allowed.
 
     A pod whose claim is for one pod alone (ReadWriteOncePod), and in use, is refused everywhere.
@@ -69,17 +70,6 @@ class VolumeRestrictions(Plugin):
 
     name: ClassVar[str] = "VolumeRestrictions"
     reads: ClassVar[Reads | None] = Reads.PODS
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        super().__init__(args, handle)
-        self._signed: tuple[Pod, Hashable] | None = None
-        """The pod of the current cycle, and its signature as of its pre_filter: claims may change at any time."""
-
-    def sign(self, pod: Pod) -> Hashable | None:
-        if not pod.spec.volumes or not pod.storage:
-            return ()
-        signed = self._signed
-        return signed[1] if signed is not None and signed[0] is pod else None
 
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:

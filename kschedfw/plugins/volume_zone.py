@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
@@ -20,7 +20,7 @@ from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_table import NodeTable
-from kschedfw.framework.plugin import Plugin, Reads, hookimpl
+from kschedfw.framework.plugin import Reads, hookimpl
 from kschedfw.framework.results import IntArray, Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins._claims import (
@@ -31,9 +31,10 @@ from kschedfw.plugins._claims import (
     volume_not_found,
 )
 from kschedfw.plugins._hints import queue_if
+from kschedfw.plugins._storage_plugin import StoragePlugin
 
 if TYPE_CHECKING:
-    from kschedfw.framework.handle import Handle
+    pass
 
 _WRONG_ZONE: Final = Status.unresolvable("node(s) had no available volume zone")
 _NO_NAME: Final = Status.unresolvable("PersistentVolumeClaim had no name")
@@ -66,7 +67,7 @@ NodeLabels = tuple[str | None, ...]
 _TOPOLOGIES = StateKey[Topologies]("VolumeZone.topologies")
 
 
-class VolumeZone(Plugin):
+class VolumeZone(StoragePlugin):
     """Refuses nodes that are in another zone or region than a bound volume of the pod.
 
     Nodes without any zone or region label are taken for those of a cluster with a single zone.
@@ -74,17 +75,6 @@ class VolumeZone(Plugin):
 
     name: ClassVar[str] = "VolumeZone"
     reads: ClassVar[Reads | None] = Reads.NODE
-
-    def __init__(self, args: None, handle: Handle) -> None:
-        super().__init__(args, handle)
-        self._signed: tuple[Pod, Topologies] | None = None
-        """The pod of the current cycle, and what its pre_filter found: volumes may change at any time."""
-
-    def sign(self, pod: Pod) -> Hashable | None:
-        if not pod.spec.volumes or not pod.storage:
-            return ()
-        signed = self._signed
-        return signed[1] if signed is not None and signed[0] is pod else None
 
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:

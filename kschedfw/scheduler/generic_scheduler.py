@@ -13,7 +13,8 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NoNodesAvailableError
 from kschedfw.framework.extender import EXTENDER_NAME, MAX_EXTENDER_PRIORITY
-from kschedfw.framework.framework import Framework, not_left_over
+from kschedfw.framework.framework import Framework
+from kschedfw.framework.narrowing import not_left_over
 from kschedfw.framework.node_filter import FilterOutcome
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_selection import NodeSelection

@@ -11,7 +11,8 @@ from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.framework import Framework, not_left_over
+from kschedfw.framework.framework import Framework
+from kschedfw.framework.narrowing import not_left_over
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile

@@ -85,52 +85,43 @@ class _Readings:
             yield used + resource.request_of(pod.requests), allocatable, resource.weight
 
 
-class NodeResourcesLeastAllocated(Plugin[NodeResourcesAllocatedArgs]):
+class _AverageShare(Plugin[NodeResourcesAllocatedArgs]):
+    """Scores by the average, over the resources, of a share of what the node has; what is overcommitted counts 0."""
+
+    args_type: ClassVar[type[object] | None] = NodeResourcesAllocatedArgs
+    reads: ClassVar[Reads | None] = Reads.PODS
+    _counts_what_is_free: ClassVar[bool]
+
+    def __init__(self, args: NodeResourcesAllocatedArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._readings = _Readings(args.resources)
+
+    def sign(self, pod: Pod) -> Hashable | None:
+        return pod.requests
+
+    @hookimpl
+    def score(self, pod: Pod, node_info: NodeInfo) -> int:
+        score = weights = 0
+        for requested, allocatable, weight in self._readings.usages(pod, node_info):
+            weights += weight
+            if requested <= allocatable and allocatable:
+                share = allocatable - requested if self._counts_what_is_free else requested
+                score += share * MAX_NODE_SCORE // allocatable * weight
+        return score // weights
+
+
+class NodeResourcesLeastAllocated(_AverageShare):
     """Prefers nodes on which much would be left: the average of the free shares."""
 
     name: ClassVar[str] = "NodeResourcesLeastAllocated"
-    args_type: ClassVar[type[object] | None] = NodeResourcesAllocatedArgs
-    reads: ClassVar[Reads | None] = Reads.PODS
-
-    def __init__(self, args: NodeResourcesAllocatedArgs, handle: Handle) -> None:
-        super().__init__(args, handle)
-        self._readings = _Readings(args.resources)
-
-    def sign(self, pod: Pod) -> Hashable | None:
-        return pod.requests
-
-    @hookimpl
-    def score(self, pod: Pod, node_info: NodeInfo) -> int:
-        score = weights = 0
-        for requested, allocatable, weight in self._readings.usages(pod, node_info):
-            weights += weight
-            if requested <= allocatable and allocatable:
-                score += (allocatable - requested) * MAX_NODE_SCORE // allocatable * weight
-        return score // weights
+    _counts_what_is_free = True
 
 
-class NodeResourcesMostAllocated(Plugin[NodeResourcesAllocatedArgs]):
+class NodeResourcesMostAllocated(_AverageShare):
     """Prefers nodes that would be full: the average of the used shares; what is overcommitted counts as unused."""
 
     name: ClassVar[str] = "NodeResourcesMostAllocated"
-    args_type: ClassVar[type[object] | None] = NodeResourcesAllocatedArgs
-    reads: ClassVar[Reads | None] = Reads.PODS
-
-    def __init__(self, args: NodeResourcesAllocatedArgs, handle: Handle) -> None:
-        super().__init__(args, handle)
-        self._readings = _Readings(args.resources)
-
-    def sign(self, pod: Pod) -> Hashable | None:
-        return pod.requests
-
-    @hookimpl
-    def score(self, pod: Pod, node_info: NodeInfo) -> int:
-        score = weights = 0
-        for requested, allocatable, weight in self._readings.usages(pod, node_info):
-            weights += weight
-            if requested <= allocatable and allocatable:
-                score += requested * MAX_NODE_SCORE // allocatable * weight
-        return score // weights
+    _counts_what_is_free = False
 
 
 class RequestedToCapacityRatio(Plugin[RequestedToCapacityRatioArgs]):
