@@ -20,11 +20,13 @@ demo: $(VENV)/.installed-cli ## simulate the sample cluster (SEED=1)
 	$(BIN)/kschedfw simulate $(SAMPLE) --seed $(SEED)
 
 test: lint ## all checks: those of lint, then the tests
-	@echo '== pytest'
-	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+	@echo '== pytest tests'
+	@$(BIN)/python -m pytest tests --numprocesses auto --dist worksteal
+	@echo '== pytest docs README.md'
+	@$(BIN)/python -m pytest docs README.md --numprocesses auto --dist loadfile # a file's blocks share a namespace
 
 coverage: $(VENV)/.installed-dev ## the tests with branch coverage, which takes more than twice as long
-	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal --cov --cov-report=term
+	@$(BIN)/python -m pytest tests --numprocesses auto --dist worksteal --cov --cov-report=term
 
 soak: $(VENV)/.installed-dev ## run the scheduler through random worlds (SECONDS=600)
 	@$(BIN)/python -m tests.scheduler.invariants.soak $(SECONDS)
