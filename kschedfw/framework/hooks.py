@@ -9,9 +9,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cache, cached_property
+from types import MethodType
 from typing import Any
+from weakref import WeakKeyDictionary
 
+import attrs
 import pluggy
 from pluggy import PluginValidationError
 
@@ -81,11 +84,7 @@ class HookTable:
     def __init__(
         self, profile: Profile, plugins: Mapping[str, AnyPlugin], sources: Mapping[str, str | None]
     ) -> None:
-        manager = _Manager(PROJECT)
-        manager.add_hookspecs(hookspecs)
-        self._implemented = {
-            name: _hookimpls(manager, plugin, sources.get(name)) for name, plugin in plugins.items()
-        }
+        self._implemented = {name: _hookimpls(plugin, sources.get(name)) for name, plugin in plugins.items()}
         self._by_hook: dict[str, tuple[tuple[str, Hook], ...]] = {}
         for hook, point in POINT_OF_HOOK.items():
             self._by_hook[hook] = tuple(
@@ -133,20 +132,53 @@ class _Manager(pluggy.PluginManager):
         return super().parse_hookimpl_opts(plugin, name)
 
 
-def _hookimpls(manager: pluggy.PluginManager, plugin: AnyPlugin, distribution: str | None) -> dict[str, Hook]:
+@attrs.frozen
+class _Implementation:
+    """A hookimpl in a plugin's class, and the arguments that it takes beside `self`, if it takes that."""
+
+    function: Hook
+    taken: tuple[str, ...]
+    is_method: bool
+
+    @classmethod
+    def of(cls, impl: pluggy.HookImpl) -> _Implementation:
+        is_method = getattr(impl.function, "__self__", None) is impl.plugin
+        function: Hook = impl.function.__func__ if is_method else impl.function  # type: ignore[attr-defined]
+        return cls(function, tuple(impl.argnames), is_method)
+
+    def bound_to(self, plugin: AnyPlugin) -> Hook:
+        return MethodType(self.function, plugin) if self.is_method else self.function
+
+
+_checked: WeakKeyDictionary[type[AnyPlugin], Mapping[str, _Implementation]] = WeakKeyDictionary()
+"""Looking for hooks takes a while, and finds the same in every instance of a class."""
+
+
+def _hookimpls(plugin: AnyPlugin, distribution: str | None) -> dict[str, Hook]:
+    cls = type(plugin)
+    if SPECS.keys() & getattr(plugin, "__dict__", {}).keys():  # hooks of this instance alone
+        found = _check(plugin, distribution)
+    elif cls in _checked:
+        found = _checked[cls]
+    else:
+        found = _checked[cls] = _check(plugin, distribution)
+    return {hook: _positional(hook, impl.bound_to(plugin), impl.taken) for hook, impl in found.items()}
+
+
+def _check(plugin: AnyPlugin, distribution: str | None) -> Mapping[str, _Implementation]:
     name = plugin.name
+    manager = _Manager(PROJECT)
+    manager.add_hookspecs(hookspecs)
     try:
         manager.register(plugin, name)
         manager.check_pending()
     except PluginValidationError as error:
         raise HookError(name, f"{error}{_hint(manager)}", distribution) from error
-    implemented: dict[str, Hook] = {}
+    found: dict[str, _Implementation] = {}
     for caller in manager.get_hookcallers(plugin) or ():
         if not caller.has_spec():
             continue  # an optional hook, of another version than this one
         for impl in caller.get_hookimpls():
-            if impl.plugin is not plugin:
-                continue
             if impl.wrapper or impl.hookwrapper:
                 problem = f"its hook {caller.name!r} is a wrapper; hooks of other plugins can't be wrapped"
                 raise HookError(name, problem, distribution)
@@ -155,16 +187,16 @@ def _hookimpls(manager: pluggy.PluginManager, plugin: AnyPlugin, distribution: s
                 names = ", ".join(optional)
                 problem = f"its hook {caller.name!r} gives {names} a default; hooks' arguments have none"
                 raise HookError(name, problem, distribution)
-            implemented[caller.name] = _positional(caller.name, impl.function, impl.argnames)
+            found[caller.name] = _Implementation.of(impl)
     for hook in SPECS:
-        if hook not in implemented and callable(inspect.getattr_static(plugin, hook, None)):
+        if hook not in found and callable(inspect.getattr_static(plugin, hook, None)):
             raise HookError(name, f"its method {hook!r} is not marked @hookimpl", distribution)
     for hook, needed in _REQUIRES.items():
-        if hook in implemented and needed not in implemented:
+        if hook in found and needed not in found:
             raise HookError(
                 name, f"it has the hook {hook!r} but not {needed!r}, which it goes with", distribution
             )
-    return implemented
+    return found
 
 
 def _hint(manager: pluggy.PluginManager) -> str:
@@ -174,14 +206,16 @@ def _hint(manager: pluggy.PluginManager) -> str:
     return f"; did you mean {similar[0]!r}?" if similar else ""
 
 
-def _positional(hook: str, function: Hook, taken: Sequence[str]) -> Hook:
+def _positional(hook: str, function: Hook, taken: tuple[str, ...]) -> Hook:
     """The hookimpl as a callable that takes the spec's arguments, all of them, in the spec's order."""
-    arguments = SPECS[hook]
-    if tuple(taken) == arguments:
-        return function
-    # Built as source since this adapter runs once per node and plugin: picking arguments at run time from
-    # *args costs several times the call itself. Both lists come from hookspecs, never from outside.
-    adapter: Hook = eval(
-        f"lambda {', '.join(arguments)}: function({', '.join(taken)})", {"function": function}
+    return function if taken == SPECS[hook] else _adapter(hook, taken)(function)
+
+
+@cache  # there are only so many hooks and arguments
+def _adapter(hook: str, taken: tuple[str, ...]) -> Callable[[Hook], Hook]:
+    # Built as source since this runs once per node and plugin: picking arguments at run time from *args costs
+    # several times the call itself. Both lists come from hookspecs, never from outside.
+    adapter: Callable[[Hook], Hook] = eval(
+        f"lambda function: lambda {', '.join(SPECS[hook])}: function({', '.join(taken)})"
     )
     return adapter
