@@ -10,9 +10,12 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from kschedfw.framework.best_rows import BestRows
+from kschedfw.framework.node_selection import NodeSelection
 from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Reads
 from kschedfw.framework.results import IntArray
+from kschedfw.framework.scores import Totals
 
 UNKNOWN_CODE: Final = -1
 UNKNOWN_SCORE: Final = -(1 << 63)
@@ -45,6 +48,10 @@ class Column:
         ):
             return ()
         return self._changed(table)
+
+    def only_pods_changed(self, table: NodeTable) -> bool:
+        """Whether the nodes themselves are as they were."""
+        return self._nodes == table.node_changes.version and self._layout == table.layout
 
     def note(self, table: NodeTable) -> None:
         """From now on, changes are counted from here."""
@@ -103,39 +110,70 @@ class CombinedCodes(Column):
         self.outcome: object = None
         """What was made of these codes, as long as they are the same."""
 
-    def only_pods_changed(self, table: NodeTable) -> bool:
-        """Whether the nodes themselves are as they were."""
-        return self._nodes == table.node_changes.version
-
 
 @attrs.frozen(eq=False)
 class Normalized:
-    """Normalised and weighted scores of the nodes in `rows`, and how often the raw ones had changed until then."""
+    """Normalised and weighted scores of a selection of nodes, and how often the raw ones had changed until then."""
 
-    rows: IntArray
+    nodes: NodeSelection
     changes: int
     weighted: IntArray
+    by_row: IntArray = attrs.field(init=False)
+    """The same by row of the table, anything where a node wasn't selected."""
 
-    def holds_for(self, rows: IntArray, changes: int) -> bool:
-        return self.changes == changes and (rows is self.rows or np.array_equal(rows, self.rows))
+    @by_row.default
+    def _by_row(self) -> IntArray:
+        if self.nodes.is_whole_table:
+            return self.weighted
+        by_row = np.empty(len(self.nodes.table), dtype=np.int64)
+        by_row[self.nodes.rows] = self.weighted
+        return by_row
+
+    def holds_for(self, nodes: NodeSelection, changes: int) -> bool:
+        if self.changes != changes:
+            return False
+        ours, theirs = self.nodes.rows, nodes.rows
+        return ours is theirs or np.array_equal(ours, theirs)
 
 
 class SummedScores(Column):
-    """Σ weight × score of several plugins, and of those whose scores are `normalized`, as long as they are the same.
+    """Σ weight × score of several plugins for a selection of nodes, and unknown for all others.
 
-    `complete` if every row had a sum before the table was last followed.
+    Of those whose scores are `normalized` it is counted in, as long as these are the same. `rows` are those of the
+    selection, all of which have a sum; None if some don't.
     """
 
-    __slots__ = ("complete", "normalized")
+    __slots__ = ("_best", "normalized", "rows")
 
     def __init__(self, table: NodeTable, reads: Reads) -> None:
         super().__init__(table, reads, np.int64, UNKNOWN_SCORE)
-        self.complete = False
+        self.rows: IntArray | None = None
         self.normalized: tuple[Normalized, ...] = ()
+        self._best: BestRows | None = None
 
     def count_in(self, normalized: tuple[Normalized, ...]) -> None:
         """Sum up anew if these aren't the ones that are counted in."""
         if any(map(operator.is_not, normalized, self.normalized)) or len(normalized) != len(self.normalized):
             self.values.fill(self.unknown)
-            self.complete = False
+            self.rows = None
             self.normalized = normalized
+
+    def restrict_to(self, nodes: NodeSelection) -> None:
+        """Forget the sums of all other nodes; some may be missing, and which are best isn't known any more."""
+        self.rows = self._best = None
+        if not nodes.is_whole_table:
+            values = np.full(len(nodes.table), self.unknown, dtype=np.int64)
+            values[nodes.rows] = self.values.take(nodes.rows)
+            self.values = values
+
+    def put(self, row: int, total: int) -> None:
+        """Another sum for a row that has one; which rows are best is kept in step."""
+        before, self.values[row] = int(self.values[row]), total
+        if self._best is not None and before != total and not self._best.changed(row, before, total):
+            self._best = None
+
+    def totals(self, nodes: NodeSelection) -> Totals:
+        """The sums of the nodes, all of which must be there."""
+        if self._best is None:
+            self._best = BestRows(self.values)
+        return Totals(self.values, None if nodes.is_whole_table else nodes.rows, self._best.rows)

@@ -24,6 +24,8 @@ from kschedfw.framework.status_codes import ERROR, PASS, StatusCodes
 FEW_ROWS: Final = 4
 """So many rows out of many are asked about one by one even where there is a batch form: calling NumPy costs more."""
 
+_MOST_KNOWN: Final = 16
+
 
 @attrs.define(eq=False)
 class Findings:
@@ -48,18 +50,40 @@ class Findings:
             self.codes, self.owned = self.codes.copy(), True
         return self.codes
 
-    def refuse(self, codes: Codes) -> None:
-        """Take the codes of another filter about the nodes that have passed until now."""
+    def refuse(self, refusals: Refusals) -> None:
+        """Take what another filter says about the nodes that have passed until now."""
         assert self.passing is not None
-        if not np.count_nonzero(codes):
+        if refusals.passing is self.passing:
             return
-        passed = codes == PASS
         if len(self.passing) == len(self.codes):
-            self.codes, self.owned = codes, True
+            self.codes, self.owned = refusals.codes, False
         else:
             own = self.own()
-            own[own == PASS] = codes
-        self.passing = self.passing.take(passed.nonzero()[0])
+            own[own == PASS] = refusals.codes
+        self.passing = refusals.passing
+
+
+@attrs.frozen(eq=False)
+class Refusals:
+    """One filter's codes about some rows, and those of the rows that it lets pass: the same array if it is all."""
+
+    codes: Codes
+    passing: IntArray
+
+    @classmethod
+    def of(cls, codes: Codes, rows: IntArray) -> Refusals:
+        refused = np.count_nonzero(codes)
+        return cls(codes, rows.take((codes == PASS).nonzero()[0]) if refused else rows)
+
+
+@attrs.frozen(eq=False)
+class _KnownVerdicts:
+    """Verdicts that may be given again, about these rows, and what they came to while codes meant these statuses."""
+
+    verdicts: Verdicts
+    rows: IntArray
+    statuses: Sequence[Status]
+    refusals: Refusals
 
 
 class FilterColumns:
@@ -72,6 +96,7 @@ class FilterColumns:
     def __init__(self, parallelizer: Parallelizer, status_codes: StatusCodes) -> None:
         self._parallelizer = parallelizer
         self._status_codes = status_codes
+        self._known: dict[tuple[str, int, int], _KnownVerdicts] = {}
 
     def ask(
         self,
@@ -81,7 +106,9 @@ class FilterColumns:
     ) -> Findings:
         """The verdicts of as many of the filters, from the first on, as can be asked about many nodes at once."""
         pods = cycle.pods
-        asking = _Asking(self._parallelizer, self._status_codes, cycle.state, cycle.pod, nodes.table)
+        asking = _Asking(
+            self._parallelizer, self._status_codes, cycle.state, cycle.pod, nodes.table, self._known
+        )
         local = _local(filters, pods) if len(nodes.rows) == len(nodes.table) else ()
         if local:
             combined = _combined(local, asking, pods)
@@ -96,6 +123,29 @@ class FilterColumns:
         if len(local) < len(filters):
             _ask_others(filters[len(local) :], nodes, asking, findings, cycle)
         return findings
+
+
+def still_hold(
+    combined: CombinedCodes, reading_pods: Sequence[FilterPlugin], cycle: Cycle, table: NodeTable
+) -> bool:
+    """Whether what filters together said of all rows is as it was, which is noted; where it may not be, ask anew.
+
+    As with nearly every pod, only pods were placed since then, and the filters that read pods still let this one pass.
+    """
+    stale = combined.stale(table)
+    if stale is None or combined.failed or len(stale) > FEW_ROWS:
+        return False
+    if stale:
+        if not combined.only_pods_changed(table):
+            return False
+        for row in stale:
+            if combined.values[row] != PASS:
+                return False
+            for each in reading_pods:
+                if not each.ask(cycle.state, cycle.pod, table.node_infos[row]).is_success:
+                    return False
+        combined.note(table)
+    return True
 
 
 def _local(filters: tuple[FilterPlugin, ...], pods: PodClass) -> tuple[FilterPlugin, ...]:
@@ -181,13 +231,13 @@ def _ask_others(
             return
         answers = cycle.answers(each.plugin)
         if answers is None:
-            codes = asking.by_batch(each, rows)
+            refusals = asking.refusals(each, rows)
         else:
-            codes = asking.codes(each, _codes_of(answers, each, asking.table), rows)
-        if codes is None:
+            refusals = Refusals.of(asking.codes(each, _codes_of(answers, each, asking.table), rows), rows)
+        if refusals is None:
             findings.left = filters[index:]
             return
-        findings.refuse(codes)
+        findings.refuse(refusals)
 
 
 @attrs.define(eq=False)
@@ -199,6 +249,7 @@ class _Asking:
     state: CycleState
     pod: Pod
     table: NodeTable
+    known: dict[tuple[str, int, int], _KnownVerdicts]
     errors: dict[int, Status] = attrs.field(factory=dict)
 
     def in_turn(self, columns: Sequence[tuple[FilterPlugin, Column]], rows: IntArray) -> Codes:
@@ -246,28 +297,48 @@ class _Asking:
 
     def by_batch(self, each: FilterPlugin, rows: IntArray) -> Codes | None:
         """The answer of the batch form; None where there is none."""
+        refusals = self.refusals(each, rows)
+        return None if refusals is None else refusals.codes
+
+    def refusals(self, each: FilterPlugin, rows: IntArray) -> Refusals | None:
+        """The same with the rows that pass."""
         if each.batch is None:
             return None
         try:
             answer = each.batch(self.state, self.pod, self.table, rows)
         except Exception as error:
             return self._failed(each, error, rows)
+        if isinstance(answer, Verdicts):
+            key = each.name, id(answer), id(rows)
+            known = self.known.get(key)
+            # What is known keeps both alive, so that nothing else has their ids.
+            if known is not None and known.statuses is self.status_codes.statuses:
+                each.counts.rows_asked += len(rows)
+                return known.refusals
         if (problem := _problem(answer, len(rows))) is not None:
             return self._failed(each, problem, rows)
         if not isinstance(answer, Verdicts):
             return None
         each.counts.rows_asked += len(rows)
-        return self._by_status(each, answer, rows)
+        return self._translated(each, answer, rows)
 
-    def _by_status(self, each: FilterPlugin, verdicts: Verdicts, rows: IntArray) -> Codes:
+    def _translated(self, each: FilterPlugin, verdicts: Verdicts, rows: IntArray) -> Refusals:
         if len(verdicts.statuses) == 1:
-            return np.zeros(len(rows), dtype=np.int32)
-        translation = self.status_codes.translation(verdicts.statuses, each.name)
-        codes: Codes = translation.codes.take(verdicts.codes)
-        if translation.has_error:
-            for position in np.flatnonzero(codes == ERROR).tolist():
-                self.errors[int(rows[position])] = translation.statuses[verdicts.codes[position]]
-        return codes
+            refusals = Refusals(np.zeros(len(rows), dtype=np.int32), rows)
+        else:
+            translation = self.status_codes.translation(verdicts.statuses, each.name)
+            codes: Codes = translation.codes.take(verdicts.codes)
+            refusals = Refusals.of(codes, rows)
+            if translation.has_error:
+                for position in np.flatnonzero(codes == ERROR).tolist():
+                    self.errors[int(rows[position])] = translation.statuses[verdicts.codes[position]]
+                return refusals
+        if not verdicts.codes.flags.writeable:
+            if len(self.known) >= _MOST_KNOWN:
+                del self.known[next(iter(self.known))]
+            statuses = self.status_codes.statuses
+            self.known[each.name, id(verdicts), id(rows)] = _KnownVerdicts(verdicts, rows, statuses, refusals)
+        return refusals
 
     def _one_by_one(self, each: FilterPlugin, rows: IntArray) -> Codes:
         wanted, infos = rows.tolist(), self.table.node_infos
@@ -282,10 +353,10 @@ class _Asking:
             self.errors[row] = status
         return code
 
-    def _failed(self, each: FilterPlugin, error: Exception | str, rows: IntArray) -> Codes:
+    def _failed(self, each: FilterPlugin, error: Exception | str, rows: IntArray) -> Refusals:
         status = refusal(Status.from_error(error), each.name)
         self.errors.update(dict.fromkeys(rows.tolist(), status))
-        return np.full(len(rows), ERROR, dtype=np.int32)
+        return Refusals.of(np.full(len(rows), ERROR, dtype=np.int32), rows)
 
 
 def _codes_of(answers: Answers, each: FilterPlugin, table: NodeTable) -> Column:

@@ -32,10 +32,10 @@ from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.profile import ExtensionPoint, Profile
 from kschedfw.framework.registry import Registry
-from kschedfw.framework.results import IntArray, NominatingMode, PostFilterResult, PreFilterResult
+from kschedfw.framework.results import NominatingMode, PostFilterResult, PreFilterResult
 from kschedfw.framework.score_columns import ScoreColumns
 from kschedfw.framework.score_hooks import ScoreHooks
-from kschedfw.framework.scores import NodeScores
+from kschedfw.framework.scores import NodeScores, Totals
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Code, Status
 from kschedfw.framework.status_codes import StatusCodes
@@ -324,8 +324,8 @@ class Framework:
 
     def total_scores(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
-    ) -> tuple[IntArray | None, Status]:
-        """The totals alone, int64 of shape (k,), not to be changed: much faster where plugins' answers are kept."""
+    ) -> tuple[Totals | None, Status]:
+        """The totals alone: much faster where plugins' answers are kept."""
         selection = NodeSelection.of(self.handle.snapshot.table, nodes)
         return self._score.totals(nodes if selection is None else selection, self._cycle_of(state, pod))
 

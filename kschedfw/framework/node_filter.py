@@ -8,7 +8,7 @@ import numpy as np
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeCodes
-from kschedfw.framework.filter_columns import FilterColumns, Findings
+from kschedfw.framework.filter_columns import FilterColumns, Findings, still_hold
 from kschedfw.framework.filter_hooks import FilterHooks, FilterPlugin, first_refusal
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.measuring import Meter
@@ -72,29 +72,38 @@ class NodeFilter:
 
         What ends the search is the first surplus node, as in the original, so that refusals up to there are known.
         """
-        state, pod = cycle.state, cycle.pod
-        started = 0.0 if self._meter is None else self._meter.now()
+        if self._meter is None:
+            return self._search(cycle, nodes, wanted)
+        started = self._meter.now()
+        found = self._search(cycle, nodes, wanted)
+        self._meter.filtered(started, failed=found.error is not None)
+        return found
+
+    def _search(self, cycle: Cycle, nodes: NodeSelection, wanted: int) -> FilterOutcome:
+        state, pod, table = cycle.state, cycle.pod, nodes.table
         filters = self._hooks.active(state)
         count = len(nodes.rows)
-        few = count <= _FEW_NODES and count < len(nodes.table)
+        is_room_needed = not self._handle.nominator.is_empty
+        are_all_wanted = nodes.is_whole_table and wanted >= count and not is_room_needed
+        if are_all_wanted and (combined := cycle.pods.combined.get(filters)) is not None:
+            kept = combined.outcome
+            if isinstance(kept, FilterOutcome) and still_hold(
+                combined, self._hooks.reading_pods(state), cycle, table
+            ):
+                return kept
+        few = count <= _FEW_NODES and count < len(table)
         if self._columns is None or few or self._hooks.run_all:
             findings = Findings(np.zeros(count, dtype=np.int32), left=filters, passing=nodes.rows)
         else:
             findings = self._columns.ask(filters, cycle, nodes)
-        is_room_needed = not self._handle.nominator.is_empty
-        all_wanted = nodes.is_whole_table and wanted >= count and not (is_room_needed or findings.errors)
-        if all_wanted and (combined := findings.combined) is not None:
-            if not isinstance(combined.outcome, FilterOutcome):
-                combined.outcome = _up_to(nodes, wanted, findings, self._status_codes)
-            found = combined.outcome
-        elif findings.left:
-            found = self._node_by_node(filters, state, pod, nodes, wanted, findings)
-        else:
-            if is_room_needed and not self._nominated_room.leave(filters, cycle, nodes, findings):
-                self._leave_room(filters, state, pod, nodes, findings)
-            found = _up_to(nodes, wanted, findings, self._status_codes)
-        if self._meter is not None:
-            self._meter.filtered(started, failed=found.error is not None)
+        if findings.left:
+            return self._node_by_node(filters, state, pod, nodes, wanted, findings)
+        if is_room_needed and not self._nominated_room.leave(filters, cycle, nodes, findings):
+            self._leave_room(filters, state, pod, nodes, findings)
+        found = _up_to(nodes, wanted, findings, self._status_codes)
+        if are_all_wanted and findings.combined is not None and not findings.errors:
+            found.feasible.recurs = True
+            findings.combined.outcome = found
         return found
 
     def _nominated(self, nodes: NodeSelection) -> dict[int, int]:

@@ -18,13 +18,20 @@ class NodeSelection(Sequence[NodeInfo]):
     `rows` has shape (k,), each row at most once. It isn't to be changed.
     """
 
-    __slots__ = ("is_whole_table", "rows", "table")
+    __slots__ = ("is_whole_table", "recurs", "rows", "table")
 
-    def __init__(self, table: NodeTable, rows: IntArray, *, is_whole_table: bool = False) -> None:
+    def __init__(
+        self, table: NodeTable, rows: IntArray, *, is_whole_table: bool = False, recurs: bool = False
+    ) -> None:
         self.table = table
         self.rows = rows
         self.is_whole_table = is_whole_table
         """Whether this is all rows, in the table's order."""
+        self.recurs = recurs or is_whole_table
+        """Whether the same rows, this very array, come again and again, so that it pays to keep something for them.
+
+        They are ascending.
+        """
 
     @classmethod
     def whole(cls, table: NodeTable, start: int = 0) -> NodeSelection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
+from functools import lru_cache
 
 import attrs
 import numpy as np
@@ -59,7 +60,7 @@ class Verdicts:
     """The batch form of filter answers.
 
     `codes` has one entry per row asked for; 0 is a pass, and any other value an index into `statuses`
-    (`statuses[0]` is the success).
+    (`statuses[0]` is the success). Verdicts with read-only codes may be given again; what follows from them is kept.
     """
 
     codes: npt.NDArray[np.integer]
@@ -68,7 +69,7 @@ class Verdicts:
     @classmethod
     def passing(cls, count: int) -> Verdicts:
         """Verdicts that let all rows pass."""
-        return cls(np.zeros(count, dtype=np.int8), _ALL_PASS)
+        return _passing(count)
 
     @classmethod
     def refuse(cls, refused: npt.NDArray[np.bool_], status: Status) -> Verdicts:
@@ -79,3 +80,10 @@ class Verdicts:
         """The refusal at an index of `codes`, None where it passed."""
         code = int(self.codes[index])
         return self.statuses[code] if code else None
+
+
+@lru_cache(maxsize=16)
+def _passing(count: int) -> Verdicts:
+    codes = np.zeros(count, dtype=np.int8)
+    codes.setflags(write=False)
+    return Verdicts(codes, _ALL_PASS)

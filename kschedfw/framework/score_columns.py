@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import nullcontext
 from typing import Final
 
@@ -24,6 +24,7 @@ from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import AnyPlugin, Reads
 from kschedfw.framework.results import MAX_NODE_SCORE, MIN_NODE_SCORE, IntArray
+from kschedfw.framework.scores import Totals
 from kschedfw.framework.status import PluginFailure, Status
 
 SCORING: Final = "running Score plugins"
@@ -66,6 +67,16 @@ class ScorePlugin:
         if isinstance(score, Status):
             raise ScoreError(self.name, score.as_error())
         raise ScoreError(self.name, PluginFailure(f"score must return an int, not {score!r}"))
+
+    def weighted(self, score: int) -> int:
+        """Weight × score.
+
+        Raises:
+            ScoreError: the score isn't in 0–100.
+        """
+        if not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
+            raise out_of_range(self.name, score)
+        return self.weight * score
 
 
 class ScoreError(Exception):
@@ -112,36 +123,46 @@ class ScoreColumns:
         local: tuple[ScorePlugin, ...],
         nodes: NodeSelection,
         cycle: Cycle,
-        normalized: tuple[Normalized, ...] = (),
-    ) -> IntArray:
-        """Σ weight × score of plugins whose scores can be kept and need no normalising.
+        normalized: tuple[Normalized, ...],
+    ) -> Totals:
+        """Σ weight × score of plugins whose scores can be kept, for a selection that comes again and again.
 
-        With scores of the whole table that are `normalized` already, these are counted in. The array may be changed
-        unless it is that of the whole table.
+        `local` need no normalising; what is `normalized` already is counted in.
 
         Raises:
             ScoreError: a plugin failed.
         """
         table, rows = nodes.table, nodes.rows
-        key = local, len(normalized)
-        summed = cycle.pods.summed.get(key)
-        if summed is None:
-            reads = Reads.PODS if any(each.plugin.reads is Reads.PODS for each in local) else Reads.NODE
-            summed = cycle.pods.summed[key] = SummedScores(table, reads)
+        summed = _sums((local, len(normalized)), local, table, cycle)
         summed.count_in(normalized)
-        changed = summed.follow(table)
-        was_complete, summed.complete = summed.complete and changed is not None, False
-        if nodes.is_whole_table:
-            missing = changed if was_complete and changed is not None else summed.missing(rows)
-            self._complete(local, summed, table, missing, cycle)
-            summed.complete = True
-            return summed.values
-        summed.complete = was_complete and not changed
+        changed = summed.stale(table) if summed.rows is rows else None
+        summed.rows = None  # until all are there again
+        if changed is None or len(changed) > FEW_ROWS:
+            summed.follow(table)
+            summed.restrict_to(nodes)
+            self._complete(local, summed, summed.missing(rows), nodes, cycle)
+        elif changed:
+            for row in changed:
+                if summed.values[row] != UNKNOWN_SCORE:  # the node isn't among these
+                    summed.put(row, self._total_of_one(local, summed, table, row, cycle))
+            summed.note(table)
+        summed.rows = rows
+        return summed.totals(nodes)
+
+    def summed_once(self, local: tuple[ScorePlugin, ...], nodes: NodeSelection, cycle: Cycle) -> IntArray:
+        """The same for any nodes, and of `local` plugins alone. The array may be changed.
+
+        Raises:
+            ScoreError: a plugin failed.
+        """
+        rows = nodes.rows
+        summed = _sums(local, local, nodes.table, cycle)
+        summed.follow(nodes.table)
         totals: IntArray = summed.values.take(rows)
         if _any_unknown(totals):
             unknown = (totals == UNKNOWN_SCORE).nonzero()[0]
             missing = rows.take(unknown)
-            self._complete(local, summed, table, missing.tolist(), cycle)
+            self._complete(local, summed, missing, nodes, cycle)
             totals[unknown] = summed.values.take(missing)
         return totals
 
@@ -149,23 +170,43 @@ class ScoreColumns:
         self,
         local: tuple[ScorePlugin, ...],
         summed: SummedScores,
-        table: NodeTable,
-        missing: Sequence[int] | IntArray,
+        missing: IntArray,
+        nodes: NodeSelection,
         cycle: Cycle,
     ) -> None:
         """Fill in the rows that have no sum."""
+        table = nodes.table
         if len(missing) > FEW_ROWS:
-            rows = np.asarray(missing, dtype=np.int64)
-            totals = self._weighted(local, NodeSelection(table, rows), cycle)
+            totals = self._weighted(local, NodeSelection(table, missing), cycle)
             for each in summed.normalized:
-                totals += each.weighted.take(rows)
-            summed.values[rows] = totals
+                totals += each.by_row.take(missing)
+            summed.values[missing] = totals
         else:
-            for row in missing:
-                total = self._weighted_one(local, table, int(row), cycle)
-                for each in summed.normalized:
-                    total += int(each.weighted[row])
-                summed.values[row] = total
+            for row in missing.tolist():
+                summed.values[row] = self._total_of_one(local, summed, table, row, cycle)
+
+    def _total_of_one(
+        self,
+        local: tuple[ScorePlugin, ...],
+        summed: SummedScores,
+        table: NodeTable,
+        row: int,
+        cycle: Cycle,
+    ) -> int:
+        """The sum for a row that has changed, mostly because a pod was placed there."""
+        total = 0
+        for each in local:
+            answers = cycle.pods.answers[each.name]
+            column = answers.scores
+            if each.plugin.reads is not Reads.NODE or column is None or not column.only_pods_changed(table):
+                column = scores_of(answers, each, table)
+            score = int(column.values[row])
+            if score == UNKNOWN_SCORE:
+                score = column.values[row] = each.ask(cycle.state, cycle.pod, table.node_infos[row])
+            total += each.weighted(score)
+        for other in summed.normalized:
+            total += int(other.by_row[row])
+        return total
 
     def _weighted(self, local: tuple[ScorePlugin, ...], nodes: NodeSelection, cycle: Cycle) -> IntArray:
         total = np.zeros(len(nodes), dtype=np.int64)
@@ -174,18 +215,6 @@ class ScoreColumns:
             scores = self._remembered(each, column, nodes, cycle)
             check_range(each.name, scores)
             total += each.weight * scores
-        return total
-
-    def _weighted_one(self, local: tuple[ScorePlugin, ...], table: NodeTable, row: int, cycle: Cycle) -> int:
-        total = 0
-        for each in local:
-            column = scores_of(cycle.pods.answers[each.name], each, table)
-            score = int(column.values[row])
-            if score == UNKNOWN_SCORE:
-                score = column.values[row] = each.ask(cycle.state, cycle.pod, table.node_infos[row])
-            if not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
-                raise out_of_range(each.name, score)
-            total += each.weight * score
         return total
 
     def _remembered(self, each: ScorePlugin, column: Column, nodes: NodeSelection, cycle: Cycle) -> IntArray:
@@ -222,6 +251,15 @@ class ScoreColumns:
 def _any_unknown(scores: IntArray) -> bool:
     """Whether any is `UNKNOWN_SCORE`, the least number there is."""
     return bool(len(scores)) and int(scores[scores.argmin()]) == UNKNOWN_SCORE
+
+
+def _sums(key: Hashable, local: tuple[ScorePlugin, ...], table: NodeTable, cycle: Cycle) -> SummedScores:
+    """Where sums of these plugins' scores are kept."""
+    summed = cycle.pods.summed.get(key)
+    if summed is None:
+        reads = Reads.PODS if any(each.plugin.reads is Reads.PODS for each in local) else Reads.NODE
+        summed = cycle.pods.summed[key] = SummedScores(table, reads)
+    return summed
 
 
 def scores_of(answers: Answers, each: ScorePlugin, table: NodeTable) -> Column:

@@ -29,10 +29,10 @@ from kschedfw.framework.score_columns import (
     integers,
     scores_of,
 )
-from kschedfw.framework.scores import NodeScores, PluginScores
+from kschedfw.framework.scores import NodeScores, PluginScores, Totals
 from kschedfw.framework.status import Status
 
-_SKIP = Status.skip()
+_SUCCESS, _SKIP = Status.success(), Status.skip()
 
 _Ways: TypeAlias = tuple[tuple[ScorePlugin, ...], tuple[ScorePlugin, ...], tuple[ScorePlugin, ...]]
 
@@ -87,7 +87,7 @@ class ScoreHooks:
                     skipped.add(name)
                 elif not status.is_success:
                     return status.prefixed(f'running PreScore plugin "{name}"', name)
-            return Status.success()
+            return _SUCCESS
         finally:
             state.skip_score_plugins = frozenset(skipped)
 
@@ -107,22 +107,27 @@ class ScoreHooks:
             each.name: PluginScores(each.weight, raw[each.name], normalized[each.name]) for each in active
         }
         names = nodes.names if isinstance(nodes, NodeSelection) else tuple(info.name for info in nodes)
-        return NodeScores(names, by_plugin), Status.success()
+        return NodeScores(names, by_plugin), _SUCCESS
 
-    def totals(self, nodes: Sequence[NodeInfo], cycle: Cycle) -> tuple[IntArray | None, Status]:
-        """The same summed up, shape (k,), without what the sum is made of. The array isn't to be changed."""
+    def totals(self, nodes: Sequence[NodeInfo], cycle: Cycle) -> tuple[Totals | None, Status]:
+        """The same summed up, without what the sums are made of."""
         if not isinstance(nodes, NodeSelection):
             scores, status = self.score(nodes, cycle)
-            return None if scores is None else scores.totals, status
+            return None if scores is None else Totals(scores.totals), status
         local, kept, others = self._by_way(cycle)
         try:
-            if not (local or kept):
-                total = np.zeros(len(nodes), dtype=np.int64)
-            elif nodes.is_whole_table:
+            if nodes.recurs and len(nodes.rows) and (local or kept):
                 normalized = tuple([self._kept(each, nodes, cycle) for each in kept])
-                total = self._columns.summed(local, nodes, cycle, normalized)
+                totals = self._columns.summed(local, nodes, cycle, normalized)
+                if not others:
+                    return totals, _SUCCESS
+                total = totals.values
             else:
-                total = self._columns.summed(local, nodes, cycle)
+                total = (
+                    self._columns.summed_once(local, nodes, cycle)
+                    if local
+                    else np.zeros(len(nodes), dtype=np.int64)
+                )
                 for each in kept:
                     total += self._kept(each, nodes, cycle).weighted
             for each in others:
@@ -131,7 +136,7 @@ class ScoreHooks:
             # Where several plugins fail, it is `score` that says which of them is named.
             _, status = self.score(nodes, cycle)
             return None, error.status if status.is_success else status
-        return total, Status.success()
+        return Totals(total), _SUCCESS
 
     def _by_way(self, cycle: Cycle) -> _Ways:
         """The plugins whose scores can be kept: those that need no normalising, and those that do; and the others."""
@@ -155,16 +160,16 @@ class ScoreHooks:
         answers = cycle.pods.answers[each.name]
         changes = scores_of(answers, each, nodes.table).changes
         known = answers.normalized
-        if known is None or not known.holds_for(nodes.rows, changes):
+        if known is None or not known.holds_for(nodes, changes):
             weighted = self._weighted(each, nodes, cycle)
-            known = answers.normalized = Normalized(nodes.rows, changes, weighted)
+            known = answers.normalized = Normalized(nodes, changes, weighted)
         return known
 
     def _weighted(self, each: ScorePlugin, nodes: NodeSelection, cycle: Cycle) -> IntArray:
         raw = self._columns.raw(each, nodes, cycle)
         normalized = _normalized(each, nodes, raw, cycle)
         check_range(each.name, normalized)
-        weighted: IntArray = each.weight * normalized
+        weighted: IntArray = normalized if each.weight == 1 else normalized * each.weight
         return weighted
 
     def _active_in(self, state: CycleState) -> tuple[ScorePlugin, ...]:

@@ -19,7 +19,7 @@ from kschedfw.framework.node_filter import FilterOutcome
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_selection import NodeSelection
 from kschedfw.framework.results import MAX_NODE_SCORE, IntArray, PreFilterResult
-from kschedfw.framework.scores import NodeScores
+from kschedfw.framework.scores import NodeScores, Totals
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.errors import SchedulingError, SnapshotMismatchError
@@ -94,14 +94,15 @@ class GenericScheduler:
         if not self._snapshot:
             raise NoNodesAvailableError
         feasible, diagnosis = self.find_nodes_that_fit_pod(framework, state, pod)
-        if not len(feasible):
+        count = len(feasible.rows)
+        if not count:
             raise FitError(pod, len(self._snapshot), diagnosis)
-        evaluated = len(feasible) + len(diagnosis.node_to_status)
-        if len(feasible) == 1:
+        evaluated = count + len(diagnosis.node_to_status)
+        if count == 1:
             return ScheduleResult(feasible[0].name, evaluated, 1)
         totals = self.prioritize_nodes(framework, state, pod, feasible)
         host = feasible[self._selector.select(totals).index]
-        return ScheduleResult(host.name, evaluated, len(feasible))
+        return ScheduleResult(host.node.metadata.name, evaluated, count)
 
     def find_nodes_that_fit_pod(
         self, framework: Framework, state: CycleState, pod: Pod
@@ -129,6 +130,8 @@ class GenericScheduler:
                 return nominated, diagnosis
         nodes = self._candidates(left_over, narrowing, diagnosis)
         passed = self._find_nodes_that_pass_filters(framework, state, pod, nodes, diagnosis)
+        if not framework.handle.extenders:
+            return passed, diagnosis
         feasible = self._find_nodes_that_pass_extenders(framework, pod, passed, diagnosis)
         if len(feasible) != len(passed):
             diagnosis.unschedulable_plugins.add(EXTENDER_NAME)
@@ -136,14 +139,14 @@ class GenericScheduler:
 
     def prioritize_nodes(
         self, framework: Framework, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
-    ) -> IntArray:
-        """The total score of each node, shape (n,), int64, not to be changed; 1 for all where nothing scores.
+    ) -> Totals:
+        """The total score of each node; 1 for all where nothing scores.
 
         Raises:
             SchedulingError: a plugin failed.
         """
         if not framework.handle.extenders and not framework.has_score_plugins:
-            return np.ones(len(nodes), dtype=np.int64)
+            return Totals(np.ones(len(nodes), dtype=np.int64))
         status = framework.run_pre_score_plugins(state, pod, nodes)
         if not status.is_success:
             raise SchedulingError(status)
@@ -153,7 +156,7 @@ class GenericScheduler:
         if framework.handle.extenders and any(
             extender.is_prioritizer for extender in framework.handle.extenders
         ):
-            return self._with_extenders(framework, pod, nodes, totals.copy())
+            return Totals(self._with_extenders(framework, pod, nodes, totals.values.copy()))
         return totals
 
     @staticmethod
@@ -235,8 +238,8 @@ class GenericScheduler:
     ) -> NodeSelection:
         found = self._search(framework, state, pod, nodes, diagnosis)
         # An error, too, moves the start on, so that it can't keep other nodes from being looked at.
-        processed = len(found.feasible) + len(diagnosis.node_to_status)
-        self._next_start_node_index = (self._next_start_node_index + processed) % len(self._snapshot)
+        processed = len(found.feasible.rows) + len(diagnosis.node_to_status)
+        self._next_start_node_index = (self._next_start_node_index + processed) % len(nodes.table)
         if found.error is not None:
             raise SchedulingError(found.error)
         return found.feasible
@@ -250,7 +253,7 @@ class GenericScheduler:
         diagnosis: Diagnosis,
     ) -> FilterOutcome:
         """Filter the nodes in order until enough have passed or an error comes up."""
-        wanted = self._num_nodes_to_find(framework, len(nodes))
+        wanted = self._num_nodes_to_find(framework, len(nodes.rows))
         found = framework.filter_nodes(state, pod, nodes, wanted)
         diagnosis.add_codes(found.refused)
         return found

@@ -126,7 +126,10 @@ def _answers(framework: Framework, pod: Pod, rows: Sequence[int]) -> Mapping[str
     if not status.is_success:
         return answers
     totals, status = framework.total_scores(state, pod, found.feasible)
-    answers["totals"] = (None if totals is None else totals.tolist(), _text(status))
+    answers["totals"] = _text(status)
+    if totals is not None:
+        answers["totals"] = totals.values.tolist()
+        answers["best"] = [totals.index_of_best(nth) for nth in range(totals.number_of_best)]
     scores, status = framework.run_score_plugins(state, pod, found.feasible)
     answers["scores"] = _text(status)
     if scores is not None:

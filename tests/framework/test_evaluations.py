@@ -348,7 +348,7 @@ class Question:
         if not status.is_success:
             return answers
         totals, status = framework.total_scores(state, self.pod, found.feasible)
-        answers += [None if totals is None else totals.tolist(), said(status)]
+        answers += [None if totals is None else (totals.values.tolist(), totals.best.tolist()), said(status)]
         scores, status = framework.run_score_plugins(state, self.pod, list(found.feasible))
         answers.append(said(status))
         if scores is not None:
@@ -357,7 +357,7 @@ class Question:
                 for name, each in scores.by_plugin.items()
             ]
             assert totals is not None
-            assert scores.totals.tolist() == totals.tolist()
+            assert scores.totals.tolist() == totals.values.tolist()
         return answers
 
 

@@ -273,7 +273,7 @@ class TestExtensionPoints:
         for bench in (measured, plain):
             totals, status = bench.run("total_scores")
             assert status == plain_status
-            assert totals.tolist() == [3] * len(NODES)
+            assert totals.values.tolist() == [3] * len(NODES)
 
     def test_filtering_is_told_once_for_all_nodes_with_what_prepares_it(self) -> None:
         clock = FakeClock()

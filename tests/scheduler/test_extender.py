@@ -175,7 +175,8 @@ class TestPrioritize:
         scheduler = Bench(*plugins, nodes=nodes("a", "b", "c"), extenders=extenders)
         scheduler.cache.update_snapshot(scheduler.framework.handle.snapshot)
         infos = scheduler.framework.handle.snapshot.node_infos
-        return list(scheduler.scheduler.prioritize_nodes(scheduler.framework, CycleState(), POD, infos))
+        totals = scheduler.scheduler.prioritize_nodes(scheduler.framework, CycleState(), POD, infos)
+        return list(totals.values)
 
     def test_priorities_of_0_to_10_are_scaled_weighed_and_added_to_the_plugins_scores(self) -> None:
         helper = Helper(weight=3, rate={"a": 0, "b": 1, "c": 10}.__getitem__)

@@ -275,7 +275,7 @@ class TestScoring:
     def totals(self, bench: Bench) -> list[int]:
         bench.cache.update_snapshot(bench.framework.handle.snapshot)
         infos = bench.framework.handle.snapshot.node_infos
-        totals = bench.scheduler.prioritize_nodes(bench.framework, CycleState(), POD, infos)
+        totals = bench.scheduler.prioritize_nodes(bench.framework, CycleState(), POD, infos).values
         assert totals.dtype == "int64"
         return list(totals)
 

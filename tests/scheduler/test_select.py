@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw.framework.scores import Totals
 from kschedfw.scheduler import select_host
 from kschedfw.scheduler.select import ReservoirSelector, RoundRobinSelector
 
@@ -28,7 +29,7 @@ class NoRandom(Random):
 
 @given(TOTALS, st.integers())
 def test_the_pick_is_one_of_the_best_and_all_of_them_are_known(totals: list[int], seed: int) -> None:
-    selection = select_host(np.array(totals), Random(seed))
+    selection = select_host(Totals(np.array(totals)), Random(seed))
     best = [index for index, total in enumerate(totals) if total == max(totals)]
     assert selection.tied.tolist() == best
     assert selection.index in best
@@ -36,20 +37,20 @@ def test_the_pick_is_one_of_the_best_and_all_of_them_are_known(totals: list[int]
 
 @given(TOTALS, st.integers())
 def test_the_same_seed_picks_the_same(totals: list[int], seed: int) -> None:
-    first, second = (select_host(np.array(totals), Random(seed)) for _ in range(2))
+    first, second = (select_host(Totals(np.array(totals)), Random(seed)) for _ in range(2))
     assert first.index == second.index
 
 
 @pytest.mark.parametrize("totals", [[7], [1, 3, 2], [-2, -1]])
 def test_a_single_best_node_takes_no_chance(totals: list[int]) -> None:
     best = totals.index(max(totals))
-    assert select_host(np.array(totals), NoRandom()).index == best
+    assert select_host(Totals(np.array(totals)), NoRandom()).index == best
 
 
 @pytest.mark.parametrize("ties", [2, 3, 7, 20])
 def test_every_one_of_the_best_is_as_likely_as_the_others(ties: int) -> None:
     random, draws = Random(2024), 1000 * ties
-    totals = np.array([0, *[9] * ties, 3])
+    totals = Totals(np.array([0, *[9] * ties, 3]))
     picks = Counter(select_host(totals, random).index for _ in range(draws))
     assert set(picks) == set(range(1, ties + 1))
     chi_square = sum((count - 1000) ** 2 / 1000 for count in picks.values())
@@ -73,18 +74,21 @@ def test_a_number_tells_which_of_the_best_is_the_next_to_replace_the_pick(
         def random(self) -> float:
             return numbers.pop(0)
 
-    assert select_host(np.array([5, 5, 5, 5]), Replaying()).index == pick
+    assert select_host(Totals(np.array([5, 5, 5, 5])), Replaying()).index == pick
 
 
 @given(TOTALS, st.integers())
 def test_the_reservoir_is_what_is_used_by_default(totals: list[int], seed: int) -> None:
     selector = ReservoirSelector(Random(seed))
-    assert selector.select(np.array(totals)).index == select_host(np.array(totals), Random(seed)).index
+    assert (
+        selector.select(Totals(np.array(totals))).index
+        == select_host(Totals(np.array(totals)), Random(seed)).index
+    )
 
 
 def test_round_robin_takes_the_best_in_turn_and_the_turn_goes_on_where_there_is_no_choice() -> None:
     selector = RoundRobinSelector()
-    tied, single = np.array([7, 3, 7, 7]), np.array([1, 2])
+    tied, single = Totals(np.array([7, 3, 7, 7])), Totals(np.array([1, 2]))
     picks = [selector.select(totals) for totals in (tied, tied, single, tied, tied)]
     assert [pick.index for pick in picks] == [0, 2, 1, 0, 2]
     assert picks[0].tied.tolist() == [0, 2, 3]
@@ -94,6 +98,6 @@ def test_round_robin_takes_the_best_in_turn_and_the_turn_goes_on_where_there_is_
 def test_round_robin_picks_one_of_the_best(rounds: list[list[int]]) -> None:
     selector = RoundRobinSelector()
     for totals in rounds:
-        selection = selector.select(np.array(totals))
+        selection = selector.select(Totals(np.array(totals)))
         assert totals[selection.index] == max(totals)
         assert all(totals[index] == max(totals) for index in selection.tied)

@@ -15,7 +15,7 @@ from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.pod_info import PodInfo
 from kschedfw.framework.results import IntArray, Verdicts
 from kschedfw.framework.status import Status
-from kschedfw.framework.topology import TermKind, TopologyIndex
+from kschedfw.framework.topology import TermKind, TermTally, TopologyIndex
 from kschedfw.framework.topology.domains import DomainSums
 from kschedfw.plugins.inter_pod_affinity.terms import OwnTerms
 
@@ -121,7 +121,12 @@ class RequiredState:
 
     @classmethod
     def of(
-        cls, pod: Pod, namespace_labels: FrozenDict[str, str], terms: OwnTerms, index: TopologyIndex
+        cls,
+        pod: Pod,
+        namespace_labels: FrozenDict[str, str],
+        terms: OwnTerms,
+        index: TopologyIndex,
+        existing: TermTally | None,
     ) -> RequiredState:
         wanted: Iterable[DomainSums] = ()
         if terms.company is not None:
@@ -129,8 +134,8 @@ class RequiredState:
             wanted = (company.in_domains(key) for key in _keys(terms))
         avoided = (index.counter(term.query).in_domains(term.topology_key) for term in terms.anti_affinity)
         averse: Iterable[DomainSums] = ()
-        if index.has_terms:
-            about = index.terms_about(pod, namespace_labels).of(TermKind.REQUIRED_ANTI_AFFINITY)
+        if existing is not None:
+            about = existing.of(TermKind.REQUIRED_ANTI_AFFINITY)
             averse = (sums for sums in about.values() if sums.count)
         return cls(
             pod,

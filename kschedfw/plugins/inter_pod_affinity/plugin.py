@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
+import attrs
+
+from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.events import ClusterEvent
-from kschedfw.framework.handle import Handle
+from kschedfw.framework.handle import ClusterClient, Handle
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
 from kschedfw.framework.pod_info import PodInfo
 from kschedfw.framework.results import IntArray, Verdicts
 from kschedfw.framework.status import Status
+from kschedfw.framework.topology import TermTally, TopologyIndex
 from kschedfw.framework.topology.domains import DomainSums
 from kschedfw.plugins.inter_pod_affinity.args import InterPodAffinityArgs
 from kschedfw.plugins.inter_pod_affinity.filtering import RequiredState
@@ -30,6 +34,22 @@ from kschedfw.plugins.inter_pod_affinity.scoring import (
 )
 from kschedfw.plugins.inter_pod_affinity.terms import OwnTerms, TermReader, namespace_labels
 
+
+@attrs.frozen(eq=False)
+class Company:
+    """What is known of a pod in a cycle: its terms, and those of existing pods that are about it, if there are any."""
+
+    own: OwnTerms
+    namespace_labels: FrozenDict[str, str]
+    existing: TermTally | None
+
+    @classmethod
+    def of(cls, pod: Pod, own: OwnTerms, cluster: ClusterClient, index: TopologyIndex) -> Company:
+        labels = namespace_labels(pod, cluster)
+        return cls(own, labels, index.terms_about(pod, labels) if index.has_terms else None)
+
+
+COMPANY = StateKey[Company]("InterPodAffinity.company")
 REQUIRED = StateKey[RequiredState]("InterPodAffinity.required")
 PREFERRED = StateKey[Attraction]("InterPodAffinity.preferred")
 
@@ -61,7 +81,9 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
             return Status.unresolvable(f"parsing pod: {own.error}")
         if not own.required and not index.has_terms:
             return Status.skip()
-        required = RequiredState.of(pod, namespace_labels(pod, self.handle.cluster), own, index)
+        company = Company.of(pod, own, self.handle.cluster, index)
+        state.write(COMPANY, company)
+        required = RequiredState.of(pod, company.namespace_labels, own, index, company.existing)
         if not own.required and not required.averse:
             return Status.skip()
         state.write(REQUIRED, required)
@@ -87,14 +109,17 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
 
     @hookimpl
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:
-        own = self._terms.of(pod)
+        company = state.read(COMPANY) if COMPANY in state else None
+        own = self._terms.of(pod) if company is None else company.own
         if self.args.ignore_preferred_terms_of_existing_pods and not own.preferred:
             return Status.skip()
         if own.error is not None:
             return Status.from_error(f"failed to parse pod: {own.error}")
         if not own.preferred and not self.handle.snapshot.topology.has_terms:
             return Status.skip()
-        attraction = Attraction.of(self._parts(pod, own))
+        if company is None:
+            company = Company.of(pod, own, self.handle.cluster, self.handle.snapshot.topology)
+        attraction = Attraction.of(self._parts(company))
         if not attraction.by_key:
             return Status.skip()
         state.write(PREFERRED, attraction)
@@ -116,9 +141,7 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
     def events_to_register(self) -> Sequence[ClusterEvent]:
         return AffinityHints(self._terms).events()
 
-    def _parts(self, pod: Pod, own: OwnTerms) -> Iterator[tuple[DomainSums, int]]:
-        index = self.handle.snapshot.topology
-        yield from parts_of_own_terms(own.preferred, index)
-        if index.has_terms:
-            tally = index.terms_about(pod, namespace_labels(pod, self.handle.cluster))
-            yield from parts_of_existing_terms(tally, self.args.hard_pod_affinity_weight)
+    def _parts(self, company: Company) -> Iterator[tuple[DomainSums, int]]:
+        yield from parts_of_own_terms(company.own.preferred, self.handle.snapshot.topology)
+        if company.existing is not None:
+            yield from parts_of_existing_terms(company.existing, self.args.hard_pod_affinity_weight)

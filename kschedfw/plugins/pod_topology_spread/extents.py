@@ -13,8 +13,9 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.framework.encoded_column import NO_VALUE, EncodedColumn
 from kschedfw.framework.node_table import NodeTable
-from kschedfw.framework.results import IntArray
+from kschedfw.framework.results import IntArray, Verdicts
 from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.status import Status
 from kschedfw.plugins._node_terms import RequiredNodeAffinity
 from kschedfw.plugins._tolerations import has_untolerated_taint, untolerated_mask
 from kschedfw.plugins.pod_topology_spread.constraints import Constraint, SiblingQuery
@@ -23,6 +24,8 @@ Mask = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.intp]
 
 _MOST_KEPT = 64
+_MOST_DOMAINS = 64
+_MOST_PATTERNS = 8
 
 
 @attrs.frozen(eq=False)
@@ -85,6 +88,8 @@ class Extent:
     _bins: Places | None
     """As `_lie_in`, but 0 for nodes that don't count; None if those that count are all that have the label."""
     all_rows: IntArray
+    _verdicts: dict[bytes, Verdicts] = attrs.field(factory=dict)
+    """Those on all nodes, by those on the domains."""
 
     @classmethod
     def of(cls, nodes: NodeTable, key: str, required: Sequence[str], included: Mask) -> Extent:
@@ -136,6 +141,22 @@ class Extent:
     def places_of(self, rows: IntArray) -> Places:
         """`places` of some rows, or of all in their order."""
         return self.places if rows is self.all_rows else self.places.take(rows)
+
+    def verdicts(
+        self, by_domain: npt.NDArray[np.int8], statuses: tuple[Status, ...], rows: IntArray
+    ) -> Verdicts:
+        """The verdicts on nodes, given those on the domains by their code, the last for nodes that lie in none."""
+        if rows is not self.all_rows or len(by_domain) > _MOST_DOMAINS:
+            return Verdicts(by_domain.take(self.places_of(rows)), statuses)
+        pattern = by_domain.tobytes()
+        known = self._verdicts.get(pattern)
+        if known is None:
+            if len(self._verdicts) >= _MOST_PATTERNS:
+                del self._verdicts[next(iter(self._verdicts))]
+            codes = by_domain.take(self.places)
+            codes.setflags(write=False)
+            known = self._verdicts[pattern] = Verdicts(codes, statuses)
+        return known
 
     def domains_of(self, rows: IntArray) -> int:
         """In how many domains these nodes lie, whether they count or not; having no label is one of them."""

@@ -161,14 +161,23 @@ class HardSpread:
 
     def verdicts(self, rows: IntArray) -> Verdicts:
         """The same for many nodes of the snapshot."""
-        codes: npt.NDArray[np.int8] | None = None
+        deciding = []
         for domains in self.domains:
             by_domain = domains.verdicts()
-            if domains.extent.unlabelled is None and not by_domain[:-1].any():
-                continue
-            ours = by_domain.take(domains.extent.places_of(rows))
+            if domains.extent.unlabelled is not None or by_domain[:-1].any():
+                deciding.append((domains.extent, by_domain))
+        if not deciding:
+            return Verdicts.passing(len(rows))
+        if len(deciding) == 1:
+            # The same domains are too full for many pods in a row.
+            extent, by_domain = deciding[0]
+            return extent.verdicts(by_domain, _STATUSES, rows)
+        codes: npt.NDArray[np.int8] | None = None
+        for extent, by_domain in deciding:
+            ours = by_domain.take(extent.places_of(rows))
             codes = ours if codes is None else np.where(codes, codes, ours)  # the first refusal counts
-        return Verdicts.passing(len(rows)) if codes is None else Verdicts(codes, _STATUSES)
+        assert codes is not None
+        return Verdicts(codes, _STATUSES)
 
 
 def _least(counts: IntArray, among: npt.NDArray[np.bool_], how_many: int) -> int:

@@ -102,10 +102,13 @@ class SoftSpread:
     def scores(self, rows: IntArray) -> IntArray:
         """`score` for many nodes."""
         first, *others = self.penalties
-        sums = first.on(rows)
-        for penalties in others:
-            sums = sums + penalties.on(rows)
-        scores = np.floor(sums + 0.5).astype(np.int64)  # see `_round`
+        if others or first.per_node:
+            sums = first.on(rows)
+            for penalties in others:
+                sums = sums + penalties.on(rows)
+            scores = _rounded(sums)
+        else:
+            scores = _rounded(first.amounts).take(first.extent.places_of(rows))
         if self.complete is not None:
             scores[~self.complete[rows]] = 0
         return scores
@@ -129,6 +132,11 @@ class SoftSpread:
 def _weight(domains: int) -> float:
     """Counts shrink as domains multiply; the logarithm makes up for it. The 2 keeps it above 1."""
     return math.log(domains + 2)
+
+
+def _rounded(scores: FloatArray) -> IntArray:
+    """`_round` for many scores."""
+    return np.floor(scores + 0.5).astype(np.int64)
 
 
 def _round(score: float) -> int:

@@ -236,7 +236,7 @@ class _Run:
         totals, status = self.framework.total_scores(state, pod, feasible)
         if totals is None:
             raise SchedulingError(status)
-        return totals
+        return totals.values
 
     def _post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> Json:
         # Only planned: evictions would change what later pods of the scenario meet.
