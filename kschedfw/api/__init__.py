@@ -1,5 +1,6 @@
 """The objects that are scheduled, and how they are read from manifests."""
 
+from kschedfw.api.custom import CustomKind, CustomObject, CustomResource
 from kschedfw.api.errors import InvalidObjectError, KschedfwError
 from kschedfw.api.field_errors import FieldError, FieldErrors
 from kschedfw.api.frozendict import FrozenDict
@@ -32,6 +33,7 @@ from kschedfw.api.pod import (
     Pod,
     PodAffinity,
     PodAffinityTerm,
+    PodCondition,
     PodPhase,
     PodSpec,
     PodStatus,
@@ -92,6 +94,9 @@ __all__ = [
     "Container",
     "ContainerImage",
     "ContainerPort",
+    "CustomKind",
+    "CustomObject",
+    "CustomResource",
     "DaemonSet",
     "Deployment",
     "FieldError",
@@ -121,6 +126,7 @@ __all__ = [
     "Pod",
     "PodAffinity",
     "PodAffinityTerm",
+    "PodCondition",
     "PodDisruptionBudget",
     "PodPhase",
     "PodRequests",

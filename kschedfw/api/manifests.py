@@ -13,21 +13,22 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
+from kschedfw.api.custom import CustomObject, read_custom_object
 from kschedfw.api.defaults import default_priorities
 from kschedfw.api.documents import Document, Source, documents, sources
 from kschedfw.api.expand import expand
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.kinds import BUILT_IN_GROUPS, KIND_OF, group_of
+from kschedfw.api.manifest_error import ManifestError, subject_of
 from kschedfw.api.meta import DEFAULT_NAMESPACE, Named
 from kschedfw.api.node import Node
 from kschedfw.api.objects import (
-    ManifestError,
+    is_custom,
     node_from_manifest,
     object_from_manifest,
     pod_from_manifest,
     read_object,
-    subject_of,
     supported_kind,
     to_manifest,
 )
@@ -73,8 +74,9 @@ class Manifests:
 
     Attributes:
         pods: bound and pending ones.
+        custom_objects: those of someone else's API group, which plugins may read.
         ignored: how many objects of which kind scheduling has no use for; a kind of someone else's API group is
-            named with it (`Job.batch.volcano.sh`).
+            named with it (`Kustomization.kustomize.config.k8s.io`).
         problems: one error for each thing that is wrong.
     """
 
@@ -94,6 +96,7 @@ class Manifests:
     csi_drivers: tuple[CSIDriver, ...] = ()
     csi_storage_capacities: tuple[CSIStorageCapacity, ...] = ()
     volume_attachments: tuple[VolumeAttachment, ...] = ()
+    custom_objects: tuple[CustomObject, ...] = ()
     ignored: FrozenDict[str, int] = EMPTY
     problems: tuple[ManifestError, ...] = ()
 
@@ -114,6 +117,7 @@ class Manifests:
         yield from self.replica_sets
         yield from self.stateful_sets
         yield from self.pod_disruption_budgets
+        yield from self.custom_objects
         yield from self.pods
 
 
@@ -142,8 +146,8 @@ class _Loader:
     """Collects objects, problems and what is ignored, one source after the other."""
 
     def __init__(self) -> None:
-        self._objects: dict[tuple[str, str, str], Named] = {}
-        self._places: dict[tuple[str, str, str], str] = {}
+        self._objects: dict[tuple[type[Named], str], Named] = {}
+        self._places: dict[tuple[type[Named], str], str] = {}
         self._ignored: Counter[str] = Counter()
         self._problems: list[ManifestError] = []
         self._generated: Counter[tuple[str, str, str]] = Counter()
@@ -182,6 +186,7 @@ class _Loader:
             csi_drivers=of(CSIDriver),
             csi_storage_capacities=of(CSIStorageCapacity),
             volume_attachments=of(VolumeAttachment),
+            custom_objects=of(CustomObject),
             ignored=FrozenDict(sorted(self._ignored.items())),
             problems=tuple(self._problems),
         )
@@ -200,10 +205,13 @@ class _Loader:
                 self._load_items(manifest, item)
                 return
             kind = supported_kind(manifest)
-            if kind is None:
+            if kind is not None:
+                obj = read_object(manifest, kind, self._ordinal(manifest, kind.name))
+            elif is_custom(manifest):
+                obj = read_custom_object(manifest, self._ordinal(manifest, _name_of_kind(manifest)))
+            else:
                 self._ignored[_name_of_kind(manifest)] += 1
                 return
-            obj = read_object(manifest, kind, self._ordinal(manifest, kind.name))
         except ManifestError as error:
             self._report(error.errors, error.subject or subject_of(manifest) or item)
         else:
@@ -231,11 +239,11 @@ class _Loader:
         return self._generated[key] - 1
 
     def _add(self, obj: Named) -> None:
-        kind = KIND_OF[type(obj)].name
-        key = (kind, obj.namespace, obj.name)
+        kind = obj.kind.name if isinstance(obj, CustomObject) else KIND_OF[type(obj)].name
+        key = (type(obj), obj.key)
         if key in self._objects:
             why = f'Duplicate value: "{obj.name}": there is one in {self._places[key]}, which is kept'
-            self._report([FieldError("metadata.name", why)], f"{kind} {obj.key}")
+            self._report([FieldError("metadata.name", why)], f"{kind} {obj.metadata.key}")
             return
         self._objects[key] = obj
         document = f"document {self._document}"

@@ -47,6 +47,11 @@ class ObjectMeta:
         """The owner marked as managing controller, if there is one."""
         return next((owner for owner in self.owner_references if owner.controller), None)
 
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or only the name without a namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
 
 class Named:
     """Shortcuts into `metadata` that all API objects share."""

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from kschedfw.api.convert import structure, unstructure
+from kschedfw.api.custom import CustomObject, CustomResource, custom_manifest, read_custom_object
 from kschedfw.api.defaults import (
     default_metadata,
     default_namespace,
@@ -15,9 +16,9 @@ from kschedfw.api.defaults import (
     default_pod,
     default_selector,
 )
-from kschedfw.api.errors import KschedfwError
 from kschedfw.api.field_errors import FieldError, FieldErrors, shown
 from kschedfw.api.kinds import BUILT_IN_GROUPS, KIND_OF, KINDS, Kind, group_of
+from kschedfw.api.manifest_error import ManifestError, subject_of
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
@@ -26,34 +27,6 @@ from kschedfw.api.validation import validate
 from kschedfw.api.workloads import Namespace, ReplicationController
 
 T = TypeVar("T", bound=Named)
-
-
-class ManifestError(KschedfwError, ValueError):
-    """What is wrong with a manifest, and where.
-
-    Attributes:
-        errors: the problems with the fields; the loader makes an error of its own of each.
-        subject: the object, such as `Node worker-1`; empty where it isn't known.
-        source: the file, or what else the manifest is from; empty for a mapping.
-        document: which document of the source, from 1; 0 for a mapping.
-    """
-
-    def __init__(
-        self, errors: tuple[FieldError, ...], subject: str = "", source: str = "", document: int = 0
-    ) -> None:
-        self.errors, self.subject, self.source, self.document = errors, subject, source, document
-        super().__init__(errors, subject, source, document)
-
-    @property
-    def path(self) -> str:
-        """The field of the first problem, such as `spec.containers[0].name`."""
-        return self.errors[0].path
-
-    def __str__(self) -> str:
-        where = f"document {self.document}" if self.document else ""
-        place = f"{where} ({self.subject})" if where and self.subject else where or self.subject
-        prefix = "".join(f"{part}: " for part in (self.source, place) if part)
-        return "\n".join(f"{prefix}{error}" for error in self.errors)
 
 
 def pod_from_manifest(manifest: Mapping[str, Any], *, check: bool = True) -> Pod:
@@ -80,7 +53,7 @@ def node_from_manifest(manifest: Mapping[str, Any], *, check: bool = True) -> No
 def object_from_manifest(
     manifest: Mapping[str, Any], kind: str | None = None, *, check: bool = True
 ) -> Named:
-    """Read an object of any supported kind; `kind` says which where the manifest doesn't.
+    """Read an object of any supported or custom kind; `kind` says which where the manifest doesn't.
 
     For `check` see `pod_from_manifest`.
 
@@ -88,6 +61,8 @@ def object_from_manifest(
         ManifestError: with everything that the API server would refuse, or because the kind isn't supported.
     """
     found = supported_kind(manifest, kind)
+    if found is None and is_custom(manifest):
+        return read_custom_object(manifest)
     if found is None:
         raise ManifestError(
             (FieldError("kind", f"{shown(manifest['kind'])} is not a kind that scheduling reads"),)
@@ -104,6 +79,8 @@ def _expect(manifest: Mapping[str, Any], cls: type[T], check: bool) -> T:
 
 def to_manifest(obj: Named) -> dict[str, Any]:
     """The manifest of an object, without what has its default; `object_from_manifest` gives the same object back."""
+    if isinstance(obj, CustomObject | CustomResource):
+        return custom_manifest(obj)
     kind = KIND_OF[type(obj)]
     return {"apiVersion": kind.api_version, "kind": kind.name, **unstructure(obj)}
 
@@ -140,6 +117,16 @@ def supported_kind(manifest: object, kind: str | None = None) -> Kind | None:
     raise ManifestError(
         (FieldError("apiVersion", f'no kind "{name}" is registered for version "{version}": {expected}'),)
     )
+
+
+def is_custom(manifest: Mapping[str, Any]) -> bool:
+    """Whether a manifest of no supported kind is an object that somebody else has made the kind of.
+
+    Not everything with kind and apiVersion is: configuration files have them, but no name.
+    """
+    metadata = manifest.get("metadata")
+    is_named = isinstance(metadata, Mapping) and bool(metadata.get("name") or metadata.get("generateName"))
+    return is_named and group_of(manifest["apiVersion"]) not in BUILT_IN_GROUPS
 
 
 def read_object(manifest: Mapping[str, Any], kind: Kind, ordinal: int = 0, *, check: bool = True) -> Named:
@@ -185,15 +172,3 @@ _DEFAULTS: Final[Mapping[type, Callable[[Any], Named]]] = {
 }
 # In these versions a workload without selector has that of its template's labels.
 _WITH_DEFAULT_SELECTOR: Final = ("extensions/v1beta1", "apps/v1beta1")
-
-
-def subject_of(manifest: object, kind: str = "") -> str:
-    """What to call an object in an error: `Pod web/frontend-1`, as far as its manifest gives that."""
-    if not isinstance(manifest, Mapping):
-        return ""
-    metadata = manifest.get("metadata")
-    metadata = metadata if isinstance(metadata, Mapping) else {}
-    name = metadata.get("name") or metadata.get("generateName")
-    namespace = metadata.get("namespace")
-    full = f"{namespace}/{name}" if namespace and name else name
-    return " ".join(str(part) for part in (manifest.get("kind") or kind, full) if part)

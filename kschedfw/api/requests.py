@@ -61,6 +61,8 @@ class PodRequests:
 
 
 class QosClass(StrEnum):
+    """How a pod is served when its node runs short (core/v1 PodQOSClass)."""
+
     GUARANTEED = "Guaranteed"
     BURSTABLE = "Burstable"
     BEST_EFFORT = "BestEffort"

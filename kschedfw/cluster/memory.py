@@ -10,6 +10,7 @@ from typing import cast
 
 import attrs
 
+from kschedfw.api.custom import CustomObject, CustomResource, custom_key
 from kschedfw.api.defaults import default_namespace
 from kschedfw.api.evolver import evolver
 from kschedfw.api.frozendict import FrozenDict
@@ -81,6 +82,9 @@ class InMemoryCluster:
     def get(self, kind: type[T], key: str) -> T | None:
         """The object of that kind and key, or None."""
         with self._lock:
+            if issubclass(kind, CustomResource):
+                stored = self._objects.get(CustomObject, {}).get(custom_key(kind.kind, key))
+                return cast("T | None", kind.of(stored))
             return cast("T | None", self._objects.get(kind, {}).get(key))
 
     def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
@@ -89,9 +93,7 @@ class InMemoryCluster:
             listed = self._listed.get((kind, namespace))
             if listed is None:
                 listed = tuple(
-                    obj
-                    for obj in self._objects.get(kind, {}).values()
-                    if namespace is None or obj.namespace == namespace
+                    obj for obj in self._all(kind) if namespace is None or obj.namespace == namespace
                 )
                 self._listed[kind, namespace] = listed
             return cast("Sequence[T]", listed)
@@ -140,6 +142,8 @@ class InMemoryCluster:
 
         A Namespace that exists only because something was put into it is not in the way.
         """
+        if isinstance(obj, CustomResource):
+            return _read_back(obj, self.add(obj.as_custom_object()))
         with self._lock:
             if _lacks_namespace(obj):
                 obj = obj.with_metadata(attrs.evolve(obj.metadata, namespace=DEFAULT_NAMESPACE))
@@ -163,6 +167,8 @@ class InMemoryCluster:
         Raises NotFoundError, and ConflictError where the object carries a uid or a resource version and that is not the
         present one. Without them the update is unconditional.
         """
+        if isinstance(obj, CustomResource):
+            return _read_back(obj, self.update(obj.as_custom_object()))
         with self._lock:
             old = self._present(obj)
             version = obj.metadata.resource_version
@@ -177,6 +183,8 @@ class InMemoryCluster:
 
     def delete(self, obj: Named) -> None:
         """As `Cluster.delete`; the object is gone at once, whatever it owns or contains stays."""
+        if isinstance(obj, CustomResource):
+            obj = obj.as_custom_object()
         with self._lock:
             old = self._present(obj)
             self._version += 1
@@ -225,13 +233,19 @@ class InMemoryCluster:
 
     def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
         """As `Cluster.record_event`; see `events`."""
-        event = (regarding.key, _kind(regarding), type, reason, message)
+        event = (regarding.metadata.key, _kind(regarding), type, reason, message)
         with self._lock:
             if event not in self._events and len(self._events) >= self._events_limit:
                 self._events.popitem(last=False)
             self._events[event] = self._events.get(event, 0) + 1
 
     # --- behind the scenes; all of these but `_deliver` with the lock held ---
+
+    def _all(self, kind: type[Named]) -> Iterable[Named]:
+        objects = self._objects.get(_stored_as(kind), {}).values()
+        if not issubclass(kind, CustomResource):
+            return objects
+        return [read for obj in objects if (read := kind.of(obj)) is not None]
 
     def _present(self, obj: T) -> T:
         """The stored object that is meant."""
@@ -291,8 +305,19 @@ class InMemoryCluster:
             subscription.deliver()
 
     def _forget_lists(self, kind: type[Named]) -> None:
-        for listed in [listed for listed in self._listed if listed[0] is kind]:
+        for listed in [listed for listed in self._listed if _stored_as(listed[0]) is kind]:
             del self._listed[listed]
+
+
+def _stored_as(kind: type[Named]) -> type[Named]:
+    """The class whose objects are kept where those of this one are asked for."""
+    return CustomObject if issubclass(kind, CustomResource) else kind
+
+
+def _read_back(written: T, stored: CustomObject) -> T:
+    """What was stored, as the class that it was written as."""
+    assert isinstance(written, CustomResource)
+    return cast("T", type(written).of(stored))
 
 
 def _lacks_namespace(obj: Named) -> bool:
@@ -312,8 +337,8 @@ def _set_condition(conditions: tuple[PodCondition, ...], new: PodCondition) -> t
 
 
 def _kind(obj: Named) -> str:
-    return type(obj).__name__
+    return obj.kind.name if isinstance(obj, CustomObject | CustomResource) else type(obj).__name__
 
 
 def _title(obj: Named) -> str:
-    return f"{_kind(obj)} {obj.key}"
+    return f"{_kind(obj)} {obj.metadata.key}"

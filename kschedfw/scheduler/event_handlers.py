@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
+from kschedfw.api.custom import CustomObject
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodCondition
@@ -65,7 +66,7 @@ class EventHandlers:
         self._frameworks = frameworks
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}
-        self._others: dict[type[Named], dict[str, Named]] = {kind: {} for kind in _RESOURCES}
+        self._others: dict[type[Named], dict[str, Named]] = {kind: {} for kind in (*_RESOURCES, CustomObject)}
         self._lock = threading.RLock()
         self.close: Callable[[], None] = cluster.watch(self.handle)
 
@@ -77,7 +78,7 @@ class EventHandlers:
                 self._node_event(obj, deleted=deleted)
             elif isinstance(obj, Pod):
                 self._pod_event(obj, deleted=deleted or obj.is_terminal)
-            elif type(obj) in _RESOURCES:
+            elif type(obj) in self._others:
                 self._other_event(obj, deleted=deleted)
 
     def resync(self) -> None:
@@ -124,7 +125,8 @@ class EventHandlers:
 
     def _other_event(self, obj: Named, *, deleted: bool) -> None:
         """Something that plugins alone care about, and pods that they refused."""
-        known, resource = self._others[type(obj)], _RESOURCES[type(obj)]
+        known = self._others[type(obj)]
+        resource = obj.kind if isinstance(obj, CustomObject) else _RESOURCES[type(obj)]
         last = known.get(obj.key)
         if deleted:
             if last is not None and last.uid == obj.uid:

@@ -347,11 +347,15 @@ class TestWhatIsIgnored:
             ("v1", "ConfigMap"),
             ("v1", "ConfigMap"),
             ("batch/v1", "CronJob"),
-            ("batch.volcano.sh/v1alpha1", "Job"),
+            ("kustomize.config.k8s.io/v1beta1", "Kustomization"),
         ]
         text = "".join(json.dumps({"apiVersion": version, "kind": kind}) for version, kind in kinds)
         manifests = parse_manifests(text)
-        assert manifests.ignored == {"ConfigMap": 2, "CronJob": 1, "Job.batch.volcano.sh": 1}
+        assert manifests.ignored == {
+            "ConfigMap": 2,
+            "CronJob": 1,
+            "Kustomization.kustomize.config.k8s.io": 1,
+        }
         assert not manifests.problems
 
 

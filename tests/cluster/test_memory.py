@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 import attrs
 import pytest
 
+from kschedfw.api.custom import CustomKind, CustomObject, CustomResource
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.manifests import parse_manifests
-from kschedfw.api.meta import ObjectMeta
+from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.node import Node, NodeSpec
 from kschedfw.api.pod import Pod, PodCondition, PodSchedulingGate, PodSpec, PodStatus
 from kschedfw.api.workloads import Namespace, PriorityClass, Service
@@ -19,6 +20,7 @@ from kschedfw.cluster import (
     Cluster,
     ClusterError,
     ConflictError,
+    EventType,
     InMemoryCluster,
     NotFoundError,
     from_manifests,
@@ -295,3 +297,82 @@ def test_from_manifests_takes_everything_that_was_loaded() -> None:
     assert [node.key for node in cluster.list(Node)] == ["n1"]
     assert [namespace.labels["tier"] for namespace in cluster.list(Namespace)] == ["gold"]
     assert [service.key for service in cluster.list(Service)] == ["team/web"]
+
+
+@attrs.frozen
+class Gang(CustomResource):
+    kind = CustomKind("example.com/v1", "Gang")
+
+    metadata: ObjectMeta
+    size: int = 1
+
+
+@attrs.frozen
+class Rack(CustomResource):
+    kind = CustomKind("example.com/v1", "Rack", namespaced=False)
+
+    metadata: ObjectMeta
+
+
+class TestCustomKinds:
+    GANGS = (
+        "{apiVersion: example.com/v1, kind: Gang, metadata: {name: a}, size: 2}\n---\n"
+        "{apiVersion: example.com/v1, kind: Gang, metadata: {name: b, namespace: team}}\n---\n"
+        "{apiVersion: example.com/v1, kind: Rack, metadata: {name: a}}\n"
+    )
+
+    def test_their_objects_are_found_by_a_plugins_own_class(self) -> None:
+        cluster = from_manifests(parse_manifests(self.GANGS))
+        assert [gang.key for gang in cluster.list(Gang)] == ["default/a", "team/b"]
+        assert [gang.key for gang in cluster.list(Gang, "default")] == ["default/a"]
+        assert [rack.key for rack in cluster.list(Rack)] == ["a"]
+        found = cluster.get(Gang, "default/a")
+        assert found is not None
+        assert found.size == 2
+        assert cluster.get(Rack, "a") is not None
+        assert cluster.get(Rack, "b") is None
+
+    def test_two_plugins_may_read_one_kind_differently(self) -> None:
+        @attrs.frozen
+        class Other(CustomResource):
+            kind = Gang.kind
+
+            metadata: ObjectMeta
+
+        cluster = from_manifests(parse_manifests(self.GANGS))
+        assert [type(gang) for gang in cluster.list(Other)] == [Other, Other]
+        assert len(cluster.list(Gang)) == 2
+
+    def test_what_is_written_by_a_class_is_stored_and_announced_as_a_custom_object(self) -> None:
+        cluster = InMemoryCluster()
+        seen: list[tuple[EventType, Named]] = []
+        cluster.watch(lambda event: seen.append((event.type, event.object)))
+        added = cluster.add(Gang(ObjectMeta(name="a", namespace="default")))
+        assert added.uid
+        updated = cluster.update(attrs.evolve(added, size=5))
+        cluster.delete(updated)
+        assert [gang.size for gang in (added, updated)] == [1, 5]
+        assert [kind for kind, obj in seen if isinstance(obj, CustomObject)] == [
+            EventType.ADDED,
+            EventType.MODIFIED,
+            EventType.DELETED,
+        ]
+        assert cluster.list(Gang) == ()
+
+    def test_lists_are_up_to_date_after_a_write(self) -> None:
+        cluster = InMemoryCluster()
+        assert cluster.list(Gang) == ()
+        cluster.add(Gang(ObjectMeta(name="a")))
+        assert [gang.key for gang in cluster.list(Gang)] == ["default/a"]
+
+    def test_the_second_one_of_a_name_is_refused_by_its_kinds_name(self) -> None:
+        cluster = from_manifests(parse_manifests(self.GANGS))
+        with pytest.raises(AlreadyExistsError, match="Gang default/a already exists"):
+            cluster.add(Gang(ObjectMeta(name="a", namespace="default")))
+
+    def test_stale_updates_are_refused(self) -> None:
+        cluster = InMemoryCluster()
+        old = cluster.add(Gang(ObjectMeta(name="a")))
+        cluster.update(attrs.evolve(old, size=2))
+        with pytest.raises(ConflictError):
+            cluster.update(attrs.evolve(old, size=3))

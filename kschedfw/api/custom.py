@@ -1,0 +1,177 @@
+"""Objects of kinds that aren't Kubernetes' own, such as a CustomResourceDefinition brings.
+
+The loader and the cluster keep them as they are, for they don't know which plugins there will be. A plugin that knows a
+kind has a class for it, and asks the cluster for objects of that class as for pods and nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Final, Self, cast
+
+import attrs
+
+from kschedfw.api.convert import structure, unstructure
+from kschedfw.api.field_errors import FieldError, FieldErrors
+from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.manifest_error import ManifestError, subject_of
+from kschedfw.api.meta import DEFAULT_NAMESPACE, Named, ObjectMeta
+
+_HEAD: Final = ("apiVersion", "kind", "metadata")
+
+
+@attrs.frozen
+class CustomKind:
+    """A kind of the API that someone else has made, such as PodGroup of `scheduling.x-k8s.io/v1alpha1`.
+
+    Another version of it is another kind here, since nobody converts between them. `str` gives what kube-scheduler
+    calls it in events: `podgroups.v1alpha1.scheduling.x-k8s.io`.
+    """
+
+    api_version: str
+    name: str
+    namespaced: bool = attrs.field(default=True, eq=False)
+
+    def __str__(self) -> str:
+        group, _, version = self.api_version.rpartition("/")
+        return f"{_plural(self.name.lower())}.{version}.{group}"
+
+
+def _plural(name: str) -> str:
+    """As Kubernetes guesses it (`UnsafeGuessKindToResource`)."""
+    if name.endswith("s"):
+        return f"{name}es"
+    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
+
+
+@attrs.frozen
+class CustomObject(Named):
+    """An object of a custom kind as it is: `content` is all of the manifest but apiVersion, kind and metadata.
+
+    Whether its kind lives in namespaces isn't known here; so no namespace and `default` are the same.
+    """
+
+    kind: CustomKind
+    metadata: ObjectMeta
+    content: FrozenDict[str, object] = EMPTY
+    _read: dict[type[CustomResource], CustomResource] = attrs.field(
+        factory=dict, init=False, eq=False, repr=False
+    )
+    """What it was read as; plugins ask for the same few objects with every pod."""
+
+    @property
+    def key(self) -> str:
+        return custom_key(self.kind, self.metadata.key)
+
+
+def custom_key(kind: CustomKind, key: str) -> str:
+    """The key of a CustomObject: objects of all custom kinds are of that one class, so their keys tell them apart."""
+    return f"{kind}/{key.removeprefix(f'{DEFAULT_NAMESPACE}/')}"
+
+
+class CustomResource(Named):
+    """The base of a plugin's own class for a custom kind: an attrs class with `metadata` and the manifest's fields.
+
+        @attrs.frozen
+        class PodGroup(CustomResource):
+            kind = CustomKind("scheduling.x-k8s.io/v1alpha1", "PodGroup")
+
+            metadata: ObjectMeta
+            spec: PodGroupSpec = PodGroupSpec()
+
+    Manifests are read as those of pods are: `min_member` is `minMember`, fields that the class hasn't got are ignored.
+    `validate` yields what else is wrong.
+    """
+
+    __slots__ = ()
+    kind: ClassVar[CustomKind]
+
+    def validate(self) -> Iterator[FieldError]:
+        """What is wrong with an object all of whose fields have the right types."""
+        yield from ()
+
+    @classmethod
+    def of(cls, obj: object) -> Self | None:
+        """Read an object as this class, as in a queueing hint; None for objects of other kinds.
+
+        Raises:
+            ManifestError: there is something wrong with it.
+        """
+        if isinstance(obj, cls):
+            return obj
+        if not isinstance(obj, CustomObject) or obj.kind != cls.kind:
+            return None
+        read = obj._read.get(cls)
+        if read is None:
+            read = obj._read[cls] = cls._structured(obj)
+        return cast("Self", read)
+
+    @classmethod
+    def _structured(cls, obj: CustomObject) -> Self:
+        namespace = obj.namespace or DEFAULT_NAMESPACE if cls.kind.namespaced else ""
+        metadata = attrs.evolve(obj.metadata, namespace=namespace)
+        try:
+            read = structure({**obj.content, "metadata": unstructure(metadata)}, cls)
+        except FieldErrors as error:
+            errors = error.errors
+        else:
+            errors = tuple(read.validate())
+            if not errors:
+                return read
+        raise ManifestError(errors, f"{cls.kind.name} {metadata.key}")
+
+    def as_custom_object(self) -> CustomObject:
+        """The same object as a cluster keeps it."""
+        manifest = unstructure(self)
+        manifest.pop("metadata", None)
+        return CustomObject(self.kind, self.metadata, _frozen_map(manifest))
+
+
+def read_custom_object(manifest: Mapping[str, Any], ordinal: int = 0) -> CustomObject:
+    """Read a manifest with kind and apiVersion; `ordinal` makes a name of a `generateName`.
+
+    Raises:
+        ManifestError: the metadata, all that is known of it, has wrong types.
+    """
+    kind = CustomKind(manifest["apiVersion"], manifest["kind"])
+    try:
+        metadata = structure(manifest, _Head).metadata
+    except FieldErrors as error:
+        raise ManifestError(error.errors, subject_of(manifest)) from None
+    if metadata.generate_name and not metadata.name:
+        metadata = attrs.evolve(metadata, name=f"{metadata.generate_name}{ordinal}")
+    content = {key: value for key, value in manifest.items() if key not in _HEAD}
+    return CustomObject(kind, metadata, _frozen_map(content))
+
+
+def custom_manifest(obj: CustomObject | CustomResource) -> dict[str, Any]:
+    """The manifest of an object of a custom kind."""
+    if isinstance(obj, CustomResource):
+        obj = obj.as_custom_object()
+    head = {"apiVersion": obj.kind.api_version, "kind": obj.kind.name, "metadata": unstructure(obj.metadata)}
+    return {**head, **{key: _thawed(value) for key, value in obj.content.items()}}
+
+
+@attrs.frozen
+class _Head:
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+
+
+def _frozen_map(value: Mapping[Any, object]) -> FrozenDict[str, object]:
+    return FrozenDict({str(key): _frozen(content) for key, content in value.items()})
+
+
+def _frozen(value: object) -> object:
+    if isinstance(value, Mapping):
+        return _frozen_map(value)
+    if isinstance(value, list):
+        return tuple(_frozen(item) for item in value)
+    return value
+
+
+def _thawed(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {key: _thawed(content) for key, content in value.items()}
+    if isinstance(value, tuple):
+        return [_thawed(item) for item in value]
+    return value

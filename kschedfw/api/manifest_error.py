@@ -1,0 +1,48 @@
+"""What is wrong with a manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.field_errors import FieldError
+
+
+class ManifestError(KschedfwError, ValueError):
+    """What is wrong with a manifest, and where.
+
+    Attributes:
+        errors: the problems with the fields; the loader makes an error of its own of each.
+        subject: the object, such as `Node worker-1`; empty where it isn't known.
+        source: the file, or what else the manifest is from; empty for a mapping.
+        document: which document of the source, from 1; 0 for a mapping.
+    """
+
+    def __init__(
+        self, errors: tuple[FieldError, ...], subject: str = "", source: str = "", document: int = 0
+    ) -> None:
+        self.errors, self.subject, self.source, self.document = errors, subject, source, document
+        super().__init__(errors, subject, source, document)
+
+    @property
+    def path(self) -> str:
+        """The field of the first problem, such as `spec.containers[0].name`."""
+        return self.errors[0].path
+
+    def __str__(self) -> str:
+        where = f"document {self.document}" if self.document else ""
+        place = f"{where} ({self.subject})" if where and self.subject else where or self.subject
+        prefix = "".join(f"{part}: " for part in (self.source, place) if part)
+        return "\n".join(f"{prefix}{error}" for error in self.errors)
+
+
+def subject_of(manifest: object, kind: str = "") -> str:
+    """What to call an object in an error: `Pod web/frontend-1`, as far as its manifest gives that."""
+    if not isinstance(manifest, Mapping):
+        return ""
+    metadata = manifest.get("metadata")
+    metadata = metadata if isinstance(metadata, Mapping) else {}
+    name = metadata.get("name") or metadata.get("generateName")
+    namespace = metadata.get("namespace")
+    full = f"{namespace}/{name}" if namespace and name else name
+    return " ".join(str(part) for part in (manifest.get("kind") or kind, full) if part)
