@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 
+from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.cluster import Cluster
 from kschedfw.framework.clock import Clock
@@ -12,7 +13,7 @@ from kschedfw.framework.diagnosis import FitError
 from kschedfw.framework.metrics import NO_METRICS, AttemptResult, MetricsRecorder
 from kschedfw.framework.pod_info import PodInfo
 from kschedfw.framework.results import NominatingMode, PostFilterResult
-from kschedfw.framework.status import Status
+from kschedfw.framework.status import PluginFailure, Status
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.nominator import Nominator
 from kschedfw.scheduler.queue import PodAlreadyQueuedError, PodQueue
@@ -52,7 +53,9 @@ class FailureHandler:
         pod = attempt.pod
         reason = REASON_UNSCHEDULABLE if status.is_rejected else REASON_SCHEDULER_ERROR
         if reason == REASON_SCHEDULER_ERROR:
-            _log.error("scheduling %s failed: %s", pod.key, status.message, exc_info=status.error)
+            _log.error(
+                "scheduling %s failed: %s", pod.key, status.message, exc_info=_bug_behind(status.error)
+            )
         self._metrics.scheduling_attempt(
             AttemptResult.UNSCHEDULABLE if status.is_rejected else AttemptResult.ERROR,
             attempt.framework.profile.scheduler_name,
@@ -118,3 +121,11 @@ def patch_condition(
 def truncated(message: str) -> str:
     """A message short enough for an event: at most 1024 characters."""
     return message if len(message) <= _MAX_MESSAGE else message[: _MAX_MESSAGE - len(_CUT)] + _CUT
+
+
+def _bug_behind(error: BaseException | None) -> BaseException | None:
+    """The error, if it shouldn't happen and so needs its traceback; not one that says clearly what is wrong."""
+    root = error
+    while root is not None and root.__cause__ is not None:
+        root = root.__cause__
+    return None if isinstance(root, KschedfwError | PluginFailure) else error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedfw import InMemoryCluster, Pod, PostFilterResult, Profile, Status
+from kschedfw import InMemoryCluster, KschedfwError, Pod, PostFilterResult, Profile, Status
 from kschedfw.api.pod import PodCondition
 from kschedfw.scheduler.failure import truncated
 from kschedfw.scheduler.queue.place import Place
@@ -215,3 +215,17 @@ class TestNomination:
     def test_what_post_filter_says_stands_at_the_end(self) -> None:
         stage = self.stage((None, Status.unschedulable("nobody would go")))
         assert stage.condition()[2] == "0/2 nodes are available: 2 no. nobody would go"
+
+
+@pytest.mark.parametrize(
+    ("error", "is_traced"),
+    [(RuntimeError("a bug"), True), (KschedfwError("it is gated"), False)],
+)
+def test_only_what_should_not_happen_is_logged_with_its_traceback(
+    error: Exception, is_traced: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage = Stage(plugin("Broken", filter=answering(error)), nodes=[node()])
+    stage.run(pod())
+    (record,) = (each for each in caplog.records if each.name == "kschedfw.scheduler.failure")
+    assert str(error) in record.getMessage()
+    assert bool(record.exc_info) is is_traced
