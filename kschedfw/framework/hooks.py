@@ -150,18 +150,30 @@ class _Implementation:
         return MethodType(self.function, plugin) if self.is_method else self.function
 
 
-_checked: WeakKeyDictionary[type[AnyPlugin], Mapping[str, _Implementation]] = WeakKeyDictionary()
+@attrs.frozen
+class _Checked:
+    """What was found in a plugin's class while its hooks were `defined` like this."""
+
+    defined: tuple[object, ...]
+    found: Mapping[str, _Implementation]
+
+
+_checked: WeakKeyDictionary[type[AnyPlugin], _Checked] = WeakKeyDictionary()
 """Looking for hooks takes a while, and finds the same in every instance of a class."""
 
 
 def _hookimpls(plugin: AnyPlugin, distribution: str | None) -> dict[str, Hook]:
     cls = type(plugin)
+    # A class can be changed: tests replace hooks of it for a while.
+    defined = tuple([getattr(cls, hook, None) for hook in SPECS])
+    known = _checked.get(cls)
     if SPECS.keys() & getattr(plugin, "__dict__", {}).keys():  # hooks of this instance alone
         found = _check(plugin, distribution)
-    elif cls in _checked:
-        found = _checked[cls]
+    elif known is not None and known.defined == defined:
+        found = known.found
     else:
-        found = _checked[cls] = _check(plugin, distribution)
+        found = _check(plugin, distribution)
+        _checked[cls] = _Checked(defined, found)
     return {hook: _positional(hook, impl.bound_to(plugin), impl.taken) for hook, impl in found.items()}
 
 

@@ -58,6 +58,10 @@ class Character:
     breaks: bool
     """Whether it raises or answers nonsense for some nodes."""
     narrows: bool
+    calm: bool
+    """Whether it cares for little of what is on a node, and most nodes suit it: its answers mostly stay as they are."""
+    repeats: bool
+    """Whether equal verdicts are the same object, which isn't to be changed."""
 
     @classmethod
     def any(cls, random: Random) -> Character:
@@ -73,6 +77,8 @@ class Character:
             normalizes=likely(0.5),
             breaks=likely(0.15),
             narrows=likely(0.15),
+            calm=likely(0.5),
+            repeats=likely(0.5),
         )
 
 
@@ -91,13 +97,14 @@ def pods_state(info: NodeInfo) -> object:
 def plugin_with(name: str, character: Character, snapshot: Snapshot) -> PluginClass:
     """A plugin of this character."""
     kept: dict[tuple[int, tuple[object, ...]], IntArray] = {}
+    given: dict[object, Verdicts] = {}
 
     def seen(info: NodeInfo) -> object:
         match character.reads:
             case Reads.NODE:
                 return node_state(info)
             case Reads.PODS:
-                return pods_state(info)
+                return (node_state(info), len(info.pods) // 2) if character.calm else pods_state(info)
         return pods_state(info), [pods_state(each) for each in snapshot.node_infos]
 
     def draw(what: str, pod: Pod, info: NodeInfo) -> int:
@@ -112,7 +119,7 @@ def plugin_with(name: str, character: Character, snapshot: Snapshot) -> PluginCl
             if number % 2:
                 raise ValueError(f"broke on {node_info.name}")
             return Status.from_error("can't say") if number % 3 else Status.wait(1, "later")
-        match number % 8:
+        match number % (24 if character.calm else 8):
             case 0:
                 return Status.unschedulable(f"node(s) had {number % 3}")
             case 1:
@@ -134,7 +141,11 @@ def plugin_with(name: str, character: Character, snapshot: Snapshot) -> PluginCl
             codes.append(0 if answer is None else len(statuses))
             if isinstance(answer, Status):
                 statuses.append(answer)
-        return Verdicts(np.array(codes, dtype=np.int16), tuple(statuses))
+        verdicts = Verdicts(np.array(codes, dtype=np.int16), tuple(statuses))
+        if character.repeats:
+            verdicts.codes.setflags(write=False)
+            return given.setdefault((tuple(codes), tuple(map(said, statuses))), verdicts)
+        return verdicts
 
     def score(pod: Pod, node_info: NodeInfo) -> object:
         number = draw("score", pod, node_info)
@@ -205,18 +216,21 @@ def plugin_with(name: str, character: Character, snapshot: Snapshot) -> PluginCl
 class World:
     """Nodes and pods that change at random; the snapshot follows as a cache would bring it along."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, *, calm: bool = False) -> None:
+        """With `calm`, mostly a pod is placed or gone, and pods are much alike."""
         self.random = random
+        self.calm = calm
         self.infos: dict[str, NodeInfo] = {}
         self.nominator = Nominator()
         self._made = 0
-        for _ in range(random.randint(1, 14)):
+        self._names = [f"n{number}" for number in range(random.choice([20, 20, 60]))]
+        for _ in range(random.randint(1, len(self._names) * 2 // 3)):
             self._add_node()
         self.snapshot = Snapshot(self.infos.values())
 
     def pod(self) -> Pod:
         self._made += 1
-        labels = {KIND: str(self.random.randrange(KINDS))}
+        labels = {KIND: str(self.random.randrange(2 if self.calm else KINDS))}
         return (
             make_pod(f"p{self._made}")
             .uid(f"p{self._made}")
@@ -227,6 +241,10 @@ class World:
 
     def change(self) -> None:
         """Any number of changes, then one update or replacement of the snapshot."""
+        if self.calm and self.infos and self.random.random() < 0.8:
+            self._change_pods()
+            self._update()
+            return
         order = list(self.infos)
         for _ in range(self.random.choice([0, 1, 1, 1, 2, 8])):
             match self.random.choice(["pods"] * 5 + ["label"] * 2 + ["add", "remove", "again", "nominate"]):
@@ -248,17 +266,20 @@ class World:
             self.random.shuffle(names)
             self.infos = {name: self.infos[name] for name in names}
         if list(self.infos) == order and self.random.random() < 0.9:
-            self.snapshot.update(
-                [info for info in self.infos.values() if info is not self.snapshot.get(info.name)]
-            )
+            self._update()
         else:
             self.snapshot.replace(self.infos.values())
+
+    def _update(self) -> None:
+        self.snapshot.update(
+            [info for info in self.infos.values() if info is not self.snapshot.get(info.name)]
+        )
 
     def _any_node(self) -> str:
         return self.random.choice(list(self.infos))
 
     def _add_node(self) -> None:
-        name = f"n{self.random.randrange(20)}"
+        name = self.random.choice(self._names)
         if name not in self.infos:
             self.infos[name] = NodeInfo.of(make_node(name).build())
 
@@ -279,7 +300,7 @@ class World:
         for info in self.nominator.nominated_pods():
             self.nominator.delete(info.pod)
         for _ in range(self.random.randint(0, 3)):
-            name = f"n{self.random.randrange(20)}"
+            name = self.random.choice(self._names)
             for _ in range(self.random.randint(1, 2)):
                 self.nominator.add(PodInfo.of(self.pod()), name)
 
@@ -321,6 +342,8 @@ class Question:
     @classmethod
     def any(cls, world: World) -> Question:
         random, count = world.random, len(world.snapshot)
+        if world.calm and random.random() < 0.9:
+            return cls(world.pod(), 0, None, None)
         return cls(
             world.pod(),
             random.choice([0, random.randrange(count)]),
@@ -365,15 +388,22 @@ class Question:
 @given(st.integers(0, 2**32 - 1))
 def test_every_evaluation_answers_as_the_scalar_one_through_a_whole_history(seed: int) -> None:
     random = Random(seed)
-    world = World(random)
+    calm = random.random() < 0.4
+    world = World(random, calm=calm)
     characters = [Character.any(random) for _ in range(random.randint(1, 5))]
+    if calm:  # as in most real clusters, nearly all can be kept
+        local = [Reads.NODE, Reads.PODS]
+        characters = [
+            attrs.evolve(each, reads=random.choice(local), signs=True, breaks=False, narrows=False, calm=True)
+            for each in characters[:3]
+        ]
     parallelism = random.choice([1] * 9 + [3])
     scalar, batch, memo, seldom = (
         framework_of(world, characters, evaluation, parallelism)
         for evaluation in (Evaluation.SCALAR, Evaluation.BATCH, Evaluation.MEMO, Evaluation.MEMO)
     )
     try:
-        for cycle in range(12):
+        for cycle in range(24 if calm else 12):
             question = Question.any(world)
             expected = question.put_to(scalar)
             assert question.put_to(batch) == expected

@@ -222,6 +222,26 @@ def test_properties_are_left_alone() -> None:
     assert make_framework(Rack).run_filter_plugins(CycleState(), POD, node_info()).reasons == ("True",)
 
 
+def test_a_hook_that_is_replaced_in_the_class_is_replaced_in_frameworks_made_from_then_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Rack(Plugin):
+        name = "Rack"
+
+        @hookimpl
+        def filter(self) -> Status:
+            return Status.unschedulable("as written")
+
+    def said() -> tuple[str, ...]:
+        return make_framework(Rack).run_filter_plugins(CycleState(), POD, node_info()).reasons
+
+    assert said() == ("as written",)
+    with monkeypatch.context() as patched:
+        patched.setattr(Rack, "filter", hookimpl(lambda self: Status.unschedulable("patched")))
+        assert said() == ("patched",)
+    assert said() == ("as written",)
+
+
 def test_hooks_run_in_profile_order_whatever_pluggy_would_do() -> None:
     order: list[str] = []
 
