@@ -16,7 +16,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.plugin import Plugin, hookimpl
-from kschedfw.framework.preemption import Evaluator, PreemptionPlan, PreemptionRules
+from kschedfw.framework.preemption import PreemptionEvaluator, PreemptionPlan, PreemptionRules
 from kschedfw.framework.preemption.rules import (
     DEFAULT_MIN_CANDIDATE_NODES_ABSOLUTE,
     DEFAULT_MIN_CANDIDATE_NODES_PERCENTAGE,
@@ -65,7 +65,7 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
             min_candidate_nodes_percentage=args.min_candidate_nodes_percentage,
             min_candidate_nodes_absolute=args.min_candidate_nodes_absolute,
         )
-        self._evaluator = Evaluator(self.name, handle, rules)
+        self._evaluator = PreemptionEvaluator(self.name, handle, rules)
 
     def plan(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> PreemptionPlan:
         """What `post_filter` would do, without doing it; for explanations."""

@@ -1,21 +1,22 @@
 """Makes room for a pod by evicting less important ones: the machinery behind DefaultPreemption, for other plugins, too.
 
-A plugin makes an `Evaluator` with its own `PreemptionRules` and calls `preempt` from its post_filter hook. `plan` says
-what would be done, and why, without doing it.
+A plugin makes a `PreemptionEvaluator` with its own `PreemptionRules` and calls `preempt` from its post_filter hook.
+`plan` says what would be done, and why, without doing it.
 """
 
 from kschedfw.framework.extender import Victims
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import Candidate, ScoreFunction, best_candidates
-from kschedfw.framework.preemption.evaluator import Evaluator
-from kschedfw.framework.preemption.plan import PreemptionPlan
+from kschedfw.framework.preemption.evaluator import PreemptionEvaluator
+from kschedfw.framework.preemption.plan import PREEMPTION_PLAN, PreemptionPlan
 from kschedfw.framework.preemption.rules import PreemptionRules
 from kschedfw.framework.preemption.victims import select_victims
 
 __all__ = [
+    "PREEMPTION_PLAN",
     "Candidate",
     "DisruptionBudgets",
-    "Evaluator",
+    "PreemptionEvaluator",
     "PreemptionPlan",
     "PreemptionRules",
     "ScoreFunction",

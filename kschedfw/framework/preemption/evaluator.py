@@ -17,13 +17,13 @@ from kschedfw.framework.preemption.dry_run import DryRun, dry_run
 from kschedfw.framework.preemption.eviction import prepare_candidate
 from kschedfw.framework.preemption.extender_calls import ask_extenders
 from kschedfw.framework.preemption.outcomes import LowestPriorities, Outcomes
-from kschedfw.framework.preemption.plan import PreemptionPlan
+from kschedfw.framework.preemption.plan import PREEMPTION_PLAN, PreemptionPlan
 from kschedfw.framework.preemption.rules import PreemptionRules
 from kschedfw.framework.results import PostFilterResult
 from kschedfw.framework.status import Code, PluginFailure, Status
 
 
-class Evaluator:
+class PreemptionEvaluator:
     """Finds the node where evicting pods does least harm, and evicts them; used by post_filter plugins.
 
     `plugin_name` is who rejects victims that wait at permit. All calls belong into a scheduling cycle, since the
@@ -47,6 +47,7 @@ class Evaluator:
         if present is None:
             return None, Status.from_error(f'pod "{pod.name}" not found')
         plan = self.plan(state, present, node_to_status)
+        state.write(PREEMPTION_PLAN, plan)
         if plan.chosen is None:
             return plan.result, plan.status
         self._handle.metrics.preemption_victims(len(plan.chosen.victims.pods))

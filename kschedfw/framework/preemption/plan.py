@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
+from kschedfw.framework.cycle_state import StateKey
 from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.preemption.candidates import Candidate
 from kschedfw.framework.preemption.dry_run import no_candidates
@@ -36,3 +37,7 @@ class PreemptionPlan:
     def chosen(self) -> Candidate | None:
         """The node and victims that preemption would take: the first of those that are tied."""
         return self.tied[0] if self.tied else None
+
+
+PREEMPTION_PLAN: StateKey[PreemptionPlan] = StateKey("preemption.plan")
+"""The plan that was carried out, or came to nothing, in this cycle; for explanations."""

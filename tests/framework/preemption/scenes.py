@@ -25,7 +25,7 @@ from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import Plugin
 from kschedfw.framework.pod_info import PodInfo
-from kschedfw.framework.preemption import Candidate, Evaluator, PreemptionPlan, PreemptionRules
+from kschedfw.framework.preemption import Candidate, PreemptionEvaluator, PreemptionPlan, PreemptionRules
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.results import PostFilterResult
@@ -151,7 +151,7 @@ class Scene:
     framework: Framework
     cluster: InMemoryCluster
     nominator: Nominator
-    evaluator: Evaluator
+    evaluator: PreemptionEvaluator
     rules: PreemptionRules
 
     @property
@@ -218,4 +218,6 @@ def scene(
         evaluation=evaluation,
     )
     made = rules(framework.handle, **(limits or {}))
-    return Scene(framework, cluster, nominator, Evaluator("Preemptor", framework.handle, made), made)
+    return Scene(
+        framework, cluster, nominator, PreemptionEvaluator("Preemptor", framework.handle, made), made
+    )

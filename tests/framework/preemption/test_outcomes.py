@@ -21,7 +21,7 @@ from kschedfw.framework.node_selection import NodeSelection
 from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
 from kschedfw.framework.pod_info import PodInfo
-from kschedfw.framework.preemption import Evaluator, PreemptionRules
+from kschedfw.framework.preemption import PreemptionEvaluator, PreemptionRules
 from kschedfw.framework.preemption.candidates import Candidate, best_candidates
 from kschedfw.framework.preemption.outcomes import LowestPriorities, Outcomes
 from kschedfw.framework.profile import Profile
@@ -110,7 +110,7 @@ class Twins:
             evaluation=Evaluation.SCALAR,
         )
         rules = PreemptionRules(framework.handle, **limits)
-        evaluator = Evaluator("Preemptor", framework.handle, rules)
+        evaluator = PreemptionEvaluator("Preemptor", framework.handle, rules)
         return cls(keeping, Scene(framework, keeping.cluster, keeping.nominator, evaluator, rules))
 
     def change(self, index: int, how: Callable[[NodeInfo], object]) -> None:
