@@ -8,6 +8,7 @@ from functools import cached_property
 
 import attrs
 
+from kschedfw.api.custom import CustomKind
 from kschedfw.api.pod import Pod
 
 
@@ -80,10 +81,11 @@ QueueingHintFunction = Callable[[Pod, object | None, object | None], QueueingHin
 class ClusterEvent:
     """Something that happens in the cluster, or a plugin's subscription to it.
 
-    As a subscription it may have a hint that looks closer; without one every such event is worth an attempt.
+    As a subscription it may have a hint that looks closer; without one every such event is worth an attempt. Changes of
+    custom objects are ADD, DELETE and UPDATE; a hint reads them by its own class for the kind (`CustomResource.of`).
     """
 
-    resource: EventResource
+    resource: EventResource | CustomKind
     action: ActionType
     hint: QueueingHintFunction | None = None
     custom_label: str = ""
@@ -108,7 +110,7 @@ class ClusterEvent:
             return True
         return self._concerns(event.resource) and event.action in self.action
 
-    def _concerns(self, resource: EventResource) -> bool:
+    def _concerns(self, resource: EventResource | CustomKind) -> bool:
         if self.resource is EventResource.POD:
             return resource in _PODS
         return self.resource in (EventResource.WILDCARD, resource)

@@ -58,7 +58,7 @@ class NodeSelection(Sequence[NodeInfo]):
     @property
     def names(self) -> tuple[str, ...]:
         names = self.table.names
-        return names if self.is_whole_table else tuple(names[row] for row in self.rows.tolist())
+        return names if self.is_whole_table else tuple(map(names.__getitem__, self.rows.tolist()))
 
     @overload
     def __getitem__(self, index: int) -> NodeInfo: ...

@@ -14,6 +14,7 @@ from kschedfw.cluster import Cluster
 from kschedfw.config import default_profile
 from kschedfw.framework.activation import take_pods_to_activate
 from kschedfw.framework.clock import Clock, SystemClock
+from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
 from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.evaluation import Evaluation
@@ -45,6 +46,12 @@ _log = logging.getLogger(__name__)
 _LONGEST_SLEEP = 1.0
 """Seconds. A signal handler that calls `stop` just before the wait begins wakes nobody; and a binding that ends during
 it may bring a deadline that nobody knew of."""
+
+
+class Algorithm(Protocol):
+    """Finds the node for a pod, or raises what `GenericScheduler.schedule` does; that is the usual one."""
+
+    def schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult: ...
 
 
 class BindingExecutor(Protocol):
@@ -145,7 +152,7 @@ class Scheduler:
             unschedulable_timeout=unschedulable_timeout,
             metrics=metrics,
         )
-        self.algorithm = GenericScheduler(
+        self.algorithm: Algorithm = GenericScheduler(
             self.cache,
             self.snapshot,
             random=random,

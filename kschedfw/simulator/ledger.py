@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from random import Random
 
 import attrs
 
@@ -18,9 +17,8 @@ from kschedfw.framework.diagnosis import FitError
 from kschedfw.framework.framework import Framework
 from kschedfw.framework.preemption.eviction import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
 from kschedfw.framework.resource import Resource
-from kschedfw.scheduler import GenericScheduler, ScheduleResult
-from kschedfw.scheduler.scheduler import Scheduler
-from kschedfw.scheduler.select import HostSelector
+from kschedfw.scheduler import ScheduleResult
+from kschedfw.scheduler.scheduler import Algorithm
 
 
 @attrs.define
@@ -146,30 +144,17 @@ class Ledger:
             self._pods_held -= 1
 
 
-class RecordingAlgorithm(GenericScheduler):
-    """A scheduler's algorithm that enters every scheduling cycle into a ledger."""
+class RecordingAlgorithm:
+    """An algorithm's decisions, with every scheduling cycle entered into a ledger."""
 
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        ledger: Ledger,
-        random: Random,
-        percentage: int,
-        selector: HostSelector | None = None,
-    ) -> None:
-        super().__init__(
-            scheduler.cache,
-            scheduler.snapshot,
-            random=random,
-            percentage_of_nodes_to_score=percentage,
-            selector=selector,
-        )
+    def __init__(self, algorithm: Algorithm, ledger: Ledger) -> None:
+        self._algorithm = algorithm
         self._ledger = ledger
 
     def schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult:
         entry = self._ledger.begin_attempt(pod)
         try:
-            entry.result = super().schedule(framework, state, pod)
+            entry.result = self._algorithm.schedule(framework, state, pod)
         except Exception as error:
             entry.error = error
             raise

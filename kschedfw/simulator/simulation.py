@@ -12,6 +12,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster, InMemoryCluster, VolumeController
 from kschedfw.config import default_profile
+from kschedfw.explain import Explaining, ExplainingScheduler, gated
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
@@ -58,6 +59,9 @@ class Simulation:
     Chance comes from `seed`: the same input gives the same decisions. `clock` is read for `Report.elapsed` alone, in
     seconds. `notes` are passed on to the report.
 
+    With `explaining`, each attempt is explained once it is over, and at the end pods that never had one; no decision
+    changes by that.
+
     Raises:
         ProfileError, PluginError: a profile can't run.
         ArrivalsError: a pod's times are no numbers, or the cluster can't have pods come and go.
@@ -79,6 +83,7 @@ class Simulation:
         parallelism: int = 16,
         clock: Callable[[], float] = lambda: 0.0,
         notes: Sequence[str] = (),
+        explaining: Explaining | None = None,
     ) -> None:
         self.cluster = cluster
         self.profiles = (default_profile(),) if profiles is None else tuple(profiles)
@@ -107,18 +112,31 @@ class Simulation:
             executor=InlineExecutor(),
             parallelizer=Parallelizer(parallelism),
             extenders=extenders,
+            percentage_of_nodes_to_score=percentage_of_nodes_to_score,
+            selector=selector,
             initial_backoff=initial_backoff,
             max_backoff=max_backoff,
             unschedulable_timeout=math.inf,
         )
-        self.scheduler.algorithm = RecordingAlgorithm(
-            self.scheduler, self._ledger, chance, percentage_of_nodes_to_score, selector
-        )
+        algorithm = self.scheduler.algorithm
+        self._explaining = explaining
+        self._explainer: ExplainingScheduler | None = None
+        if explaining is not None:
+            algorithm = self._explainer = ExplainingScheduler(
+                self.scheduler.cache,
+                self.scheduler.snapshot,
+                random=chance,
+                percentage_of_nodes_to_score=percentage_of_nodes_to_score,
+                selector=selector,
+                wanted=explaining.wanted,
+                beyond=explaining.beyond,
+            )
+        self.scheduler.algorithm = RecordingAlgorithm(algorithm, self._ledger)
 
-    def run(self, progress: Progress | None = None) -> Report:
-        """Schedule all pods and report. Ctrl-C ends it early; the report then covers what was done.
+    def run(self, progress: Progress | None = None, until: Callable[[], bool] = lambda: False) -> Report:
+        """Schedule all pods and report. Ctrl-C, or an attempt after which `until` holds, ends it early.
 
-        After that the simulation is over and can't be run again.
+        The report then covers what was done. After that the simulation is over and can't be run again.
         """
         interrupted = False
         start = self._clock()
@@ -126,11 +144,15 @@ class Simulation:
             for _ in self._steps():
                 if progress is not None:
                     progress(self._ledger.tried, len(self._found.pending))
+                if until():
+                    interrupted = True
+                    break
         except KeyboardInterrupt:
             interrupted = True
         elapsed = self._clock() - start
         verdicts = Verdicts(self.scheduler, self._ledger, self._stays, interrupted=interrupted)
         self.decisions = verdicts.of_all(self._found.pending)
+        self._explain_gated()
         if progress is not None and not interrupted:
             progress(len(self._found.pending), len(self._found.pending))
         self._ledger.close()
@@ -165,7 +187,26 @@ class Simulation:
             self.scheduler.tick()
             if self._is_exhausted() or not self.scheduler.schedule_one():
                 return
+            self._explain_attempt()
             yield
+
+    def _explain_attempt(self) -> None:
+        if self._explaining is None or self._explainer is None:
+            return
+        explanation = self._explainer.explanation()
+        if explanation is not None:
+            self._explaining.take(explanation)
+
+    def _explain_gated(self) -> None:
+        """Of pods that never had an attempt, too, it can be said why."""
+        if self._explaining is None:
+            return
+        pods = {pod.key: pod for pod in self._found.pending}
+        for decision in self.decisions:
+            pod = pods[decision.pod]
+            if decision.outcome is Outcome.GATED and self._explaining.wanted(pod):
+                framework = self.scheduler.frameworks[pod.spec.scheduler_name]
+                self._explaining.take(gated(framework, pod, framework.run_pre_enqueue_plugins(pod)))
 
     def _is_exhausted(self) -> bool:
         """Whether all pods that could be tried have been, again and again, and nothing has come of it."""

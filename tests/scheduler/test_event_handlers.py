@@ -7,7 +7,20 @@ from collections.abc import Callable
 import attrs
 import pytest
 
-from kschedfw import ActionType, ClusterEvent, EventResource, InMemoryCluster, Node, Pod, Scheduler, Status
+from kschedfw import (
+    ActionType,
+    ClusterEvent,
+    CustomKind,
+    CustomObject,
+    CustomResource,
+    EventResource,
+    InMemoryCluster,
+    Node,
+    Pod,
+    QueueingHint,
+    Scheduler,
+    Status,
+)
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.pod import PodPhase
@@ -27,6 +40,13 @@ from kschedfw.scheduler.queue.place import Place
 from kschedfw.testing import FakeClock, make_node, make_pod
 from tests.framework.support import answering, plugin
 from tests.scheduler.stage import Stage, node, pod, witness
+
+
+@attrs.frozen
+class Gang(CustomResource):
+    kind = CustomKind("example.com/v1", "Gang")
+
+    metadata: ObjectMeta
 
 
 class LossyCluster(InMemoryCluster):
@@ -273,6 +293,56 @@ def test_storage_objects_that_come_change_and_go_reach_the_queue(
     stage.cluster.update(newer)
     stage.cluster.delete(obj)
     assert seen == [("add", "none → 1"), ("update", "1 → 2"), ("delete", "2 → none")]
+
+
+def test_custom_objects_that_come_change_and_go_reach_those_who_subscribed_to_their_kind() -> None:
+    seen: list[tuple[str, str]] = []
+
+    def hint(action: str) -> Callable[[Pod, object, object], object]:
+        def look(_pod: Pod, old: object, new: object) -> object:
+            seen.append((action, f"{_version(Gang.of(old))} → {_version(Gang.of(new))}"))
+            return QueueingHint.SKIP
+
+        return look
+
+    subscriptions = [
+        ClusterEvent(Gang.kind, action, hint(name))  # type: ignore[arg-type]
+        for name, action in (
+            ("add", ActionType.ADD),
+            ("update", ActionType.UPDATE),
+            ("delete", ActionType.DELETE),
+        )
+    ]
+    no = plugin(
+        "No", filter=answering(Status.unresolvable("no")), events_to_register=answering(subscriptions)
+    )
+    stage = Stage(no, nodes=[node()])
+    stage.run(pod())
+    gang = stage.cluster.add(Gang(ObjectMeta(name="it")))
+    stage.cluster.add(CustomObject(CustomKind("example.com/v1", "Other"), ObjectMeta(name="it")))
+    newer = attrs.evolve(gang.metadata, labels=FrozenDict({"v": "2"}))
+    stage.cluster.update(attrs.evolve(gang, metadata=newer))
+    stage.cluster.delete(gang)
+    assert seen == [("add", "none → 1"), ("update", "1 → 2"), ("delete", "2 → none")]
+
+
+def test_custom_objects_whose_events_were_missed_are_found_again() -> None:
+    subscriptions = [ClusterEvent(Gang.kind, ActionType.ADD | ActionType.DELETE)]
+    no = plugin(
+        "No", filter=answering(Status.unresolvable("no")), events_to_register=answering(subscriptions)
+    )
+    stage = Stage(no, nodes=[node()], cluster=LossyCluster())
+    assert isinstance(stage.cluster, LossyCluster)
+    stage.run(pod())
+    stage.cluster.hold()
+    gang = stage.cluster.add(Gang(ObjectMeta(name="it")))
+    assert stage.place() is Place.UNSCHEDULABLE
+    stage.scheduler.events.resync()
+    assert stage.place() is Place.BACKOFF
+    assert stage.run(after=10) == 1
+    stage.cluster.delete(gang)
+    stage.scheduler.events.resync()
+    assert stage.place() is Place.BACKOFF
 
 
 def _version(obj: object) -> str:

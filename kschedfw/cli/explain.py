@@ -1,0 +1,242 @@
+"""`kschedfw explain`: why a pod goes to a node, or to none."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kschedfw.api.pod import Pod
+from kschedfw.cli.chosen import chosen_configuration
+from kschedfw.cli.enabled import UsageError
+from kschedfw.cli.exits import ExitCode
+from kschedfw.cli.explain_output import print_explanation
+from kschedfw.cli.inputs import Input, InputFormat, read_input
+from kschedfw.cli.options import (
+    ConfigOption,
+    FormatOption,
+    GatesOption,
+    PodsOption,
+    ProviderOption,
+    SeedOption,
+    SkipInvalidOption,
+)
+from kschedfw.cluster import InMemoryCluster
+from kschedfw.config import SchedulerConfiguration
+from kschedfw.explain import Explaining, Explanation, Result, explain_pod, read_explanations
+from kschedfw.explain.as_json import as_json
+from kschedfw.scheduler.from_configuration import profiles_of
+from kschedfw.scheduler.http_extender import make_extenders
+from kschedfw.simulator import Decision, Outcome, Simulation
+
+EXPLAIN_HELP = """Explain why a pod goes to a node, or to none.
+
+The arguments are CLUSTER... POD. CLUSTER are manifests, as for `kschedfw simulate`; POD is a pending pod of it, as NAME
+or NAMESPACE/NAME. The simulation runs until the pod has a place, or to its end: pods that are ahead in the queue are
+scheduled before, may be preempted, and so on. With --now the pod is taken first, and the cluster is as the files say.
+With --from the argument is POD alone, and the explanation comes from a file of `kschedfw simulate --explain`.
+
+A pod may be tried several times. The last attempt is explained, unless --attempt says which; the others are listed.
+What the decision did without is asked for, too (all filters about all nodes, scores of a single feasible node), and
+marked as such.
+
+\b
+Exit codes:
+  0    the pod has a place (or, with --attempt, got one in that attempt)
+  1    it has none
+  2    bad usage or bad input
+  70   a bug in kschedfw
+  130  interrupted
+"""
+
+_PLACED = frozenset((Result.PLACED, Result.WAITING))
+
+
+def explain(
+    arguments: Annotated[
+        list[str], typer.Argument(metavar="CLUSTER... POD", help="Manifests, and the pod to explain.")
+    ],
+    pods: PodsOption = None,
+    format: FormatOption = InputFormat.MANIFESTS,
+    config: ConfigOption = None,
+    algorithm_provider: ProviderOption = None,
+    feature_gates: GatesOption = None,
+    seed: SeedOption = 0,
+    percentage: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=100, metavar="X", help="Of the nodes, how many to find feasible before scoring."
+        ),
+    ] = None,
+    skip_invalid: SkipInvalidOption = False,
+    now: Annotated[
+        bool, typer.Option("--now", help="As if the pod were first, and the cluster as the files say.")
+    ] = False,
+    recorded: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="What `kschedfw simulate --explain FILE` wrote."),
+    ] = None,
+    attempt: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Which attempt. Default: the last one.")
+    ] = None,
+    node: Annotated[str | None, typer.Option(metavar="NAME", help="All about one node.")] = None,
+    plugin: Annotated[str | None, typer.Option(metavar="NAME", help="All that one plugin said.")] = None,
+    top: Annotated[int, typer.Option(min=1, metavar="N", help="How many nodes to show.")] = 5,
+    as_json_: Annotated[bool, typer.Option("--json", help="Print JSON, with every node.")] = False,
+) -> None:
+    end: Decision | None = None
+    if recorded is not None:
+        attempts = _recorded(recorded, arguments)
+    else:
+        if len(arguments) < 2:
+            raise UsageError(
+                f"{arguments[0]}: a cluster and a pod are needed: CLUSTER... POD (or --from FILE POD)"
+            )
+        *paths, name = arguments
+        loaded = read_input(format, [Path(path) for path in paths], pods or [], skip_invalid=skip_invalid)
+        for problem in loaded.problems:
+            print(problem, file=sys.stderr)
+        pod = _pending(loaded, name)
+        configuration = chosen_configuration(config, algorithm_provider, feature_gates)
+        if percentage is None:
+            percentage = configuration.percentage_of_nodes_to_score
+        attempts, end = _attempts(loaded.cluster, pod, configuration, percentage, seed, now=now)
+    explanation = _chosen(attempts, attempt)
+    if node is not None:
+        _check("node", node, explanation.nodes)
+    if plugin is not None:
+        _check("plugin", plugin, explanation.plugins)
+    if as_json_:
+        print(json.dumps(as_json(explanation), indent=2, ensure_ascii=False))
+    else:
+        print_explanation(explanation, attempts, node=node, plugin=plugin, top=top, end=end)
+    if end is not None and attempt is None:
+        raise typer.Exit(0 if end.outcome is Outcome.PLACED else 1)
+    raise typer.Exit(0 if explanation.result in _PLACED else 1)
+
+
+def _attempts(
+    cluster: InMemoryCluster,
+    pod: Pod,
+    configuration: SchedulerConfiguration,
+    percentage: int,
+    seed: int,
+    *,
+    now: bool,
+) -> tuple[Sequence[Explanation], Decision | None]:
+    """The pod's attempts; and what became of it, if the last one let it wait."""
+    found: list[Explanation] = []
+
+    def is_placed() -> bool:
+        return bool(found) and found[-1].result is Result.PLACED
+
+    profiles = profiles_of(configuration)
+    if pod.spec.scheduler_name not in {profile.scheduler_name for profile in profiles}:
+        known = ", ".join(profile.scheduler_name for profile in profiles)
+        raise UsageError(
+            f"pod {pod.key}: spec.schedulerName: no profile is named {pod.spec.scheduler_name}; there is {known}"
+        )
+    with ExitStack() as stack:
+        extenders = make_extenders(configuration.extenders)
+        for extender in extenders:
+            stack.callback(extender.close)
+        if now:
+            explanation = explain_pod(
+                cluster,
+                pod,
+                profiles=profiles,
+                extenders=extenders,
+                percentage_of_nodes_to_score=percentage,
+                seed=seed,
+            )
+            return [explanation], None
+        report = Simulation(
+            cluster,
+            profiles=profiles,
+            extenders=extenders,
+            seed=seed,
+            percentage_of_nodes_to_score=percentage,
+            initial_backoff=configuration.pod_initial_backoff_seconds,
+            max_backoff=configuration.pod_max_backoff_seconds,
+            parallelism=1,
+            explaining=Explaining(found.append, lambda each: each.uid == pod.uid, beyond=True),
+        ).run(until=is_placed)
+    if report.interrupted and not is_placed():
+        raise typer.Exit(ExitCode.INTERRUPTED)  # there might have been another attempt
+    if not found:
+        raise UsageError(f"pod {pod.key}: the simulation ended before it was tried")
+    return found, _after_waiting(found[-1], report.decisions)
+
+
+def _after_waiting(last: Explanation, decisions: Sequence[Decision]) -> Decision | None:
+    if last.result is not Result.WAITING:
+        return None
+    return next(decision for decision in decisions if decision.pod == last.pod)
+
+
+def _pending(loaded: Input, name: str) -> Pod:
+    """The pod of this name.
+
+    Raises:
+        UsageError: there is none, it is on a node, or there are several.
+    """
+    pods = loaded.cluster.list(Pod)
+    matching = [pod for pod in pods if name in (pod.key, pod.name)]
+    if len(matching) > 1:
+        keys = ", ".join(sorted(pod.key for pod in matching))
+        raise UsageError(f"pod {name!r}: there are several: {keys}; say which as NAMESPACE/NAME")
+    if not matching:
+        _check("pod", name, [pod.key if "/" in name else pod.name for pod in pods])
+    pod = matching[0]
+    if pod.node_name:
+        raise UsageError(
+            f"pod {pod.key}: spec.nodeName: it is on {pod.node_name} already, nothing is decided on it"
+        )
+    return pod
+
+
+def _recorded(path: Path, arguments: Sequence[str]) -> Sequence[Explanation]:
+    if len(arguments) != 1:
+        raise UsageError(f"--from {path}: the only argument is the pod, not {' '.join(arguments)}")
+    name = arguments[0]
+    found: list[Explanation] = []
+    others: set[str] = set()
+    for explanation in read_explanations(path):
+        if name in (explanation.pod, explanation.pod.rpartition("/")[2]):
+            found.append(explanation)
+        else:
+            others.add(explanation.pod)
+    keys = sorted({explanation.pod for explanation in found})
+    if len(keys) > 1:
+        raise UsageError(f"pod {name!r}: there are several: {', '.join(keys)}; say which as NAMESPACE/NAME")
+    if not found:
+        _check("pod", name, [key if "/" in name else key.rpartition("/")[2] for key in others])
+    return found
+
+
+def _chosen(attempts: Sequence[Explanation], number: int | None) -> Explanation:
+    if number is None:
+        return attempts[-1]
+    for explanation in attempts:
+        if explanation.attempt == number:
+            return explanation
+    raise UsageError(f"--attempt {number}: the pod has had {len(attempts)}")
+
+
+def _check(kind: str, name: str, known: Iterable[str]) -> None:
+    """Raises UsageError unless the name is known; says which are similar."""
+    names = sorted(set(known))
+    if name in names:
+        return
+    similar = get_close_matches(name, names, n=3)
+    if not names:
+        hint = f", and no other {kind} either"
+    else:
+        hint = f"; did you mean {' or '.join(similar)}?" if similar else ""
+    raise UsageError(f"{kind} {name!r}: there is none of this name{hint}")

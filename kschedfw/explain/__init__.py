@@ -1,0 +1,52 @@
+"""Why a pod went to a node, or to none: one structured object per decision.
+
+An `ExplainingScheduler` in the place of a scheduler's algorithm makes an `Explanation` of every attempt.
+"""
+
+from kschedfw.explain.explaining import Explaining
+from kschedfw.explain.explanation import (
+    Explanation,
+    NodeExplanation,
+    Result,
+    Score,
+    UnknownNodeError,
+    Verdict,
+)
+from kschedfw.explain.file import ExplanationFileError, ExplanationWriter, read_explanations
+from kschedfw.explain.notes import gated
+from kschedfw.explain.now import explain_pod
+from kschedfw.explain.recording import ExplainingScheduler
+from kschedfw.explain.refusals import Refusals
+from kschedfw.explain.steps import (
+    Beyond,
+    FilterStep,
+    PreemptionCandidate,
+    PreemptionStep,
+    PreFilterStep,
+    ScoreStep,
+    Victim,
+)
+
+__all__ = [
+    "Beyond",
+    "Explaining",
+    "ExplainingScheduler",
+    "Explanation",
+    "ExplanationFileError",
+    "ExplanationWriter",
+    "FilterStep",
+    "NodeExplanation",
+    "PreFilterStep",
+    "PreemptionCandidate",
+    "PreemptionStep",
+    "Refusals",
+    "Result",
+    "Score",
+    "ScoreStep",
+    "UnknownNodeError",
+    "Verdict",
+    "Victim",
+    "explain_pod",
+    "gated",
+    "read_explanations",
+]

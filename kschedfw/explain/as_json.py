@@ -1,0 +1,84 @@
+"""An explanation as JSON for people and tools that want to see every node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kschedfw.explain.explanation import Explanation, NodeExplanation
+from kschedfw.explain.steps import PreemptionCandidate
+from kschedfw.framework.status import Status
+
+
+def as_json(explanation: Explanation) -> dict[str, object]:
+    """The decision in types that `json.dumps` knows, with an object per node."""
+    step, score, preemption = explanation.filter, explanation.score, explanation.preemption
+    refusal = explanation.pre_filter.refusal
+    return {
+        "pod": explanation.pod,
+        "profile": explanation.profile,
+        "attempt": explanation.attempt,
+        "result": explanation.result.value,
+        "node": explanation.node,
+        "nominated": explanation.nominated,
+        "message": explanation.message,
+        "preFilter": {
+            "skipped": list(explanation.pre_filter.skipped),
+            "narrowing": list(explanation.pre_filter.narrowing),
+            "refusal": None if refusal is None else _status(refusal),
+        },
+        "filter": None
+        if step is None
+        else {
+            "plugins": list(step.plugins),
+            "start": step.start,
+            "wanted": step.wanted,
+            "lookedAt": step.looked_at,
+            "nominatedNodeOnly": step.nominated,
+        },
+        "score": None
+        if score is None
+        else {
+            "plugins": {name: scores.weight for name, scores in score.plugins.items()},
+            "skipped": list(score.skipped),
+            "forThisExplanationOnly": score.beyond,
+        },
+        "tied": list(explanation.tied),
+        "preemption": None
+        if preemption is None
+        else {
+            "message": preemption.message,
+            "chosen": None if preemption.chosen is None else preemption.chosen.node,
+            "tied": [candidate.node for candidate in preemption.tied],
+            "candidates": _candidates(preemption.candidates),
+        },
+        "nodes": [_node(node) for node in explanation.rows()],
+    }
+
+
+def _node(node: NodeExplanation) -> dict[str, object]:
+    return {
+        "node": node.node,
+        "verdict": node.verdict.value,
+        "refusal": None if node.refusal is None else _status(node.refusal),
+        "total": node.total,
+        "scores": {
+            name: {"raw": score.raw, "normalized": score.normalized, "weighted": score.weighted}
+            for name, score in node.scores.items()
+        },
+        "wouldAlsoBeRefusedBy": [_status(status) for status in node.also_refused_by.values()],
+    }
+
+
+def _status(status: Status) -> dict[str, object]:
+    return {"code": str(status.code), "plugin": status.plugin, "reasons": list(status.reasons)}
+
+
+def _candidates(candidates: Iterable[PreemptionCandidate]) -> list[dict[str, object]]:
+    return [
+        {
+            "node": candidate.node,
+            "victims": [{"pod": victim.pod, "priority": victim.priority} for victim in candidate.victims],
+            "budgetViolations": candidate.budget_violations,
+        }
+        for candidate in candidates
+    ]

@@ -1,0 +1,222 @@
+"""One decision of the scheduler, explained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from functools import cached_property
+
+import attrs
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.frozendict import EMPTY
+from kschedfw.explain.steps import Beyond, FilterStep, PreemptionStep, PreFilterStep, ScoreStep
+from kschedfw.framework.narrowing import not_left_over
+from kschedfw.framework.status import Status
+
+
+class Result(StrEnum):
+    """What came of one attempt to schedule a pod."""
+
+    PLACED = "placed"
+    """It goes to `Explanation.node`."""
+    WAITING = "waiting"
+    """It has a node, and a permit plugin holds it back."""
+    NOMINATED = "nominated"
+    """It fits nowhere yet; preemption has made room on `Explanation.nominated`."""
+    UNSCHEDULABLE = "unschedulable"
+    GATED = "gated"
+    """It wasn't tried: a pre_enqueue plugin keeps it out of the queue."""
+    FAILED = "failed"
+    """A plugin or an extender broke."""
+
+
+class Verdict(StrEnum):
+    """What became of one node in one decision."""
+
+    CHOSEN = "chosen"
+    FEASIBLE = "feasible"
+    """The pod fits; another node was better, or luckier."""
+    REFUSED = "refused"
+    """By a filter or an extender."""
+    LEFT_OUT = "left out"
+    """By pre_filter, which said where the pod can go at all, or that it can't."""
+    NOT_LOOKED_AT = "not looked at"
+    """The search was over before: enough nodes had passed, something broke, or only a nominated node was tried."""
+
+
+class UnknownNodeError(KschedfwError, KeyError):
+    """The decision wasn't about a node of this name."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@attrs.frozen
+class Score:
+    """One plugin's score of one node: as given, brought into 0–100, and what the profile makes of it."""
+
+    raw: int
+    normalized: int
+    weight: int
+
+    @property
+    def weighted(self) -> int:
+        return self.normalized * self.weight
+
+
+@attrs.frozen
+class NodeExplanation:
+    """What a decision made of one node.
+
+    `refusal` is there where it was refused or left out, and names the plugin (none for an extender's). `scores`, by
+    plugin, and `total` are there where it was feasible and scored. `also_refused_by` is what other filters would have
+    said, had they been asked; only explanations that go beyond the decision know.
+    """
+
+    node: str
+    verdict: Verdict
+    refusal: Status | None = None
+    scores: Mapping[str, Score] = EMPTY
+    total: int | None = None
+    is_tied: bool = False
+    also_refused_by: Mapping[str, Status] = EMPTY
+
+
+@attrs.frozen(eq=False, slots=False)
+class Explanation:
+    """Why a pod went to a node, or to none, in one attempt to schedule it.
+
+    It keeps columns over `nodes`, the names of all nodes in the scheduler's order; what is said of a single node is
+    made when somebody asks (`of`, `rows`).
+
+    `pod` is its key, `attempt` counts its attempts from 1. `node` is what the algorithm chose, even if the pod didn't
+    get there in the end (see `result`); `message` says why it didn't, in kube-scheduler's words. `nominated` is where
+    preemption has made room for it. A step that wasn't reached is None.
+    """
+
+    pod: str
+    profile: str
+    result: Result
+    nodes: tuple[str, ...] = ()
+    attempt: int = 1
+    node: str | None = None
+    nominated: str | None = None
+    message: str = ""
+    pre_filter: PreFilterStep = attrs.field(factory=PreFilterStep)
+    filter: FilterStep | None = None
+    score: ScoreStep | None = None
+    preemption: PreemptionStep | None = None
+    beyond: Beyond | None = None
+
+    @property
+    def feasible(self) -> tuple[str, ...]:
+        """The nodes that the pod fits on, of those that were looked at, in order."""
+        return () if self.filter is None else tuple(self.nodes[row] for row in self.filter.feasible.tolist())
+
+    @property
+    def tied(self) -> tuple[str, ...]:
+        """The nodes with the highest total, in order, one of which was drawn; empty where there were no scores."""
+        if self.score is None or self.score.beyond:
+            return ()
+        feasible = self.feasible
+        return tuple(feasible[place] for place in self.score.tied.tolist())
+
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        """Every plugin that this decision knows something of."""
+        named = [*self.pre_filter.skipped, *self.pre_filter.narrowing]
+        if self.pre_filter.refusal is not None:
+            named.append(self.pre_filter.refusal.plugin)
+        if self.filter is not None:
+            named.extend(self.filter.plugins)
+        if self.score is not None:
+            named.extend((*self.score.plugins, *self.score.skipped))
+        return tuple(dict.fromkeys(filter(None, named)))
+
+    def of(self, node: str) -> NodeExplanation:
+        """What was made of one node.
+
+        Raises:
+            UnknownNodeError: there was no such node.
+        """
+        row = self._rows.get(node)
+        if row is None:
+            raise UnknownNodeError(
+                f"node {node!r}: the decision on pod {self.pod} knows no node of this name"
+            )
+        return self._of_row(row)
+
+    def rows(self) -> Iterator[NodeExplanation]:
+        """Every node, in the scheduler's order."""
+        return map(self._of_row, range(len(self.nodes)))
+
+    def best(self) -> Iterator[NodeExplanation]:
+        """The feasible nodes, the chosen one first and then by falling total."""
+        feasible = self.feasible
+        places = list(range(len(feasible)))
+        if (score := self.score) is not None:
+            totals = score.totals.tolist()
+            places.sort(key=lambda place: (feasible[place] != self.node, -totals[place]))
+        return (self.of(feasible[place]) for place in places)
+
+    def _of_row(self, row: int) -> NodeExplanation:
+        name = self.nodes[row]
+        also = self._also_refused_by(row)
+        if (place := self._places.get(row)) is not None:
+            verdict = Verdict.CHOSEN if name == self.node else Verdict.FEASIBLE
+            return self._feasible(NodeExplanation(name, verdict, also_refused_by=also), place)
+        if self.filter is not None and (refusal := self.filter.refusals.of(row)) is not None:
+            others = {plugin: status for plugin, status in also.items() if plugin != refusal.plugin}
+            return NodeExplanation(name, Verdict.REFUSED, refusal, also_refused_by=others)
+        left_out = self._left_out(row)
+        verdict = Verdict.NOT_LOOKED_AT if left_out is None else Verdict.LEFT_OUT
+        return NodeExplanation(name, verdict, left_out, also_refused_by=also)
+
+    def _feasible(self, row: NodeExplanation, place: int) -> NodeExplanation:
+        score = self.score
+        if score is None:
+            return row
+        scores = {
+            plugin: Score(int(given.raw[place]), int(given.normalized[place]), given.weight)
+            for plugin, given in score.plugins.items()
+        }
+        total, is_tied = int(score.totals[place]), place in self._tied_places
+        return attrs.evolve(row, scores=scores, total=total, is_tied=is_tied)
+
+    def _left_out(self, row: int) -> Status | None:
+        step = self.pre_filter
+        if step.left_over is not None and row not in self._left_over:
+            return step.refusal or self._narrowed
+        return step.refusal
+
+    def _also_refused_by(self, row: int) -> Mapping[str, Status]:
+        if self.beyond is None:
+            return EMPTY
+        said = ((plugin, refusals.of(row)) for plugin, refusals in self.beyond.refusals.items())
+        return {plugin: status for plugin, status in said if status is not None}
+
+    @cached_property
+    def _narrowed(self) -> Status:
+        return not_left_over(self.pre_filter.narrowing)
+
+    @cached_property
+    def _rows(self) -> Mapping[str, int]:
+        return {name: row for row, name in enumerate(self.nodes)}
+
+    @cached_property
+    def _places(self) -> Mapping[int, int]:
+        """The places of the feasible nodes, by row."""
+        rows = [] if self.filter is None else self.filter.feasible.tolist()
+        return {row: place for place, row in enumerate(rows)}
+
+    @cached_property
+    def _tied_places(self) -> frozenset[int]:
+        if self.score is None or self.score.beyond:
+            return frozenset()
+        return frozenset(self.score.tied.tolist())
+
+    @cached_property
+    def _left_over(self) -> frozenset[int]:
+        left_over = self.pre_filter.left_over
+        return frozenset() if left_over is None else frozenset(left_over.tolist())

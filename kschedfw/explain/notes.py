@@ -1,0 +1,278 @@
+"""What is written down while a decision is made, and the explanation that comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import attrs
+import numpy as np
+
+from kschedfw.api.pod import Pod
+from kschedfw.explain.explanation import Explanation, Result
+from kschedfw.explain.refusals import Refusals
+from kschedfw.explain.steps import (
+    Beyond,
+    FilterStep,
+    PreemptionCandidate,
+    PreemptionStep,
+    PreFilterStep,
+    ScoreStep,
+    Victim,
+)
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.diagnosis import Diagnosis, FitError, NodeToStatus, NoNodesAvailableError
+from kschedfw.framework.framework import Framework
+from kschedfw.framework.node_filter import FilterOutcome
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_selection import NodeSelection
+from kschedfw.framework.preemption import PREEMPTION_PLAN, Candidate, PreemptionPlan
+from kschedfw.framework.profile import ExtensionPoint
+from kschedfw.framework.results import IntArray
+from kschedfw.framework.scores import NodeScores
+from kschedfw.framework.status import Code, Status
+from kschedfw.scheduler.errors import SchedulingError
+from kschedfw.scheduler.failure import REASON_UNSCHEDULABLE
+
+ScoreNodes: TypeAlias = Callable[[Framework, CycleState, Pod, Sequence[NodeInfo]], NodeScores]
+
+
+@runtime_checkable
+class _Planning(Protocol):
+    """A post_filter plugin that can say what it would do, as DefaultPreemption can."""
+
+    def plan(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> PreemptionPlan: ...
+
+
+class ProfileOrder:
+    """The plugins of a framework in the order of its profile; the same few sets come up with every pod."""
+
+    def __init__(self, framework: Framework) -> None:
+        self._plugins = tuple(framework.plugins)
+        self._filters = framework.plugins_at(ExtensionPoint.FILTER)
+        self._known: dict[frozenset[str], tuple[str, ...]] = {}
+        self._asked: dict[frozenset[str], tuple[str, ...]] = {}
+
+    def of(self, plugins: frozenset[str]) -> tuple[str, ...]:
+        known = self._known.get(plugins)
+        if known is None:
+            known = self._known[plugins] = tuple(name for name in self._plugins if name in plugins)
+        return known
+
+    def filters_but(self, skipped: frozenset[str]) -> tuple[str, ...]:
+        asked = self._asked.get(skipped)
+        if asked is None:
+            asked = self._asked[skipped] = tuple(name for name in self._filters if name not in skipped)
+        return asked
+
+
+@attrs.define(eq=False)
+class Notes:
+    """One decision on a pod, in the terms of those who make it; nothing here is worked out before it is asked for.
+
+    `searched` are the nodes of the last search, `found` what came of it. `feasible` and `diagnosis` are missing
+    where a plugin or an extender failed.
+    """
+
+    framework: Framework
+    state: CycleState
+    pod: Pod
+    order: ProfileOrder
+    attempt: int = 1
+    host: str | None = None
+    error: Exception | None = None
+    narrowing: frozenset[str] = frozenset()
+    is_narrowed: bool = False
+    candidates: NodeSelection | None = None
+    """The nodes in question; None where no more than a nominated node was looked at."""
+    start: int = 0
+    wanted: int = 0
+    searched: NodeSelection | None = None
+    found: FilterOutcome | None = None
+    feasible: NodeSelection | None = None
+    diagnosis: Diagnosis | None = None
+    scores: NodeScores | None = None
+    totals: IntArray | None = None
+    plan: PreemptionPlan | None = None
+    is_decision_only: bool = False
+    """Whether nobody was going to act on the decision."""
+    beyond: Beyond | None = None
+    scores_beyond: ScoreStep | None = None
+
+    def explanation(self) -> Explanation:
+        """To be asked for after the attempt, and before the next one."""
+        if PREEMPTION_PLAN in self.state:
+            self.plan = self.state.read(PREEMPTION_PLAN)
+        result, message = self._result()
+        return Explanation(
+            pod=self.pod.key,
+            profile=self.framework.profile.scheduler_name,
+            result=result,
+            nodes=self.framework.handle.snapshot.table.names,
+            attempt=self.attempt,
+            node=self.host,
+            nominated=self._nominated(),
+            message=message,
+            pre_filter=self._pre_filter(),
+            filter=self._filter(),
+            score=self._score(),
+            preemption=self._preemption(),
+            beyond=self.beyond,
+        )
+
+    def plan_preemption(self, error: FitError) -> None:
+        """What post_filter would come to, of the first plugin that can say so without doing it."""
+        for name in self.framework.plugins_at(ExtensionPoint.POST_FILTER):
+            plugin: object = self.framework.plugins[name]
+            if isinstance(plugin, _Planning):
+                self.plan = plugin.plan(self.state, self.pod, error.diagnosis.node_to_status)
+                error.diagnosis.post_filter_message = self.plan.status.message
+                return
+
+    def go_beyond(self, score_nodes: ScoreNodes) -> None:
+        """Ask every filter about every node, and for the scores of a single feasible one.
+
+        Where pre_filter broke off, it hasn't prepared what the filters need.
+        """
+        refusal = self._pre_filter().refusal
+        if self.searched is None and (refusal is None or refusal.code is not Code.UNSCHEDULABLE):
+            return
+        # A plugin may write where it should only read; the decision isn't over yet.
+        state, pod, framework = self.state.clone(), self.pod, self.framework
+        nodes = framework.handle.snapshot.node_infos
+        said: dict[str, NodeToStatus] = {}
+        for info in nodes:
+            for plugin, status in framework.run_each_filter_plugin(state, pod, info).items():
+                if status.is_rejected:
+                    said.setdefault(plugin, NodeToStatus()).set(info.name, status)
+        rows = framework.handle.snapshot.table.rows
+        self.beyond = Beyond({plugin: Refusals.taken_from(each, rows) for plugin, each in said.items()})
+        if self.host is not None and self.totals is None and self.feasible is not None:
+            self.scores_beyond = self._scored_beyond(score_nodes, state, self.feasible)
+
+    def _scored_beyond(
+        self, score_nodes: ScoreNodes, state: CycleState, feasible: NodeSelection
+    ) -> ScoreStep | None:
+        try:
+            scores = score_nodes(self.framework, state, self.pod, feasible)
+        except SchedulingError:  # nobody needed it
+            return None
+        skipped = self.order.of(state.skip_score_plugins)
+        return ScoreStep(scores.by_plugin, skipped, scores.totals, beyond=True)
+
+    def _result(self) -> tuple[Result, str]:
+        """What became of the attempt, and why no more did."""
+        if self.host is not None:
+            return self._afterwards()
+        match self.error:
+            case FitError() as error:
+                return Result.NOMINATED if self._nominated() else Result.UNSCHEDULABLE, str(error)
+            case NoNodesAvailableError() as error:
+                return Result.UNSCHEDULABLE, str(error)
+            case SchedulingError() as error:
+                return Result.FAILED, error.status.message
+        return Result.FAILED, str(self.error)
+
+    def _afterwards(self) -> tuple[Result, str]:
+        """How it went on with a pod that had a node."""
+        present = self._present()
+        if self.is_decision_only or present is None or present.node_name:
+            return Result.PLACED, ""
+        if self.framework.waiting_pods.get(self.pod.uid) is not None:
+            return Result.WAITING, ""
+        for condition in present.status.conditions:
+            if condition.type == "PodScheduled" and condition.status == "False":
+                refused = condition.reason == REASON_UNSCHEDULABLE
+                return Result.UNSCHEDULABLE if refused else Result.FAILED, condition.message
+        return Result.PLACED, ""  # by a cluster that hasn't confirmed it yet
+
+    def _present(self) -> Pod | None:
+        present = self.framework.handle.cluster.get(Pod, self.pod.key)
+        return present if present is not None and present.uid == self.pod.uid else None
+
+    def _nominated(self) -> str | None:
+        """Where the attempt has made room for the pod, if it has."""
+        if not isinstance(self.error, FitError) or self.error.diagnosis.post_filter_message:
+            return None
+        if self.plan is not None:
+            return None if self.plan.chosen is None else self.plan.chosen.node_name
+        # Another plugin than one with a `PreemptionEvaluator` may have done it.
+        present = self._present()
+        nominated = "" if present is None else present.status.nominated_node_name
+        return nominated if nominated != self.pod.status.nominated_node_name else None
+
+    def _pre_filter(self) -> PreFilterStep:
+        skipped = self.order.of(self.state.skip_filter_plugins)
+        diagnosis = self.error.diagnosis if isinstance(self.error, FitError) else self.diagnosis
+        if self.searched is None and diagnosis is not None and diagnosis.pre_filter_message:
+            refusal = diagnosis.node_to_status.absent
+            narrowing = () if refusal.plugin else self.order.of(frozenset(diagnosis.unschedulable_plugins))
+            return PreFilterStep(skipped, narrowing, refusal=refusal)
+        left_over = (
+            np.sort(self.candidates.rows) if self.is_narrowed and self.candidates is not None else None
+        )
+        return PreFilterStep(skipped, self.order.of(self.narrowing), left_over)
+
+    def _filter(self) -> FilterStep | None:
+        nodes, found = self.searched, self.found
+        if nodes is None or found is None:
+            return None
+        diagnosis = Diagnosis() if self.diagnosis is None else self.diagnosis
+        if self.diagnosis is None:
+            diagnosis.add_codes(found.refused)
+        by_extenders = None
+        if self.feasible is not None and self.framework.handle.extenders:
+            by_extenders = self.feasible.rows
+        return FilterStep(
+            plugins=self.order.filters_but(self.state.skip_filter_plugins),
+            candidates=nodes.table.all_rows if len(nodes) == len(nodes.table) else np.sort(nodes.rows),
+            start=self.start,
+            looked_at=found.processed,
+            wanted=self.wanted,
+            refusals=Refusals.taken_from(diagnosis.node_to_status, self.framework.handle.snapshot.table.rows),
+            by_extenders=by_extenders,
+            nominated=self.candidates is None,
+        )
+
+    def _score(self) -> ScoreStep | None:
+        if self.totals is None:
+            return self.scores_beyond
+        by_plugin = {} if self.scores is None else self.scores.by_plugin
+        return ScoreStep(by_plugin, self.order.of(self.state.skip_score_plugins), self.totals)
+
+    def _preemption(self) -> PreemptionStep | None:
+        plan = self.plan
+        if not isinstance(self.error, FitError) or not self.framework.has_post_filter_plugins:
+            return None
+        message = self.error.diagnosis.post_filter_message
+        if plan is None:
+            return PreemptionStep(message)
+        return PreemptionStep(
+            message=message,
+            candidates=tuple(map(_candidate, plan.candidates)),
+            tied=tuple(map(_candidate, plan.tied)),
+            refusals=Refusals.taken_from(plan.rejected, self.framework.handle.snapshot.table.rows),
+        )
+
+
+def gated(framework: Framework, pod: Pod, status: Status) -> Explanation:
+    """The explanation of a pod that isn't tried, since pre_enqueue said no."""
+    refusal = PreFilterStep(refusal=status)
+    nodes = framework.handle.snapshot.table.names
+    return Explanation(
+        pod.key,
+        framework.profile.scheduler_name,
+        Result.GATED,
+        nodes,
+        message=status.message,
+        pre_filter=refusal,
+    )
+
+
+def _candidate(candidate: Candidate) -> PreemptionCandidate:
+    victims = candidate.victims
+    return PreemptionCandidate(
+        candidate.node_name,
+        tuple(Victim(pod.key, pod.priority) for pod in victims.pods),
+        victims.num_pdb_violations,
+    )

@@ -1,0 +1,68 @@
+"""Explains what would become of a pod, given a cluster as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.pod import Pod
+from kschedfw.cluster import Cluster
+from kschedfw.explain.explanation import Explanation
+from kschedfw.explain.recording import ExplainingScheduler
+from kschedfw.framework.evaluation import Evaluation
+from kschedfw.framework.extender import Extender
+from kschedfw.framework.profile import Profile
+from kschedfw.framework.registry import Registry
+from kschedfw.scheduler.scheduler import Scheduler
+from kschedfw.scheduler.select import HostSelector
+
+
+class NoProfileError(KschedfwError):
+    """No profile has the scheduler name that a pod asks for."""
+
+    def __init__(self, pod: Pod, names: Sequence[str]) -> None:
+        wanted, known = pod.spec.scheduler_name, ", ".join(names)
+        super().__init__(f"pod {pod.key}: spec.schedulerName: no profile has {wanted!r}; there is {known}")
+
+
+def explain_pod(
+    cluster: Cluster,
+    pod: Pod,
+    *,
+    profiles: Sequence[Profile] | None = None,
+    registry: Registry | None = None,
+    extenders: Sequence[Extender] = (),
+    percentage_of_nodes_to_score: int = 0,
+    selector: HostSelector | None = None,
+    seed: int = 0,
+    evaluation: Evaluation = Evaluation.MEMO,
+    beyond: bool = True,
+) -> Explanation:
+    """What a scheduler that has just started would decide on the pod, if it took it first; the cluster stays as it is.
+
+    The arguments are those of `Scheduler`; `beyond` is that of `Explaining`.
+
+    Raises:
+        NoProfileError: the pod is for another scheduler.
+        ProfileError, PluginError: a profile can't run.
+    """
+    chance = Random(seed)
+    scheduler = Scheduler(
+        cluster, profiles, registry=registry, random=chance, extenders=extenders, evaluation=evaluation
+    )
+    framework = scheduler.frameworks.get(pod.spec.scheduler_name)
+    if framework is None:
+        raise NoProfileError(pod, list(scheduler.frameworks))
+    algorithm = ExplainingScheduler(
+        scheduler.cache,
+        scheduler.snapshot,
+        random=chance,
+        percentage_of_nodes_to_score=percentage_of_nodes_to_score,
+        selector=selector,
+        beyond=beyond,
+    )
+    try:
+        return algorithm.explain(framework, pod)
+    finally:
+        scheduler.close()

@@ -1,0 +1,319 @@
+"""An explanation in tables and sentences, for whoever prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+import attrs
+import numpy as np
+
+from kschedfw.explain.explanation import Explanation, NodeExplanation, Result, Verdict
+from kschedfw.explain.refusals import Refusals
+from kschedfw.explain.steps import FilterStep, PreemptionCandidate, PreemptionStep, ScoreStep
+from kschedfw.framework.narrowing import not_left_over
+from kschedfw.framework.results import IntArray
+from kschedfw.framework.status import Status
+
+EXAMPLES = 3
+"""How many nodes or victims are named before they are only counted."""
+
+EXTENDERS = "extenders"
+
+
+@attrs.frozen
+class Section:
+    """A table with sentences under it; either may be missing. The columns in `text` hold words, the others numbers."""
+
+    title: str = ""
+    headers: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    lines: tuple[str, ...] = ()
+    text: frozenset[str] = frozenset(("node", "plugin", "reason", "e.g.", "victims", "score", ""))
+
+
+def headline(explanation: Explanation) -> str:
+    """What became of the pod, in one line."""
+    match explanation.result:
+        case Result.PLACED:
+            what = f"placed on {explanation.node}"
+        case Result.WAITING:
+            what = f"waiting for permission to go to {explanation.node}"
+        case Result.NOMINATED:
+            what = f"fits nowhere yet; nominated to {explanation.nominated}, where room was made"
+        case Result.GATED:
+            what = "not tried yet"
+        case Result.UNSCHEDULABLE if explanation.node is not None:
+            what = f"refused after {explanation.node} was chosen"
+        case other:
+            what = other.value
+    return f"{explanation.pod}: {what} (attempt {explanation.attempt}, profile {explanation.profile})"
+
+
+def overview(explanation: Explanation, top: int = 5) -> Iterator[Section]:
+    """The whole decision: the best nodes, why the others lost, and what preemption found."""
+    if explanation.message:
+        yield Section(lines=(explanation.message,))
+    if explanation.filter is not None and len(explanation.filter.feasible):
+        yield _best(explanation, top)
+    if others := _groups(explanation):
+        rows = tuple(
+            (str(len(nodes)), status.plugin, ", ".join(status.reasons), _examples(explanation, nodes))
+            for status, nodes in others
+        )
+        yield Section("Why not the others", ("nodes", "plugin", "reason", "e.g."), rows)
+    if (also := _beyond(explanation)) is not None:
+        yield also
+    if explanation.preemption is not None:
+        yield _preemption(explanation.preemption, top)
+    if lines := tuple(_skipped(explanation)):
+        yield Section(lines=lines)
+
+
+def node_section(node: NodeExplanation) -> Iterator[Section]:
+    """All there is to say of one node."""
+    tied = ", with the highest total" if node.is_tied else ""
+    lines = [f"node {node.node}: {node.verdict}{tied}"]
+    if node.refusal is not None:
+        lines.append(_said(node.refusal))
+    lines.extend(f"would also have been refused by {_said(each)}" for each in node.also_refused_by.values())
+    yield Section(lines=tuple(lines))
+    if node.total is not None:
+        rows = [
+            (name, *map(str, (score.raw, score.normalized, score.weight, score.weighted)))
+            for name, score in node.scores.items()
+        ]
+        rest = node.total - sum(score.weighted for score in node.scores.values())
+        if rest:
+            rows.append((EXTENDERS, "", "", "", str(rest)))
+        headers = ("plugin", "raw", "normalized", "weight", "weighted")
+        yield Section("Scores", headers, (*rows, ("total", "", "", "", str(node.total))))
+
+
+def plugin_section(explanation: Explanation, plugin: str, top: int = 5) -> Iterator[Section]:
+    """All that one plugin had to say."""
+    yield Section(lines=tuple(_part(explanation, plugin)))
+    groups = [(status, nodes) for status, nodes in _groups(explanation) if status.plugin == plugin]
+    if groups:
+        rows = tuple(
+            (str(len(nodes)), ", ".join(status.reasons), _examples(explanation, nodes))
+            for status, nodes in groups
+        )
+        yield Section("Refused by it", ("nodes", "reason", "e.g."), rows)
+    beyond = explanation.beyond
+    if beyond is not None and (refusals := beyond.refusals.get(plugin)) is not None:
+        rows = tuple(
+            (str(len(nodes)), ", ".join(status.reasons), _examples(explanation, nodes))
+            for status, nodes in refusals.by_status().items()
+        )
+        title = "Refused by it if it is asked about every node (asked for this explanation only)"
+        yield Section(title, ("nodes", "reason", "e.g."), rows)
+    if explanation.score is not None and plugin in explanation.score.plugins:
+        scored = (
+            (each.node, *map(str, (score.raw, score.normalized, score.weight, score.weighted)))
+            for each in islice(explanation.best(), top)
+            if (score := each.scores.get(plugin)) is not None
+        )
+        yield Section(
+            "Scores of the best nodes", ("node", "raw", "normalized", "weight", "weighted"), tuple(scored)
+        )
+
+
+def _part(explanation: Explanation, plugin: str) -> Iterator[str]:
+    step, score = explanation.filter, explanation.score
+    if plugin in explanation.pre_filter.skipped:
+        yield f"{plugin}: filter skipped, as it has nothing to do for this pod"
+    if plugin in explanation.pre_filter.narrowing:
+        yield f"{plugin}: named the only nodes in question"
+    if explanation.pre_filter.refusal is not None and explanation.pre_filter.refusal.plugin == plugin:
+        yield f"{plugin}: refused the pod as such: {explanation.pre_filter.refusal.message}"
+    if step is not None and plugin in step.plugins:
+        position = step.plugins.index(plugin) + 1
+        yield f"{plugin}: filter {position} of {len(step.plugins)}, asked about nodes that those before it let pass"
+    if score is not None and plugin in score.skipped:
+        yield f"{plugin}: score skipped, as it has nothing to do for this pod"
+    if score is not None and plugin in score.plugins:
+        yield f"{plugin}: scored {len(score.totals)} nodes{_beyond_note(score)}"
+
+
+def _best(explanation: Explanation, top: int) -> Section:
+    feasible, score = explanation.feasible, explanation.score
+    count = len(feasible)
+    title = "Best nodes" if count > 1 else "The only feasible node"
+    best = list(islice(explanation.best(), top))
+    lines = [f"{count - len(best)} more feasible"] if count > len(best) else []
+    if score is None:
+        return Section(
+            title,
+            ("node",),
+            tuple((each.node,) for each in best),
+            (*lines, "not scored: there was nothing to choose from"),
+        )
+    columns = _columns(score)
+    differing = {name: values for name, values in columns.items() if count == 1 or np.ptp(values)}
+    short = _initials(tuple(differing))
+    places = {name: place for place, name in enumerate(feasible)}
+    rows: tuple[tuple[str, ...], ...] = tuple(
+        (
+            _marked(each),
+            str(each.total),
+            *(str(int(values[places[each.node]])) for values in differing.values()),
+        )
+        for each in best
+    )
+    weights = {name: scores.weight for name, scores in score.plugins.items()}
+    lines.extend(
+        f"{initials}: {name}{_times(weights.get(name, 1))}"
+        for name, initials in short.items()
+        if initials != name
+    )
+    same = [
+        f"{name} {int(values[0])}{_times(weights.get(name, 1), ', weight ')}"
+        for name, values in columns.items()
+        if name not in differing
+    ]
+    if same:
+        lines.append(f"the same for all of them: {'; '.join(same)}")
+    lines.extend(_draw(explanation))
+    if score.beyond:
+        lines.append("the scores were asked for this explanation only: a single feasible node isn't scored")
+    return Section(title, ("node", "total", *short.values()), rows, tuple(lines))
+
+
+def _times(weight: int, words: str = ", × weight ") -> str:
+    return "" if weight == 1 else f"{words}{weight}"
+
+
+def _marked(node: NodeExplanation) -> str:
+    return f"{node.node} (chosen)" if node.verdict is Verdict.CHOSEN else node.node
+
+
+def _columns(score: ScoreStep) -> Mapping[str, IntArray]:
+    """Weighted scores by plugin, and what extenders added."""
+    columns = {name: scores.weighted for name, scores in score.plugins.items()}
+    if score.extenders.any():
+        columns[EXTENDERS] = score.extenders
+    return columns
+
+
+def _initials(names: Sequence[str]) -> Mapping[str, str]:
+    """The capital letters of each name, or the name itself where that doesn't tell it from the others."""
+    short = {name: "".join(letter for letter in name if letter.isupper()) or name for name in names}
+    taken = list(short.values())
+    return {name: initials if taken.count(initials) == 1 else name for name, initials in short.items()}
+
+
+def _draw(explanation: Explanation) -> Iterator[str]:
+    tied = explanation.tied
+    if len(tied) > 1:
+        yield f"{len(tied)} nodes have the highest total; {explanation.node} was drawn from {_listed(tied)}"
+
+
+def _groups(explanation: Explanation) -> list[tuple[Status, IntArray]]:
+    """Why nodes aren't feasible, and the rows of which."""
+    groups: list[tuple[Status, IntArray]] = []
+    step, pre_filter = explanation.filter, explanation.pre_filter
+    if step is None:
+        if pre_filter.refusal is not None and explanation.nodes:
+            groups.append((pre_filter.refusal, np.arange(len(explanation.nodes))))
+        return groups
+    groups.extend(step.refusals.by_status().items())
+    if pre_filter.left_over is not None:
+        left_out = np.setdiff1d(np.arange(len(explanation.nodes)), pre_filter.left_over)
+        if len(left_out):
+            groups.append((not_left_over(pre_filter.narrowing), left_out))
+    not_reached = _not_reached(step, len(explanation.nodes))
+    if len(not_reached):
+        groups.append((Status.unschedulable(_why_not_reached(explanation, step)), not_reached))
+    return groups
+
+
+def _not_reached(step: FilterStep, nodes: int) -> IntArray:
+    if step.nominated:
+        return np.setdiff1d(np.arange(nodes), step.candidates)
+    return step.not_looked_at
+
+
+def _why_not_reached(explanation: Explanation, step: FilterStep) -> str:
+    if step.nominated:
+        return "not looked at: the pod was nominated to a node, and still fits there"
+    if explanation.result is Result.FAILED and explanation.node is None:
+        return "not looked at: a plugin failed before"
+    return f"not looked at: {step.wanted} feasible nodes were found before"
+
+
+def _beyond(explanation: Explanation) -> Section | None:
+    """Refusals that the decision didn't come to, of nodes that were refused by others or not looked at."""
+    if explanation.beyond is None or explanation.filter is None:
+        return None
+    decided = explanation.filter.refusals
+    rows = []
+    for plugin, refusals in explanation.beyond.refusals.items():
+        for status, nodes in refusals.by_status().items():
+            others = [row for row in nodes.tolist() if not _is_from(decided, row, plugin)]
+            if others:
+                named = _examples(explanation, np.array(others))
+                rows.append((str(len(others)), plugin, ", ".join(status.reasons), named))
+    if not rows:
+        return None
+    title = "Would also have been refused (asked for this explanation only)"
+    return Section(title, ("nodes", "plugin", "reason", "e.g."), tuple(rows))
+
+
+def _is_from(refusals: Refusals, row: int, plugin: str) -> bool:
+    status = refusals.of(row)
+    return status is not None and status.plugin == plugin
+
+
+def _preemption(step: PreemptionStep, top: int) -> Section:
+    lines = []
+    shown = sorted(step.candidates, key=lambda each: each != step.chosen)[:top]
+    if len(step.candidates) > len(shown):
+        lines.append(f"{len(step.candidates) - len(shown)} more candidates")
+    if len(step.tied) > 1:
+        names = _listed([candidate.node for candidate in step.tied])
+        lines.append(f"{len(step.tied)} candidates do equally little harm, the first is taken: {names}")
+    if step.refusals is not None:
+        for status, nodes in step.refusals.by_status().items():
+            lines.append(f"no candidates, {len(nodes)} nodes: {status.message}")
+    if not step.candidates:
+        lines.insert(0, step.message or "no plugin could make room")
+    rows = tuple(_candidate(each, is_chosen=each == step.chosen) for each in shown)
+    headers = ("node", "victims", "priority", "PDBs violated") if rows else ()
+    return Section("Preemption", headers, rows, tuple(lines))
+
+
+def _candidate(candidate: PreemptionCandidate, *, is_chosen: bool) -> tuple[str, ...]:
+    victims = candidate.victims
+    highest = str(max(victim.priority for victim in victims)) if victims else ""
+    return (
+        f"{candidate.node}{' (chosen)' if is_chosen else ''}",
+        _listed([victim.pod for victim in victims]),
+        highest,
+        str(candidate.budget_violations),
+    )
+
+
+def _skipped(explanation: Explanation) -> Iterator[str]:
+    step, score = explanation.pre_filter, explanation.score
+    if step.skipped:
+        yield f"filters with nothing to do for this pod: {', '.join(step.skipped)}"
+    if score is not None and score.skipped:
+        yield f"scores with nothing to do for this pod: {', '.join(score.skipped)}"
+
+
+def _beyond_note(score: ScoreStep) -> str:
+    return " (asked for this explanation only)" if score.beyond else ""
+
+
+def _said(status: Status) -> str:
+    return f"{status.plugin}: {status.message}" if status.plugin else status.message
+
+
+def _examples(explanation: Explanation, rows: IntArray) -> str:
+    return ", ".join(explanation.nodes[row] for row in rows[:EXAMPLES].tolist())
+
+
+def _listed(names: Sequence[str]) -> str:
+    rest = len(names) - EXAMPLES
+    return ", ".join([*names[:EXAMPLES], *([f"{rest} more"] if rest > 0 else [])])

@@ -1,0 +1,134 @@
+"""Where a pod goes under a policy, and why: for tests of policies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from kschedfw.api.meta import Named
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.cluster import InMemoryCluster
+from kschedfw.explain import Explanation, Result, explain_pod
+from kschedfw.explain.text import as_text
+from kschedfw.framework.plugin import AnyPlugin
+from kschedfw.framework.profile import Profile
+from kschedfw.framework.registry import Registry
+
+_PLACED = frozenset((Result.PLACED, Result.WAITING))
+
+
+def decide(
+    pod: Pod,
+    *plugins: type[AnyPlugin],
+    nodes: Iterable[Node],
+    pods: Iterable[Pod] = (),
+    objects: Iterable[Named] = (),
+    profile: Profile | None = None,
+    seed: int = 0,
+) -> Explanation:
+    """What is decided on the pod, given these nodes, bound pods and other objects; nothing is bound or evicted.
+
+    The profile is kube-scheduler's default one, unless it is given. `plugins` are classes to register, so that a
+    profile may name them; without a profile, they are the profile. All filters are asked about all nodes.
+    """
+    registry = Registry()
+    names = [registry.register(plugin).name for plugin in plugins]
+    if profile is None and names:
+        profile = Profile(names, scheduler_name=pod.spec.scheduler_name)
+    return explain_pod(
+        InMemoryCluster([*objects, *nodes, *pods]),
+        pod,
+        profiles=None if profile is None else [profile],
+        registry=registry,
+        seed=seed,
+    )
+
+
+def assert_decision(
+    explanation: Explanation,
+    *,
+    node: str | None = None,
+    result: Result | None = None,
+    message: str | None = None,
+    feasible: Iterable[str] | None = None,
+    refused: Mapping[str, str | tuple[str, str]] | None = None,
+    scores: Mapping[str, Mapping[str, int]] | None = None,
+    totals: Mapping[str, int] | None = None,
+    tied: Iterable[str] | None = None,
+    victims: Iterable[str] | None = None,
+) -> None:
+    """Assert what is given of a decision; the rest is left open.
+
+    Args:
+        explanation: the decision.
+        node: where the pod goes.
+        result: what comes of it, e.g. `Result.UNSCHEDULABLE`.
+        message: what kube-scheduler would say in the pod's condition.
+        feasible: all nodes that the pod fits on, in any order.
+        refused: by node, the plugin that refuses it, or the plugin and one of its reasons.
+        scores: by plugin and node, the score that the plugin gives (0–100, normalised, not weighted).
+        totals: by node, the weighted sum of all scores.
+        tied: all nodes with the highest total, in any order.
+        victims: the keys of all pods that preemption would evict, in any order.
+
+    Raises:
+        AssertionError: something is otherwise; says all that is, and shows the explanation.
+        UnknownNodeError: a node isn't there.
+    """
+    wrong: list[str] = []
+    if node is not None and (explanation.result not in _PLACED or explanation.node != node):
+        placed = explanation.node if explanation.result in _PLACED else None
+        wrong.append(f"it should go to {node}, not {placed or 'nowhere'}")
+    if result is not None and explanation.result is not result:
+        wrong.append(f"it should be {result}, not {explanation.result}")
+    if message is not None and explanation.message != message:
+        wrong.append(f"the message should be {message!r}, not {explanation.message!r}")
+    wrong.extend(_other_nodes("feasible", feasible, explanation.feasible))
+    wrong.extend(_other_nodes("tied", tied, explanation.tied))
+    wrong.extend(_other_refusals(explanation, refused or {}))
+    wrong.extend(_other_scores(explanation, scores or {}))
+    for name, expected in (totals or {}).items():
+        total = explanation.of(name).total
+        if total != expected:
+            wrong.append(f"the total of {name} should be {expected}, not {total}")
+    if victims is not None:
+        step = explanation.preemption
+        chosen = None if step is None else step.chosen
+        found = () if chosen is None else tuple(victim.pod for victim in chosen.victims)
+        wrong.extend(_other_nodes("victims", victims, found))
+    if wrong:
+        problems = "\n".join(f"* {each}" for each in wrong)
+        raise AssertionError(
+            f"the decision on {explanation.pod} is another one:\n{problems}\n\n{as_text(explanation)}"
+        )
+
+
+def _other_nodes(what: str, expected: Iterable[str] | None, found: Iterable[str]) -> Iterator[str]:
+    if expected is None:
+        return
+    should, are = sorted(expected), sorted(found)
+    if should != are:
+        yield f"{what} should be {', '.join(should) or 'none'}, not {', '.join(are) or 'none'}"
+
+
+def _other_refusals(explanation: Explanation, refused: Mapping[str, str | tuple[str, str]]) -> Iterator[str]:
+    for name, expected in refused.items():
+        plugin, reason = (expected, None) if isinstance(expected, str) else expected
+        row = explanation.of(name)
+        status = row.refusal
+        if status is None:
+            yield f"{name} should be refused by {plugin}, but is {row.verdict}"
+        elif status.plugin != plugin:
+            yield f"{name} should be refused by {plugin}, not by {status.plugin} ({status.message})"
+        elif reason is not None and reason not in status.reasons:
+            yield f"{plugin} should refuse {name} with {reason!r}, not {status.message!r}"
+
+
+def _other_scores(explanation: Explanation, scores: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    for plugin, by_node in scores.items():
+        for name, expected in by_node.items():
+            score = explanation.of(name).scores.get(plugin)
+            if score is None:
+                yield f"{plugin} should give {name} {expected}, but doesn't score it"
+            elif score.normalized != expected:
+                yield f"{plugin} should give {name} {expected}, not {score.normalized}"
