@@ -1,6 +1,6 @@
 """For tests of plugins and policies: builders, a harness for single extension points, a contract, a clock.
 
-`EvaluationContract` needs the extra `testing`, and says so.
+`PluginContract` needs the extra `testing`, and says so.
 """
 
 from kschedfw.testing.builders import (
@@ -14,19 +14,25 @@ from kschedfw.testing.builders import (
     make_volume,
 )
 from kschedfw.testing.clock import FakeClock
-from kschedfw.testing.evaluation_contract import EvaluationContract
+from kschedfw.testing.decisions import assert_decision, decide
+from kschedfw.testing.golden import assert_golden, record_decisions
 from kschedfw.testing.harness import FrameworkHarness
+from kschedfw.testing.plugin_contract import PluginContract
 
 __all__ = [
     "ClaimBuilder",
-    "EvaluationContract",
     "FakeClock",
     "FrameworkHarness",
     "NodeBuilder",
+    "PluginContract",
     "PodBuilder",
     "VolumeBuilder",
+    "assert_decision",
+    "assert_golden",
+    "decide",
     "make_claim",
     "make_node",
     "make_pod",
     "make_volume",
+    "record_decisions",
 ]

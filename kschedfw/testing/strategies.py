@@ -8,8 +8,8 @@ Names, labels and amounts come from small sets on purpose: things that never mee
 
 This module needs hypothesis: `pip install 'kschedfw[testing]'`.
 
-`pod_manifests` and `node_manifests` give the manifests themselves; `clusters` gives nodes and bound pods that refer to
-each other.
+`pod_manifests` and `node_manifests` give the manifests themselves, to put more fields into; `clusters` gives nodes,
+pods on them, and pending ones.
 """
 
 from __future__ import annotations

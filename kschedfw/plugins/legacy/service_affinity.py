@@ -30,7 +30,6 @@ class Siblings:
 
 
 _SIBLINGS = StateKey[Siblings]("ServiceAffinity.siblings")
-_SELECTOR = StateKey[Mapping[str, str]]("ServiceAffinity.selector")
 
 
 @attrs.frozen
@@ -98,9 +97,11 @@ class ServiceAffinity(Plugin[ServiceAffinityArgs]):
         return None if all(own.get(label) == value for label, value in wanted.items()) else _ELSEWHERE
 
     @hookimpl
-    def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
+    def score(self, pod: Pod, node_info: NodeInfo) -> int:
         """How many pods of the service are on the node."""
-        selector = self._selector(state, pod)
+        # Looked up for every node, as there is no pre_score to write it to the state, and score only reads that.
+        services = services_of(pod, self.handle.cluster)
+        selector = services[0].spec.selector if services else EMPTY
         if not selector:
             return 0
         return sum(
@@ -127,13 +128,6 @@ class ServiceAffinity(Plugin[ServiceAffinityArgs]):
                     shares[index] += MAX_NODE_SCORE * share / len(labels)
         scores[:] = [int(share) for share in shares]
         return scores
-
-    def _selector(self, state: CycleState, pod: Pod) -> Mapping[str, str]:
-        """The selector of the first service that selects the pod; whichever node is first looks it up for all."""
-        if _SELECTOR not in state:
-            services = services_of(pod, self.handle.cluster)
-            state.write(_SELECTOR, services[0].spec.selector if services else EMPTY)
-        return state.read(_SELECTOR)
 
 
 def _is_sibling(pod: Pod, other: Pod) -> bool:

@@ -1,0 +1,36 @@
+"""The tests that every plugin must pass."""
+
+from __future__ import annotations
+
+from kschedfw.testing.plugin_contract.binding import BindingChecks
+from kschedfw.testing.plugin_contract.chance import ChanceChecks
+from kschedfw.testing.plugin_contract.declaration import DeclarationChecks
+from kschedfw.testing.plugin_contract.evaluation import EvaluationChecks
+from kschedfw.testing.plugin_contract.following import FollowingChecks
+from kschedfw.testing.plugin_contract.looking import LookingChecks
+from kschedfw.testing.plugin_contract.reserving import ReservingChecks
+from kschedfw.testing.plugin_contract.user_text import UserTextChecks
+
+__all__ = ["PluginContract"]
+
+
+class PluginContract(
+    DeclarationChecks,
+    LookingChecks,
+    EvaluationChecks,
+    ChanceChecks,
+    UserTextChecks,
+    FollowingChecks,
+    ReservingChecks,
+    BindingChecks,
+):
+    """The tests that every plugin must pass, to be inherited.
+
+        class TestRack(PluginContract):
+            plugin = Rack
+            args = RackArgs(size=3)
+
+    Where pods or nodes need something particular for the plugin to have an opinion, such as an annotation, override
+    `pods` and `nodes`; `objects` are what it finds in the cluster besides. There is a test for each thing that the
+    plugin has hooks for, and none for others. Clusters are generated, with the extra `testing`.
+    """

@@ -1,0 +1,97 @@
+"""The same answers from memory, in batches and node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.evaluation import Evaluation
+from kschedfw.framework.framework import Framework
+from kschedfw.framework.node_selection import NodeSelection
+from kschedfw.framework.status import Status
+from kschedfw.testing.plugin_contract.subject import Subject, concerns
+from kschedfw.testing.plugin_contract.violation import violated
+from kschedfw.testing.plugin_contract.world import World
+
+_REMEDIES = {
+    Evaluation.BATCH: (
+        "filter_batch and score_batch must give, row by row, exactly what filter and score give; compare them on the "
+        "nodes of the example, rounding included, or remove the batch form"
+    ),
+    Evaluation.MEMO: (
+        "`sign` must name everything of the pod that an answer depends on, and `reads` must cover everything else; add "
+        "what is missing, or leave them out: then answers aren't kept"
+    ),
+}
+
+
+class EvaluationChecks(Subject):
+    """`filter_batch` and `score_batch` say what `filter` and `score` say; what `reads` and `sign` promise holds."""
+
+    @concerns("filter", "score")
+    def test_every_evaluation_gives_the_same_answers_while_the_cluster_changes(self) -> None:
+        def through_a_history(world: World) -> None:
+            frameworks = {
+                each: self._framework(snapshot=world.snapshot, evaluation=each) for each in Evaluation
+            }
+            for _ in range(4):
+                for pod in world.pending():
+                    rows = world.rows()
+                    expected = _answers(frameworks[Evaluation.SCALAR], pod, rows)
+                    for evaluation in (Evaluation.BATCH, Evaluation.MEMO):
+                        given = _answers(frameworks[evaluation], pod, rows)
+                        if given != expected:
+                            _differ(self._name, evaluation, given, expected)
+                world.change()
+
+        self._in_worlds(through_a_history)
+
+
+def _differ(
+    name: str, evaluation: Evaluation, given: Mapping[str, object], expected: Mapping[str, object]
+) -> None:
+    step = next(step for step in (*expected, *given) if given.get(step) != expected.get(step))
+    way = "in batches" if evaluation is Evaluation.BATCH else "from memory"
+    violated(
+        f"{name} answers differently {way} ({evaluation.value}) than node by node (scalar): "
+        f"{step} is {given.get(step)!r}, but {expected.get(step)!r} node by node",
+        _REMEDIES[evaluation],
+    )
+
+
+def _answers(framework: Framework, pod: Pod, rows: Sequence[int]) -> Mapping[str, object]:
+    """All that filtering the rows and scoring what passes comes to."""
+    table, state = framework.handle.snapshot.table, CycleState()
+    result, status, _ = framework.run_pre_filter_plugins(state, pod)
+    answers: dict[str, object] = {"pre_filter": (result, status, sorted(state.skip_filter_plugins))}
+    if not status.is_success:
+        return answers
+    in_order = list(rows) == list(range(len(table)))
+    nodes = NodeSelection.whole(table) if in_order else NodeSelection(table, np.array(rows, dtype=np.int64))
+    found = framework.filter_nodes(state, pod, nodes)
+    answers["feasible"] = found.feasible.names
+    answers["refused"] = list(found.refused)
+    answers["error"] = _text(found.error)
+    status = framework.run_pre_score_plugins(state, pod, found.feasible)
+    answers["pre_score"] = (_text(status), sorted(state.skip_score_plugins))
+    if not status.is_success:
+        return answers
+    totals, status = framework.total_scores(state, pod, found.feasible)
+    answers["totals"] = _text(status)
+    if totals is not None:
+        answers["totals"] = totals.values.tolist()
+        answers["best"] = [totals.index_of_best(nth) for nth in range(totals.number_of_best)]
+    scores, status = framework.run_score_plugins(state, pod, found.feasible)
+    answers["scores"] = _text(status)
+    if scores is not None:
+        answers |= {
+            name: (each.raw.tolist(), each.normalized.tolist()) for name, each in scores.by_plugin.items()
+        }
+    return answers
+
+
+def _text(status: Status | None) -> object:
+    return None if status is None else (str(status.code), status.reasons)

@@ -1,0 +1,133 @@
+"""reserve, unreserve and permit: what is taken is given back, and a wait ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.status import Status
+from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT
+from kschedfw.testing.plugin_contract.stage import Placed, Stage, difference, on_stages
+from kschedfw.testing.plugin_contract.subject import Subject, concerns
+from kschedfw.testing.plugin_contract.violation import violated
+
+
+class ReservingChecks(Subject):
+    """The plugin's own books. What is in them is seen from its answers to further pods."""
+
+    @concerns("reserve", "unreserve")
+    def test_unreserve_copes_with_a_reserve_that_never_was(self) -> None:
+        def check(new_stage: Callable[[], Stage]) -> None:
+            stage = new_stage()
+            for pod in stage.pods:
+                node = stage.nodes[0].name
+                stage.unreserve(Placed(pod.bound_to(node), node, CycleState()))
+            _same_books(
+                new_stage(),
+                stage,
+                f"after {self._name}.unreserve without a reserve",
+                "unreserve is also called when the reserve of an earlier plugin has failed: give back only what was "
+                "taken, for example by the pod's uid",
+            )
+
+        on_stages(self, check)
+
+    @concerns("reserve")
+    def test_unreserve_gives_back_what_reserve_took(self) -> None:
+        def check(new_stage: Callable[[], Stage]) -> None:
+            stage = new_stage()
+            for pod in stage.pods:
+                placed = stage.reserve(pod)
+                if placed is not None:
+                    stage.unreserve(placed)
+            _same_books(
+                new_stage(),
+                stage,
+                f"after {self._name}.reserve and unreserve",
+                "what reserve takes, unreserve has to give back, all of it: otherwise each failed attempt loses some",
+            )
+
+        on_stages(self, check)
+
+    @concerns("unreserve")
+    def test_a_second_unreserve_gives_nothing_back(self) -> None:
+        def check(new_stage: Callable[[], Stage]) -> None:
+            once, twice = new_stage(), new_stage()
+            for stage, times in ((once, 1), (twice, 2)):
+                reserved = [placed for pod in stage.pods if (placed := stage.reserve(pod)) is not None]
+                for placed in reserved[:1] * times:
+                    stage.unreserve(placed)
+            _same_books(
+                once,
+                twice,
+                f"after a second {self._name}.unreserve of the same pod, while others are reserved,",
+                "it must be idempotent: remember whose reservation is whose, by the pod's uid, instead of counting",
+            )
+
+        on_stages(self, check)
+
+    @concerns("permit")
+    def test_a_wait_at_permit_is_finite_and_ends(self) -> None:
+        def check(new_stage: Callable[[], Stage]) -> None:
+            for end in (_allow, _reject, _time_out):
+                stage = new_stage()
+                reserved = [placed for pod in stage.pods if (placed := stage.reserve(pod)) is not None]
+                answers = [(placed, stage.permit(placed)) for placed in reserved]
+                for placed, status in answers:
+                    if status.is_wait:
+                        _is_finite(stage, status)
+                        end(stage, placed)
+                for placed, status in reversed(answers):
+                    if not status.is_success:
+                        stage.unreserve(placed)
+                for placed, status in answers:
+                    if status.is_success:
+                        stage.unreserve(placed)
+                _same_books(
+                    new_stage(),
+                    stage,
+                    f"after waits for {self._name}.permit that ended ({end.__name__.strip('_')}) and unreserve",
+                    "what permit and reserve note of a pod, unreserve has to forget, however the wait has ended",
+                )
+
+        on_stages(self, check)
+
+
+def _is_finite(stage: Stage, status: Status) -> None:
+    if status.timeout is None or not math.isfinite(status.timeout) or status.timeout <= 0:
+        violated(
+            f"{stage.name}.permit asks to wait for {status.timeout} seconds",
+            "`Status.wait(timeout)` takes a positive number of seconds; what holds the pod may never come, and then "
+            "the place that it has reserved is given back",
+        )
+
+
+def _allow(stage: Stage, placed: Placed) -> None:
+    waiting = stage.framework.waiting_pods.get(placed.pod.uid)
+    if waiting is not None:
+        waiting.allow(stage.name)
+    stage.framework.wait_on_permit(placed.pod)
+
+
+def _reject(stage: Stage, placed: Placed) -> None:
+    waiting = stage.framework.waiting_pods.get(placed.pod.uid)
+    if waiting is not None:
+        waiting.reject(stage.name, "rejected by the test")
+    stage.framework.wait_on_permit(placed.pod)
+
+
+def _time_out(stage: Stage, placed: Placed) -> None:
+    stage.clock.advance(MAX_PERMIT_TIMEOUT)
+    stage.framework.wait_on_permit(placed.pod)
+
+
+def _same_books(expected: Stage, given: Stage, when: str, remedy: str) -> None:
+    """Two stages of one world must look the same to the pods there."""
+    # Time goes on for waits alone, not for what is asked afterwards.
+    expected.clock.advance(given.clock.now() - expected.clock.now())
+    before, after = expected.books(), given.books()
+    if (different := difference(before, after)) != "":
+        violated(
+            f"{when} {different} is {after.get(different)!r} instead of {before.get(different)!r}", remedy
+        )

@@ -1,0 +1,201 @@
+"""Where a plugin under test plays: a cluster with all that is in it, its snapshot, and a clock that stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from kschedfw.api.node import Node
+from kschedfw.api.objects import to_manifest
+from kschedfw.api.pod import Pod
+from kschedfw.cluster import InMemoryCluster
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.status import Status
+from kschedfw.framework.waiting_pods import WaitingPod
+from kschedfw.scheduler.nominator import Nominator
+from kschedfw.testing.clock import FakeClock
+from kschedfw.testing.plugin_contract.asking import Asker
+from kschedfw.testing.plugin_contract.subject import Subject
+from kschedfw.testing.plugin_contract.world import World
+
+NOW: Final = 1_700_000_000.0
+
+
+@attrs.frozen(eq=False)
+class Placed:
+    """A pod on the node that was chosen for it, and the state of its cycle."""
+
+    pod: Pod
+    node_name: str
+    state: CycleState
+
+
+class Stage:
+    """A new instance of the plugin among nodes and pods, with everything of its own: no other stage touches it.
+
+    `pods` are the pending ones.
+    """
+
+    def __init__(self, subject: Subject, objects: Iterable[Node | Pod]) -> None:
+        self.cluster = InMemoryCluster([*subject.objects, *objects])
+        self.snapshot = Snapshot.of(self.cluster.list(Node), self.cluster.list(Pod))
+        self.pods = tuple(pod for pod in self.cluster.list(Pod) if not pod.node_name)
+        self.clock = FakeClock(NOW)
+        self.nominator = Nominator()
+        self.framework = subject._framework(
+            self.cluster, self.snapshot, clock=self.clock, nominator=self.nominator
+        )
+        self.name = subject._name
+        self.hooks = Asker(self.framework, self.name)
+
+    @property
+    def nodes(self) -> Sequence[NodeInfo]:
+        return self.snapshot.node_infos
+
+    # A cycle, up to what is asked about
+
+    def begin(self, pod: Pod) -> CycleState | None:
+        """The state after pre_filter; None if the cycle ends there."""
+        self.hooks.pre_filter(CycleState(), pod, self.nodes)
+        state = CycleState()
+        _, status, _ = self.framework.run_pre_filter_plugins(state, pod)
+        return state if status.is_success else None
+
+    def verdicts(
+        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo] | None = None
+    ) -> dict[str, Status]:
+        """What filter says of the nodes (None: all); nothing where pre_filter has skipped it."""
+        if self.name in state.skip_filter_plugins:
+            return {}
+        nodes = self.nodes if nodes is None else nodes
+        return {info.name: self.hooks.status("filter", state, pod, info) for info in nodes}
+
+    def feasible(self, state: CycleState, pod: Pod) -> list[NodeInfo]:
+        verdicts = self.verdicts(state, pod)
+        return [info for info in self.nodes if info.name not in verdicts or verdicts[info.name].is_success]
+
+    def begin_scoring(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> bool:
+        """Whether the plugin is to score the nodes."""
+        self.hooks.status("pre_score", state.clone(), pod, nodes)
+        status = self.framework.run_pre_score_plugins(state, pod, nodes)
+        return status.is_success and bool(nodes) and self.name not in state.skip_score_plugins
+
+    def place(self, pod: Pod) -> Placed | None:
+        """Choose the first node that will do, and go through the cycle up to it; None if there is none."""
+        state = self.begin(pod)
+        nodes = [] if state is None else self.feasible(state, pod)
+        if state is None or not nodes:
+            return None
+        if self.begin_scoring(state, pod, nodes):
+            self.framework.run_score_plugins(state, pod, nodes)
+        return Placed(pod.bound_to(nodes[0].name), nodes[0].name, state)
+
+    def reserve(self, pod: Pod) -> Placed | None:
+        """Place it and reserve the place; None if either is refused, in which case it is unreserved."""
+        placed = self.place(pod)
+        if placed is None:
+            return None
+        if self.hooks.status("reserve", placed.state, placed.pod, placed.node_name).is_success:
+            return placed
+        self.unreserve(placed)
+        return None
+
+    def permit(self, placed: Placed) -> Status:
+        """Ask for permission; a pod that is to wait is among the waiting ones then."""
+        status = self.hooks.status("permit", placed.state, placed.pod, placed.node_name)
+        if status.is_wait and status.timeout is not None:
+            waiting = WaitingPod(placed.pod, {self.name: status.timeout}, self.clock)
+            self.framework.waiting_pods.add(waiting)
+        return status
+
+    def unreserve(self, placed: Placed) -> None:
+        self.framework.waiting_pods.remove(placed.pod.uid)
+        self.hooks.answer("unreserve", placed.state, placed.pod, placed.node_name)
+
+    # What can be seen from outside
+
+    def answers(self, pod: Pod) -> dict[str, object]:
+        """Everything that the plugin says about a pod, up to scores."""
+        found: dict[str, object] = {"pre_enqueue": _brief(self.hooks.status("pre_enqueue", pod))}
+        answer = self.hooks.pre_filter(CycleState(), pod, self.nodes)
+        found["pre_filter"] = _brief(answer) if isinstance(answer, Status) else answer
+        state = self.begin(pod)
+        if state is None:
+            return found
+        found["filter"] = {name: _brief(status) for name, status in self.verdicts(state, pod).items()}
+        nodes = self.feasible(state, pod)
+        if self.begin_scoring(state, pod, nodes):
+            for info in nodes:
+                self.hooks.answer("score", state, pod, info)
+            scores, status = self.framework.run_score_plugins(state, pod, nodes)
+            own = None if scores is None else scores.by_plugin.get(self.name)
+            found["score"] = _brief(status) if own is None else (own.raw.tolist(), own.normalized.tolist())
+        return found
+
+    def books(self) -> dict[str, object]:
+        """What the plugin has taken for pods, as far as its answers to further ones show it."""
+        found: dict[str, object] = {}
+        reserved: list[Placed] = []
+        for pod in self.pods:
+            found |= {f"{hook} of {pod.name}": answer for hook, answer in self.answers(pod).items()}
+            placed = self.reserve(pod)
+            found[f"reserve of {pod.name}"] = placed is not None
+            if placed is not None:
+                found[f"permit of {pod.name}"] = _brief(self.permit(placed))
+                reserved.append(placed)
+        for placed in reversed(reserved):
+            self.unreserve(placed)
+        return found
+
+    def surroundings(self) -> Mapping[str, object]:
+        """All that hooks which only look must leave as it is, by name; compare with a later one."""
+        table = self.snapshot.table
+        return {
+            "the order of the snapshot's nodes": [id(info) for info in self.nodes],
+            **{f"the NodeInfo of {info.name}": _looks(info) for info in self.nodes},
+            "the columns of the NodeTable": [
+                column.tolist()
+                for column in (table.allocatable, table.requested, table.pod_counts, table.unschedulable)
+            ],
+            **{f"the pod {pod.name}": to_manifest(pod) for pod in self.pods},
+            "the objects in the cluster": self.cluster.resource_version,
+            "the cluster's events": len(self.cluster.events),
+            "the nominations": self.nominator.version,
+            "the waiting pods": [waiting.pod.uid for waiting in self.framework.waiting_pods],
+        }
+
+
+def difference(before: Mapping[str, object], after: Mapping[str, object]) -> str:
+    """The first thing that isn't the same any more; empty if everything is."""
+    return next((name for name in (*before, *after) if before.get(name) != after.get(name)), "")
+
+
+def _brief(status: Status) -> object:
+    return str(status.code), status.reasons
+
+
+def _looks(info: NodeInfo) -> object:
+    copy = info.clone()
+    return (
+        *(getattr(copy, field.name) for field in attrs.fields(NodeInfo) if field.name != "used_ports"),
+        copy.used_ports.taken(),
+        to_manifest(copy.node),
+        dict(copy.image_states),
+        copy.allocatable.clone(),
+    )
+
+
+def on_stages(subject: Subject, check: Callable[[Callable[[], Stage]], None]) -> None:
+    """Run the check with a function that sets up stages of one and the same generated world."""
+
+    def in_this(world: World) -> None:
+        for _ in range(4):
+            world.change()
+        objects = (*world.objects(), *world.pending())
+        check(lambda: Stage(subject, objects))
+
+    subject._in_worlds(in_this)

@@ -1,0 +1,210 @@
+"""What an author says of the plugin that is to be tested, and how a check is run on it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from random import Random
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+
+import attrs
+
+from kschedfw.api.meta import Named
+from kschedfw.api.node import Node
+from kschedfw.api.objects import to_manifest
+from kschedfw.api.pod import Pod
+from kschedfw.cluster import InMemoryCluster
+from kschedfw.framework.clock import Clock
+from kschedfw.framework.evaluation import Evaluation
+from kschedfw.framework.framework import Framework
+from kschedfw.framework.handle import PodNominator
+from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.plugin import AnyPlugin
+from kschedfw.framework.profile import Profile
+from kschedfw.framework.registry import Registry
+from kschedfw.framework.snapshot import Snapshot
+from kschedfw.testing.plugin_contract.world import World
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+CheckT = TypeVar("CheckT", bound=Callable[..., None])
+
+_CONCERNS = "_kschedfw_concerns"
+
+
+def concerns(*hooks: str) -> Callable[[CheckT], CheckT]:
+    """The check is about plugins that have at least one of these hooks; others don't get the test."""
+
+    def mark(check: CheckT) -> CheckT:
+        setattr(check, _CONCERNS, hooks)
+        return check
+
+    return mark
+
+
+class Subject:
+    """The plugin under test. Authors set the attributes, and override `pods` and `nodes` where it matters."""
+
+    plugin: ClassVar[type[AnyPlugin] | str]
+    """The plugin's class, or the name under which it is installed."""
+    args: ClassVar[object] = None
+    """Its arguments, as in a profile: an instance of `args_type`, or a mapping with keys in camelCase."""
+    objects: ClassVar[Sequence[Named]] = ()
+    """What the plugin finds in the cluster beside nodes and pods."""
+    beside: ClassVar[Sequence[type[AnyPlugin] | str]] = ()
+    """Other plugins of its profile, for one that asks what these say (a preemption, for example)."""
+    max_examples: ClassVar[int] = 15
+    """How many generated clusters each check looks at."""
+
+    def pods(self) -> SearchStrategy[Pod]:
+        """Pods, pending ones and those on nodes; names, uids and places don't matter."""
+        from kschedfw.testing import strategies
+
+        return strategies.pods("pod")
+
+    def nodes(self) -> SearchStrategy[Node]:
+        """Nodes; they get names of their own, and labels that have the name follow."""
+        from kschedfw.testing import strategies
+
+        return strategies.nodes("node")
+
+    def __init_subclass__(cls) -> None:
+        """Leave out the tests of hooks that the plugin hasn't got, so that none of them passes for nothing."""
+        super().__init_subclass__()
+        if not hasattr(cls, "plugin"):
+            return
+        plugin = Registry().load(cls.plugin) if isinstance(cls.plugin, str) else cls.plugin
+        for name, check in _checks(cls):
+            if not any(hasattr(plugin, hook) for hook in getattr(check, _CONCERNS)):
+                setattr(cls, name, None)  # which pytest doesn't collect
+            elif getattr(cls, name) is None:  # a class above this one is about another plugin
+                setattr(cls, name, check)
+
+    # What the checks use
+
+    @cached_property
+    def _registry(self) -> Registry:
+        registry = Registry()
+        for plugin in (self.plugin, *self.beside):
+            if not isinstance(plugin, str):
+                registry.register(plugin)
+        return registry
+
+    @property
+    def _name(self) -> str:
+        return _name_of(self.plugin)
+
+    def _framework(
+        self,
+        cluster: InMemoryCluster | None = None,
+        snapshot: Snapshot | None = None,
+        *,
+        clock: Clock | None = None,
+        nominator: PodNominator | None = None,
+        evaluation: Evaluation = Evaluation.SCALAR,
+    ) -> Framework:
+        return Framework(
+            self._registry,
+            Profile(
+                [self._name, *map(_name_of, self.beside)],
+                args={} if self.args is None else {self._name: self.args},
+            ),
+            cluster=InMemoryCluster(self.objects) if cluster is None else cluster,
+            snapshot=snapshot,
+            clock=clock,
+            nominator=nominator,
+            random=Random(0),
+            parallelizer=Parallelizer(1),
+            evaluation=evaluation,
+        )
+
+    def _in_worlds(self, check: Callable[[World], None]) -> None:
+        """Run the check in generated worlds, the same ones every time; one in which it fails is shown."""
+        cls = type(self)
+        any_will_do = cls.pods is Subject.pods and cls.nodes is Subject.nodes
+        key = (Subject if any_will_do else cls), self.max_examples
+        if key not in _DRAWN:
+            _DRAWN[key] = self._drawn()
+        for ingredients in _DRAWN[key]:
+            failure = _failure(check, ingredients)
+            if failure is not None:
+                # Not what hypothesis would find: that takes minutes, and this mostly is as plain.
+                simpler = (_failure(check, fewer) for fewer in ingredients.fewer())
+                raise next((each for each in simpler if type(each) is type(failure)), failure)
+
+    def _drawn(self) -> Sequence[Ingredients]:
+        # First, as it says what is missing where hypothesis is.
+        import kschedfw.testing.strategies  # noqa: F401  # isort: skip
+        from hypothesis import HealthCheck, Phase, given, settings
+        from hypothesis import strategies as st
+
+        few_nodes = st.lists(self.nodes(), min_size=3, max_size=3)
+        few_pods = st.lists(self.pods(), min_size=3, max_size=3)
+        drawn: list[Ingredients] = []
+
+        @settings(
+            max_examples=self.max_examples,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(st.integers(0, 2**32 - 1), few_nodes, few_pods)
+        def draw(seed: int, nodes: Sequence[Node], pods: Sequence[Pod]) -> None:
+            drawn.append(Ingredients(seed, nodes, pods))
+
+        draw()
+        return drawn
+
+
+@attrs.frozen
+class Ingredients:
+    """What a world is made of, over and over again."""
+
+    seed: int
+    nodes: Sequence[Node]
+    pods: Sequence[Pod]
+
+    def world(self) -> World:
+        return World(Random(self.seed), self.nodes, self.pods)
+
+    def fewer(self) -> Iterator[Ingredients]:
+        """The same with only one of the nodes, and one of the pods, over and over."""
+        for node, pod in itertools.product(self.nodes, self.pods):
+            yield Ingredients(self.seed, [node], [pod])
+
+    def __str__(self) -> str:
+        """As manifests, without what has its default."""
+        lines = "".join(f"\n  {json.dumps(to_manifest(each))}" for each in (*self.nodes, *self.pods))
+        return f"in a cluster whose nodes and pods are like these:{lines}"
+
+
+_DRAWN: dict[tuple[type[Subject], int], Sequence[Ingredients]] = {}
+"""Drawing takes longer than most checks, so they share what was drawn: those of a contract, or of all that may."""
+
+
+def _failure(check: Callable[[World], None], ingredients: Ingredients) -> Exception | None:
+    try:
+        check(ingredients.world())
+    except Exception as error:
+        error.add_note(str(ingredients))
+        return error
+    return None
+
+
+def _name_of(plugin: type[AnyPlugin] | str) -> str:
+    return plugin if isinstance(plugin, str) else plugin.name
+
+
+def _checks(cls: type[Subject]) -> Iterator[tuple[str, Callable[..., None]]]:
+    """The checks that are about certain hooks, by name, as the contract has them."""
+    checks: dict[str, Callable[..., None]] = {}
+    for base in cls.__mro__:
+        for name, value in vars(base).items():
+            if hasattr(value, _CONCERNS):
+                checks.setdefault(name, value)
+    yield from checks.items()

@@ -1,0 +1,97 @@
+"""A generated cluster that changes, as the checks of the contract need it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from random import Random
+
+import attrs
+
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.snapshot import Snapshot, with_image_states
+
+
+class World:
+    """A cluster of up to eight nodes, made of a few nodes and pods, that changes at random."""
+
+    def __init__(self, random: Random, nodes: Sequence[Node], pods: Sequence[Pod]) -> None:
+        self._random, self._nodes, self._pods = random, nodes, pods
+        self._made = 0
+        self._infos: dict[str, NodeInfo] = {}
+        for number in range(random.randint(1, 8)):
+            self._put(f"node-{number}")
+        self.snapshot = Snapshot()
+        self._bring_along()
+
+    def objects(self) -> Iterator[Node | Pod]:
+        """The nodes, and the pods on them."""
+        for info in self._infos.values():
+            yield info.node
+        for info in self._infos.values():
+            yield from (each.pod for each in info.pods)
+
+    def pending(self) -> Iterator[Pod]:
+        """Pods alike and not alike, so that signatures meet: each is one of a few, or a mixture of two."""
+        for _ in range(3):
+            pod, other = (self._random.choice(self._pods) for _ in range(2))
+            if self._random.randint(0, 1):
+                field = self._random.choice(attrs.fields(type(pod.spec))).name
+                pod = attrs.evolve(pod, spec=attrs.evolve(pod.spec, **{field: getattr(other.spec, field)}))
+            if not self._random.randint(0, 3):
+                pod = attrs.evolve(pod, metadata=other.metadata)
+            yield self._new(pod, "")
+
+    def rows(self) -> Sequence[int]:
+        """All rows in order, or any of them in any."""
+        rows = list(range(len(self.snapshot)))
+        if self._random.randint(0, 2):
+            return rows
+        return self._random.sample(rows, self._random.randint(1, len(rows)))
+
+    def change(self) -> None:
+        for _ in range(self._random.randint(1, 3)):
+            name = self._random.choice(sorted(self._infos))
+            match self._random.randint(0, 7):
+                case 0:
+                    self._put(f"node-{self._random.randint(0, 9)}")
+                case 1 if len(self._infos) > 1:
+                    del self._infos[name]
+                case 2:
+                    changed = self._infos[name] = self._infos[name].clone()
+                    changed.set_node(self._node(name))
+                case 3 | 4 if self._infos[name].pods:
+                    changed = self._infos[name] = self._infos[name].clone()
+                    changed.remove_pod(self._random.choice(changed.pods).pod)
+                case _:
+                    changed = self._infos[name] = self._infos[name].clone()
+                    changed.add_pod(PodInfo.of(self._new(self._random.choice(self._pods), name)))
+        self._bring_along()
+
+    def _bring_along(self) -> None:
+        """As a cache does it: nodes whose images have spread are others now, too."""
+        self._infos |= {info.name: info for info in with_image_states(list(self._infos.values()))}
+        if list(self._infos) == [info.name for info in self.snapshot.node_infos]:
+            self.snapshot.update(
+                [info for info in self._infos.values() if info is not self.snapshot.get(info.name)]
+            )
+        else:
+            self.snapshot.replace(self._infos.values())
+
+    def _put(self, name: str) -> None:
+        """A node, or another in its place."""
+        self._infos[name] = NodeInfo.of(self._node(name))
+
+    def _node(self, name: str) -> Node:
+        node = self._random.choice(self._nodes)
+        # the hostname, whatever its key
+        labels = {key: name if value == node.name else value for key, value in node.labels.items()}
+        return attrs.evolve(node, metadata=attrs.evolve(node.metadata, name=name, labels=FrozenDict(labels)))
+
+    def _new(self, pod: Pod, node_name: str) -> Pod:
+        self._made += 1
+        metadata = attrs.evolve(pod.metadata, name=f"pod-{self._made}", uid=f"uid-{self._made}")
+        return pod.with_metadata(metadata).bound_to(node_name)

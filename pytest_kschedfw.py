@@ -1,0 +1,185 @@
+"""Fixtures for tests of plugins and policies; pytest loads this wherever kschedfw is installed.
+
+Whoever doesn't use them shouldn't notice: nothing is imported before a test asks for it, which is why this module is
+beside the package and not in it.
+
+* `kschedfw_clock`: a `FakeClock`.
+* `kschedfw_registry`: the in-tree plugins, and the plugin classes that the marker names.
+* `kschedfw_cluster`: an `InMemoryCluster`.
+* `kschedfw_framework`: a `Framework` for that cluster; its snapshot has the cluster's nodes and pods.
+* `kschedfw_scheduler`: a `Scheduler` on that cluster. It works when it is told to (`run_until_idle`), and moves nothing
+  but what the test moves.
+
+The marker says what is in them:
+
+    @pytest.mark.kschedfw(plugins=[Rack], args={"Rack": {"size": 3}}, objects=[make_node("a").build()])
+    def test_rack(kschedfw_scheduler): ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from kschedfw.api.meta import Named
+    from kschedfw.cluster import InMemoryCluster
+    from kschedfw.framework.framework import Framework
+    from kschedfw.framework.plugin import AnyPlugin
+    from kschedfw.framework.profile import Profile
+    from kschedfw.framework.registry import Registry
+    from kschedfw.scheduler import Scheduler
+    from kschedfw.testing.clock import FakeClock
+
+_MARKER = (
+    "kschedfw(plugins=(), profile=None, args=None, objects=(), seed=0, entry_points=False): what kschedfw's fixtures "
+    "hold: plugins (classes, or names of installed ones) beside those of the default profile, or a whole profile "
+    "instead; args of plugins, by name; objects of the cluster; the seed of all chance; whether plugins of other "
+    "distributions are there, too"
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", _MARKER)
+
+
+class _Options:
+    """What a test's marker says."""
+
+    def __init__(
+        self,
+        *,
+        plugins: Iterable[type[AnyPlugin] | str] = (),
+        profile: Profile | None = None,
+        args: Mapping[str, object] | None = None,
+        objects: Iterable[Named] = (),
+        seed: int = 0,
+        entry_points: bool = False,
+    ) -> None:
+        self.plugins = tuple(plugins)
+        self.profile = profile
+        self.args = dict(args or {})
+        self.objects = tuple(objects)
+        self.seed = seed
+        self.entry_points = entry_points
+
+    @property
+    def random(self) -> Random:
+        from random import Random
+
+        return Random(self.seed)
+
+
+@pytest.fixture
+def _kschedfw_options(request: pytest.FixtureRequest) -> _Options:
+    marker = request.node.get_closest_marker("kschedfw")
+    if marker is None:
+        return _Options()
+    if marker.args:
+        pytest.fail("pytest.mark.kschedfw takes keywords only: plugins=[…], objects=[…]", pytrace=False)
+    try:
+        return _Options(**marker.kwargs)
+    except TypeError as error:
+        pytest.fail(f"pytest.mark.kschedfw: {str(error).partition(') ')[2]}; it is {_MARKER}", pytrace=False)
+
+
+@pytest.fixture
+def kschedfw_clock() -> FakeClock:
+    """A clock that stands still until the test moves it: `kschedfw_clock.advance(seconds)`."""
+    from kschedfw.testing.clock import FakeClock
+
+    return FakeClock()
+
+
+@pytest.fixture
+def kschedfw_registry(_kschedfw_options: _Options) -> Registry:
+    """The in-tree plugins, and the marker's classes; those of other distributions with `entry_points=True`."""
+    from kschedfw.framework.registry import Registry
+
+    registry = Registry()
+    if not _kschedfw_options.entry_points:
+        for name in registry.names():
+            if not (registry.distribution(name) or "").startswith("kschedfw "):
+                registry.block(name)
+    for plugin in _kschedfw_options.plugins:
+        if not isinstance(plugin, str):
+            registry.register(plugin)
+    return registry
+
+
+@pytest.fixture
+def kschedfw_cluster(_kschedfw_options: _Options) -> InMemoryCluster:
+    """A cluster with the marker's `objects`."""
+    from kschedfw.cluster import InMemoryCluster
+
+    return InMemoryCluster(_kschedfw_options.objects)
+
+
+@pytest.fixture
+def _kschedfw_profile(_kschedfw_options: _Options) -> Profile:
+    from kschedfw.config import default_profile
+    from kschedfw.framework.profile import EnabledPlugin, Profile
+
+    options = _kschedfw_options
+    if options.profile is not None:
+        return options.profile
+    default = default_profile()
+    names = [plugin if isinstance(plugin, str) else plugin.name for plugin in options.plugins]
+    added = [EnabledPlugin(name) for name in names if name not in default.plugin_names]
+    return Profile([*default.multi_point, *added], args=options.args)
+
+
+@pytest.fixture
+def kschedfw_framework(
+    _kschedfw_options: _Options,
+    _kschedfw_profile: Profile,
+    kschedfw_registry: Registry,
+    kschedfw_cluster: InMemoryCluster,
+    kschedfw_clock: FakeClock,
+) -> Iterator[Framework]:
+    """The profile's framework; its snapshot holds the cluster as it is when the test begins."""
+    from kschedfw.api.node import Node
+    from kschedfw.api.pod import Pod
+    from kschedfw.framework.framework import Framework
+    from kschedfw.framework.parallelizer import Parallelizer
+    from kschedfw.framework.snapshot import Snapshot
+    from kschedfw.scheduler.nominator import Nominator
+
+    framework = Framework(
+        kschedfw_registry,
+        _kschedfw_profile,
+        cluster=kschedfw_cluster,
+        snapshot=Snapshot.of(kschedfw_cluster.list(Node), kschedfw_cluster.list(Pod)),
+        nominator=Nominator(),
+        clock=kschedfw_clock,
+        random=_kschedfw_options.random,
+        parallelizer=Parallelizer(1),
+    )
+    yield framework
+    framework.close()
+
+
+@pytest.fixture
+def kschedfw_scheduler(
+    _kschedfw_options: _Options,
+    _kschedfw_profile: Profile,
+    kschedfw_registry: Registry,
+    kschedfw_cluster: InMemoryCluster,
+    kschedfw_clock: FakeClock,
+) -> Iterator[Scheduler]:
+    """A scheduler with the profile on the cluster, on the test's thread and the test's clock."""
+    from kschedfw.scheduler import Scheduler
+
+    scheduler = Scheduler(
+        kschedfw_cluster,
+        [_kschedfw_profile],
+        registry=kschedfw_registry,
+        clock=kschedfw_clock,
+        random=_kschedfw_options.random,
+    )
+    yield scheduler
+    scheduler.close()

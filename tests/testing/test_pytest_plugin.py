@@ -1,0 +1,218 @@
+"""The pytest plugin: fixtures, their marker, and that it is in nobody's way.
+
+Each test runs pytest in a process of its own, where kschedfw's distribution is one that pip has installed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+
+STRANGER = {
+    "kschedfw_stranger.py": """
+from kschedfw import Plugin, Status, hookimpl
+
+class Stranger(Plugin):
+    name = "Stranger"
+
+    @hookimpl
+    def filter(self):
+        return Status.unschedulable("node(s) were strange")
+""",
+    "kschedfw_stranger-1.0.dist-info/METADATA": (
+        "Metadata-Version: 2.1\nName: kschedfw-stranger\nVersion: 1.0\n"
+    ),
+    "kschedfw_stranger-1.0.dist-info/entry_points.txt": "[kschedfw]\nStranger = kschedfw_stranger:Stranger\n",
+}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with kschedfw, as pip installs it, and a stranger's plugin."""
+    site = tmp_path_factory.mktemp("site")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install", "--no-deps"]
+    built_here = importlib.util.find_spec("hatchling") is not None
+    options = ["--no-build-isolation"] if built_here else []
+    subprocess.run([*pip, *options, "--target", str(site), str(REPOSITORY)], check=True, timeout=300)
+    for name, text in STRANGER.items():
+        path = site / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return site
+
+
+class Project:
+    """Somebody's project, with tests."""
+
+    def __init__(self, path: Path, site: Path) -> None:
+        self.path = path
+        self.site = site
+
+    def run(self, tests: str, *options: str) -> tuple[int, str]:
+        (self.path / "pytest.ini").write_text(
+            "[pytest]\naddopts = --strict-markers\nfilterwarnings = error\n"
+        )
+        (self.path / "test_it.py").write_text(tests, encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options],
+            check=False,
+            cwd=self.path,
+            env=os.environ | {"PYTHONPATH": str(self.site), "PYTHONSAFEPATH": "1"},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def passes(self, tests: str, *options: str) -> None:
+        code, output = self.run(tests, *options)
+        assert code == 0, output
+
+
+@pytest.fixture
+def project(tmp_path: Path, site: Path) -> Project:
+    return Project(tmp_path, site)
+
+
+def test_a_project_without_need_of_it_notices_nothing(project: Project) -> None:
+    project.passes(
+        """
+import sys
+
+def test_nothing_of_kschedfw_is_imported_but_the_plugin(pytestconfig):
+    assert pytestconfig.pluginmanager.has_plugin("kschedfw")
+    loaded = {name.partition(".")[0] for name in sys.modules}
+    assert "pytest_kschedfw" in loaded
+    assert not {"kschedfw", "numpy", "attrs", "yaml"} & loaded
+""",
+        # hypothesis has a plugin of its own, which imports attrs
+        "-p",
+        "no:hypothesispytest",
+    )
+
+
+def test_the_fixtures_need_no_hypothesis(project: Project) -> None:
+    project.passes(
+        """
+import sys
+sys.modules["hypothesis"] = None
+
+def test_them(kschedfw_clock, kschedfw_cluster, kschedfw_framework, kschedfw_registry, kschedfw_scheduler):
+    assert kschedfw_framework.handle.clock is kschedfw_clock
+    assert kschedfw_scheduler.cluster is kschedfw_cluster
+    assert "NodeResourcesFit" in kschedfw_framework.plugins
+""",
+        "-p",
+        "no:hypothesispytest",
+    )
+
+
+def test_the_marker_says_what_is_in_them(project: Project) -> None:
+    project.passes(
+        """
+import attrs, pytest
+from kschedfw import Node, Plugin, Pod, Profile, Status, hookimpl
+from kschedfw.testing import make_node, make_pod
+
+@attrs.frozen
+class RackArgs:
+    rack: str = "r1"
+
+class Rack(Plugin[RackArgs]):
+    name = "Rack"
+    args_type = RackArgs
+
+    @hookimpl
+    def filter(self, node_info):
+        if node_info.node.labels.get("rack") != self.args.rack:
+            return Status.unschedulable("node(s) were in the wrong rack")
+
+NODES = [make_node(name).labels(rack=rack).capacity(cpu=4).build() for name, rack in (("a", "r1"), ("b", "r2"))]
+
+@pytest.mark.kschedfw(plugins=[Rack], args={"Rack": {"rack": "r2"}}, objects=[*NODES, make_pod("web").build()])
+def test_plugins_args_and_objects(kschedfw_scheduler, kschedfw_cluster, kschedfw_framework):
+    assert [info.name for info in kschedfw_framework.handle.snapshot.node_infos] == ["a", "b"]
+    kschedfw_scheduler.run_until_idle()
+    assert kschedfw_cluster.get(Pod, "default/web").node_name == "b"
+
+@pytest.mark.kschedfw(profile=Profile(["PrioritySort", "Rack"]), plugins=[Rack])
+def test_a_whole_profile(kschedfw_framework):
+    assert list(kschedfw_framework.plugins) == ["PrioritySort", "Rack"]
+
+@pytest.mark.kschedfw(seed=7)
+def test_the_seed(kschedfw_framework):
+    from random import Random
+    assert kschedfw_framework.handle.random.random() == Random(7).random()
+
+@pytest.mark.kschedfw(objects=NODES[:1])
+class TestTime:
+    def test_moves_by_hand(self, kschedfw_scheduler, kschedfw_cluster, kschedfw_clock):
+        kschedfw_cluster.add(make_pod("large").requests(cpu=5).build())
+        assert kschedfw_scheduler.run_until_idle() == 1
+        kschedfw_clock.advance(301)
+        assert kschedfw_scheduler.run_until_idle() == 1
+"""
+    )
+
+
+def test_plugins_of_strangers_are_there_only_if_asked_for(project: Project) -> None:
+    project.passes(
+        """
+import sys, pytest
+from kschedfw import KschedfwError
+
+def test_not_by_themselves(kschedfw_registry):
+    assert "Stranger" not in kschedfw_registry.names()
+    assert "NodeResourcesFit" in kschedfw_registry.names()
+    with pytest.raises(KschedfwError):
+        kschedfw_registry.load("Stranger")
+    assert "kschedfw_stranger" not in sys.modules
+
+@pytest.mark.kschedfw(plugins=["Stranger"], entry_points=True)
+def test_with_entry_points(kschedfw_framework, kschedfw_registry):
+    assert "Stranger" in kschedfw_framework.plugins
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("marker", "text"),
+    [
+        ("plugin=[]", "got an unexpected keyword argument 'plugin'"),
+        ("[]", "takes keywords only"),
+    ],
+)
+def test_a_wrong_marker_is_one_clear_error(project: Project, marker: str, text: str) -> None:
+    code, output = project.run(
+        f"""
+import pytest
+
+@pytest.mark.kschedfw({marker})
+def test_it(kschedfw_cluster): ...
+"""
+    )
+    assert code == 1
+    assert text in output
+    assert "Traceback" not in output
+
+
+def test_the_contract_of_a_stranger_runs_under_it(project: Project) -> None:
+    project.passes(
+        """
+from kschedfw.testing import PluginContract
+
+class TestStranger(PluginContract):
+    plugin = "Stranger"
+    max_examples = 2
+
+def test_what_is_not_there_is_no_test():
+    assert TestStranger.test_bind_binds_to_the_chosen_node_or_says_why_not is None
+"""
+    )
