@@ -1,0 +1,79 @@
+"""A comparison as text, for terminals of any width and for pipes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from kschedfw.cli.compare_rows import Section, Story, moved_anywhere, sections, stories
+from kschedfw.cli.tables import block, counted, plain_table, print_parts, stdout_console
+from kschedfw.compare import Comparison
+
+WIDEST_NAMES = 36
+"""The first columns of all tables are equally wide, so that the others stand in line, but not wider than this,
+or than half of the terminal."""
+
+
+def print_comparison(comparison: Comparison, *, show: int) -> None:
+    """Print it to stdout, with so many of the pods that fared differently."""
+    console = stdout_console()
+    print_parts(console, _parts(comparison, show, console.width))
+
+
+def _parts(comparison: Comparison, show: int, width: int) -> Iterator[RenderableType]:
+    yield _headline(comparison)
+    shown = list(sections(comparison))
+    room = max(WIDEST_NAMES, width // 2)
+    names = min(room, max(len(name) for section in shown for name, _ in section.rows))
+    yield from (_table(section, names) for section in shown)
+    moved = moved_anywhere(comparison)
+    if moved and show:
+        yield _stories(list(stories(comparison, show)), moved)
+    elif comparison.moves and not moved:
+        yield block("Every pod fares the same everywhere.")
+    notes = [*comparison.notes]
+    for run in comparison.runs:
+        notes += [f"{run.label}: {note}" for note in run.report.notes]
+    if notes:
+        yield block(*(f"note: {note}" for note in notes))
+
+
+def _headline(comparison: Comparison) -> Text:
+    text = Text()
+    if comparison.interrupted:
+        text.append("Interrupted. This is what was done so far.\n", style="bold yellow")
+    first = comparison.runs[0].report
+    what = f"{counted(first.pods, 'pod')} on {counted(first.nodes, 'node')}"
+    text.append(f"{what} under {counted(len(comparison.runs), 'configuration')}; seed {comparison.seed}")
+    return text
+
+
+def _table(section: Section, names: int) -> Padding:
+    table = plain_table("", "", *section.columns)
+    table.columns[0].width = names
+    for column in table.columns[1:]:
+        column.no_wrap = False  # labels may be long
+    for name, cells in section.rows:
+        table.add_row(Text(name), *cells)
+    # A title of the table's own would be broken at the table's width.
+    parts: list[RenderableType] = [Text(section.title, style="bold"), table]
+    if section.note:
+        parts.append(Text(section.note))
+    return Padding(Group(*parts), (1, 0, 0, 0))
+
+
+def _stories(told: Sequence[Story], moved: int) -> Padding:
+    parts: list[RenderableType] = [Text("Pods", style="bold")]
+    for story in told:
+        parts.append(Text(story.pod))
+        for fate in story.fates:
+            what = Text.assemble((f"{fate.label}: ", "dim"), fate.what)
+            parts += [Padding(what, (0, 0, 0, 2)), *(Padding(Text(why), (0, 0, 0, 4)) for why in fate.why)]
+    if (rest := moved - len(told)) > 0:
+        parts.append(
+            Text(f"and {counted(rest, 'more pod')}; --show N lists more, --json and --html all of them")
+        )
+    return Padding(Group(*parts), (1, 0, 0, 0))

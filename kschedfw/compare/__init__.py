@@ -1,0 +1,26 @@
+"""Compares configurations: the same cluster and pods under each, and where and why they differ."""
+
+from kschedfw.compare.candidate import Candidate, UnknownProfileError
+from kschedfw.compare.comparison import Change, Comparison, Move, Moves, Run
+from kschedfw.compare.metrics import Fragmentation, NodeAllocation, Workload, fragmentation, imbalance_within
+from kschedfw.compare.running import compare
+from kschedfw.compare.why import Against, Ground, Points
+
+__all__ = [
+    "Against",
+    "Candidate",
+    "Change",
+    "Comparison",
+    "Fragmentation",
+    "Ground",
+    "Move",
+    "Moves",
+    "NodeAllocation",
+    "Points",
+    "Run",
+    "UnknownProfileError",
+    "Workload",
+    "compare",
+    "fragmentation",
+    "imbalance_within",
+]

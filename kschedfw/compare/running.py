@@ -1,0 +1,183 @@
+"""Runs configurations one after another on the same cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+
+import attrs
+
+from kschedfw.api.meta import Named
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.cluster import Cluster
+from kschedfw.compare.candidate import Candidate, objects_of
+from kschedfw.compare.comparison import Comparison, Move, Moves, Run, place
+from kschedfw.compare.metrics import NodeAllocation, Workload, fragmentation, imbalance_within
+from kschedfw.compare.why import Against, against
+from kschedfw.explain import Explaining, Explanation
+from kschedfw.framework.registry import Registry
+from kschedfw.framework.snapshot import Snapshot
+from kschedfw.scheduler.http_extender import make_extenders
+from kschedfw.simulator import Decision, Report, Simulation
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, the number of pods done and the number of pods to do."""
+
+Asked = Mapping[str, Collection[str]]
+"""The nodes, by pod, of which is to be said what spoke against them."""
+
+_NOTHING: Asked = {}
+
+
+def compare(
+    cluster: Cluster,
+    candidates: Sequence[Candidate],
+    *,
+    seed: int = 0,
+    registry: Registry | None = None,
+    parallelism: int = 1,
+    clock: Callable[[], float] = lambda: 0.0,
+    progress: Progress | None = None,
+    notes: Sequence[str] = (),
+) -> Comparison:
+    """Simulate the cluster under each candidate, and compare all with the first of them.
+
+    The cluster itself stays as it is; each simulation has one of its own, and begins with the same `seed`. Why
+    pods moved takes another run of the first candidate, since only then is it known where they went. `clock` is read
+    for the reports' `elapsed` alone. `notes` are passed on to the comparison.
+
+    Raises:
+        ValueError: there is no candidate, or two have the same label.
+        ProfileError, PluginError: a profile can't run.
+        ExtenderConfigError, MissingExtraError: extenders can't.
+    """
+    labels = [candidate.label for candidate in candidates]
+    if not labels or len(set(labels)) < len(labels):
+        raise ValueError(f"candidates need labels of their own, and there must be some; found {labels}")
+    stage = _Stage(objects_of(cluster), seed, registry, parallelism, clock, progress)
+    first, *others = candidates
+    baseline, _ = stage.run(first, _NOTHING)
+    runs, moves = [baseline], []
+    places = _places(baseline.report)
+    asked = {pod: (node,) for pod, node in places.items()}
+    for candidate in others:
+        if runs[-1].report.interrupted:
+            break
+        run, said = stage.run(candidate, asked)
+        runs.append(run)
+        if not run.report.interrupted:
+            moves.append(Moves(baseline.label, run.label, tuple(_moves(baseline.report, run.report, said))))
+    went = _where_they_went(moves)
+    if went and not runs[-1].report.interrupted:
+        again, said = stage.run(first, went, what=f"{first.label}, once more to see why")
+        if not again.report.interrupted:
+            moves = [_with_baseline_view(each, said) for each in moves]
+    return Comparison(seed, runs, moves, tuple(notes))
+
+
+@attrs.frozen
+class _Stage:
+    """What all runs have in common."""
+
+    objects: Sequence[Named]
+    seed: int
+    registry: Registry | None
+    parallelism: int
+    clock: Callable[[], float]
+    progress: Progress | None
+
+    def run(self, candidate: Candidate, asked: Asked, what: str = "") -> tuple[Run, _Said]:
+        """Simulate, and write down what spoke against the nodes that are asked about."""
+        cluster = candidate.cluster_of(self.objects)
+        said = _Said(asked)
+        with ExitStack() as stack:
+            extenders = make_extenders(candidate.extenders)
+            for extender in extenders:
+                stack.callback(extender.close)
+            simulation = Simulation(
+                cluster,
+                profiles=candidate.profiles,
+                registry=self.registry,
+                seed=self.seed,
+                extenders=extenders,
+                percentage_of_nodes_to_score=candidate.percentage_of_nodes_to_score,
+                initial_backoff=candidate.initial_backoff,
+                max_backoff=candidate.max_backoff,
+                parallelism=self.parallelism,
+                clock=self.clock,
+                notes=candidate.notes,
+                explaining=Explaining(said.hear, said.wants) if asked else None,
+            )
+            report = simulation.run(
+                None if self.progress is None else partial(self.progress, what or candidate.label)
+            )
+        return self._run(candidate.label, report, cluster), said
+
+    def _run(self, label: str, report: Report, cluster: Cluster) -> Run:
+        workload = Workload.of(obj for obj in self.objects if isinstance(obj, Pod))
+        snapshot = Snapshot.of(cluster.list(Node), (pod for pod in cluster.list(Pod) if not pod.is_terminal))
+        allocations = tuple(map(NodeAllocation.of, snapshot.node_infos))
+        return Run(
+            label,
+            report,
+            imbalance_within(allocations, workload),
+            tuple(fragmentation(allocations, workload)),
+            allocations,
+        )
+
+
+class _Said:
+    """What spoke against nodes in the pods' last scheduling cycles."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+        self._said: dict[str, Mapping[str, Against]] = {}
+
+    def wants(self, pod: Pod) -> bool:
+        return pod.key in self._asked
+
+    def hear(self, explanation: Explanation) -> None:
+        nodes = self._asked.get(explanation.pod, ())
+        self._said[explanation.pod] = {
+            node: said for node in nodes if (said := against(explanation, node)) is not None
+        }
+
+    def of(self, pod: str, node: str | None) -> Against | None:
+        return None if node is None else self._said.get(pod, {}).get(node)
+
+
+def _places(report: Report) -> Mapping[str, str]:
+    return {decision.pod: node for decision in report.decisions if (node := place(decision)) is not None}
+
+
+def _moves(baseline: Report, other: Report, said: _Said) -> Iterator[Move]:
+    before = {decision.pod: decision for decision in baseline.decisions}
+    after = {decision.pod: decision for decision in other.decisions}
+    for pod in {**before, **after}:
+        had, has = before.get(pod), after.get(pod)
+        if _fate(had) != _fate(has):
+            yield Move(pod, had, has, against=said.of(pod, place(had)))
+
+
+def _fate(decision: Decision | None) -> object:
+    return None if decision is None else (decision.outcome, place(decision))
+
+
+def _where_they_went(moves: Sequence[Moves]) -> Asked:
+    went: dict[str, set[str]] = {}
+    for each in moves:
+        for move in each.moves:
+            if (node := place(move.after)) is not None:
+                went.setdefault(move.pod, set()).add(node)
+    return went
+
+
+def _with_baseline_view(moves: Moves, said: _Said) -> Moves:
+    return attrs.evolve(
+        moves,
+        moves=tuple(
+            attrs.evolve(move, baseline_against=said.of(move.pod, place(move.after))) for move in moves.moves
+        ),
+    )

@@ -1,0 +1,125 @@
+"""Why a pod wasn't placed where another configuration placed it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import attrs
+
+from kschedfw.explain import Explanation, NodeExplanation, Verdict
+
+
+class Ground(StrEnum):
+    """What spoke against a node in a scheduling cycle."""
+
+    REFUSED = "refused"
+    """pre_filter, a filter or an extender refused it."""
+    OUTSCORED = "outscored"
+    """Another node had more points."""
+    TIED = "tied"
+    """Another node had as many points and was drawn."""
+    UNSEEN = "unseen"
+    """The search was over before its turn came."""
+
+
+@attrs.frozen
+class Points:
+    """What a score plugin gave the node that was chosen and the other one, 0–100, and the plugin's weight."""
+
+    plugin: str
+    weight: int
+    chosen: int
+    other: int
+
+    @property
+    def lead(self) -> int:
+        """By how much the chosen node is ahead, weighted."""
+        return (self.chosen - self.other) * self.weight
+
+    def __str__(self) -> str:
+        return f"{self.plugin}: {self.chosen}×{self.weight} to {self.other}×{self.weight}"
+
+
+@attrs.frozen
+class Against:
+    """What spoke against a node in the last scheduling cycle of a pod.
+
+    `chosen` is the node that the cycle chose instead, None if none was possible. `plugin` refused the node for these
+    `reasons`, or gave the chosen node the largest weighted lead; it is empty where no plugin decided. `points`
+    are there if both nodes were scored, in profile order; `chosen_total` and `other_total` include what extenders gave.
+    """
+
+    node: str
+    chosen: str | None
+    ground: Ground
+    plugin: str = ""
+    reasons: tuple[str, ...] = ()
+    points: Sequence[Points] = ()
+    chosen_total: int = 0
+    other_total: int = 0
+
+    def __str__(self) -> str:
+        chosen = f"{self.chosen or 'no node'} rather than {self.node}"
+        match self.ground:
+            case Ground.REFUSED:
+                by = f" by {self.plugin}" if self.plugin else ""
+                why = f": {', '.join(self.reasons)}" if self.reasons else ""
+                return f"{self.node} was refused{by}{why}"
+            case Ground.TIED:
+                return f"{chosen}, drawn from those with {self.chosen_total} points"
+            case Ground.UNSEEN:
+                return f"{self.node} wasn't looked at before the search was over"
+            case Ground.OUTSCORED:
+                totals = f"{chosen}, with {self.chosen_total} to {self.other_total} points"
+                decisive = next((each for each in self.points if each.plugin == self.plugin), None)
+                return totals if decisive is None else f"{totals}, most by {decisive}"
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "node": self.node,
+            "chosen": self.chosen,
+            "ground": self.ground.value,
+            "plugin": self.plugin or None,
+            "reasons": list(self.reasons),
+            "points": {
+                each.plugin: {"weight": each.weight, "chosen": each.chosen, "other": each.other}
+                for each in self.points
+            },
+            "chosenTotal": self.chosen_total,
+            "otherTotal": self.other_total,
+            "text": str(self),
+        }
+
+
+def against(explanation: Explanation, node: str) -> Against | None:
+    """What spoke against the node in this decision; None if nothing did, since it was chosen, or nothing is known."""
+    if node not in explanation.nodes:  # the pod never got as far as the nodes
+        return None
+    other = explanation.of(node)
+    match other.verdict:
+        case Verdict.CHOSEN:
+            return None
+        case Verdict.NOT_LOOKED_AT:
+            return Against(node, explanation.node, Ground.UNSEEN)
+        case Verdict.REFUSED | Verdict.LEFT_OUT:
+            refusal = other.refusal
+            plugin, reasons = ("", ()) if refusal is None else (refusal.plugin, tuple(refusal.reasons))
+            return Against(node, explanation.node, Ground.REFUSED, plugin, reasons)
+        case Verdict.FEASIBLE:
+            if explanation.node is None:  # a plugin failed, later than this
+                return None
+            return _outdone(explanation.of(explanation.node), other)
+
+
+def _outdone(chosen: NodeExplanation, other: NodeExplanation) -> Against:
+    points = tuple(
+        Points(plugin, score.weight, score.normalized, other.scores[plugin].normalized)
+        for plugin, score in chosen.scores.items()
+    )
+    most, least = chosen.total or 0, other.total or 0
+    if most == least:
+        return Against(other.node, chosen.node, Ground.TIED, "", (), points, most, least)
+    best = max(points, key=lambda each: each.lead, default=None)
+    plugin = best.plugin if best is not None and best.lead > 0 else ""
+    return Against(other.node, chosen.node, Ground.OUTSCORED, plugin, (), points, most, least)
