@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -16,13 +16,28 @@ import typer
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.cli.bench import BENCH_HELP, bench
-from kschedfw.cli.chosen import GatesOption, ProviderOption, chosen_configuration
+from kschedfw.cli.chosen import chosen_configuration
+from kschedfw.cli.compare import COMPARE_HELP, compare
 from kschedfw.cli.config import config_app
+from kschedfw.cli.exits import ExitCode, complain
+from kschedfw.cli.explain import EXPLAIN_HELP, explain
 from kschedfw.cli.inputs import InputFormat, InvalidInputError, read_input
+from kschedfw.cli.options import (
+    ClusterArgument,
+    ConfigOption,
+    FormatOption,
+    GatesOption,
+    NoProgressOption,
+    ParallelismOption,
+    PodsOption,
+    ProviderOption,
+    SkipInvalidOption,
+)
 from kschedfw.cli.output import print_report, progress_bar
 from kschedfw.cli.plugins import plugins_app
 from kschedfw.cli.serve_extender import SERVE_EXTENDER_HELP, serve_extender
 from kschedfw.config import ConfigurationError, SchedulerConfiguration
+from kschedfw.explain import Explaining, ExplanationWriter
 from kschedfw.scheduler import RoundRobinSelector
 from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.http_extender import make_extenders
@@ -46,16 +61,6 @@ Exit codes:
   70   a bug in kschedfw
   130  interrupted; the report says what was done so far
 """
-
-
-class ExitCode(IntEnum):
-    """What the command tells the shell."""
-
-    DONE = 0
-    NOTHING_TO_DO = 1
-    BAD_INPUT = 2
-    BUG = 70
-    INTERRUPTED = 130
 
 
 class SelectHost(StrEnum):
@@ -84,23 +89,18 @@ def run(args: Sequence[str] | None = None) -> int:
     except InvalidInputError as error:
         for problem in error.problems:
             print(problem, file=sys.stderr)
-        return _complain(str(error), ExitCode.BAD_INPUT)
+        return complain(str(error), ExitCode.BAD_INPUT)
     except ConfigurationError as error:
         print(error, file=sys.stderr)
-        return _complain("the configuration is refused, so nothing was done", ExitCode.BAD_INPUT)
+        return complain("the configuration is refused, so nothing was done", ExitCode.BAD_INPUT)
     except KschedfwError as error:
-        return _complain(str(error), ExitCode.BAD_INPUT)
+        return complain(str(error), ExitCode.BAD_INPUT)
     except OSError as error:
         where = f"{error.filename}: " if error.filename is not None else ""
-        return _complain(f"{where}{error.strerror or error}", ExitCode.BAD_INPUT)
+        return complain(f"{where}{error.strerror or error}", ExitCode.BAD_INPUT)
     except Exception as error:
-        return _complain(f"this is a bug in kschedfw: {type(error).__name__}: {error}", ExitCode.BUG)
+        return complain(f"this is a bug in kschedfw: {type(error).__name__}: {error}", ExitCode.BUG)
     return ExitCode.DONE
-
-
-def _complain(message: str, code: ExitCode) -> int:
-    print(f"kschedfw: {' '.join(message.split())}", file=sys.stderr)
-    return code
 
 
 def _show_version(wanted: bool) -> None:
@@ -122,24 +122,10 @@ def _command(
 
 @app.command(help=SIMULATE_HELP, short_help="Schedule the pending pods of a cluster.")
 def simulate(
-    cluster: Annotated[
-        list[Path],
-        typer.Argument(metavar="CLUSTER", help="Files or directories of manifests; or a node CSV."),
-    ],
-    pods: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="More manifests to read, or the pod CSV. Repeatable."),
-    ] = None,
-    format: Annotated[
-        InputFormat, typer.Option(help="openb: CLUSTER and --pods are CSVs of the OpenB trace.")
-    ] = InputFormat.MANIFESTS,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="A KubeSchedulerConfiguration or a Policy. Without it, kube-scheduler's defaults.",
-        ),
-    ] = None,
+    cluster: ClusterArgument,
+    pods: PodsOption = None,
+    format: FormatOption = InputFormat.MANIFESTS,
+    config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
     feature_gates: GatesOption = None,
     select_host: Annotated[
@@ -172,19 +158,20 @@ def simulate(
             "Takes the place of the configuration's; a profile's own comes first.",
         ),
     ] = None,
-    parallelism: Annotated[
-        int,
+    parallelism: ParallelismOption = 1,
+    skip_invalid: SkipInvalidOption = False,
+    explanations: Annotated[
+        Path | None,
         typer.Option(
-            min=1, metavar="N", help="Threads for plugins. Pays off where they block; changes no decision."
+            "--explain",
+            metavar="FILE",
+            help="Write down why, for every attempt (JSON lines; see `kschedfw explain --from`).",
         ),
-    ] = 1,
-    skip_invalid: Annotated[
-        bool, typer.Option("--skip-invalid", help="Leave invalid objects out instead of giving up.")
-    ] = False,
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report as JSON, with every decision.")
     ] = False,
-    no_progress: Annotated[bool, typer.Option("--no-progress", help="No progress bar.")] = False,
+    no_progress: NoProgressOption = False,
 ) -> None:
     loaded = read_input(format, cluster, pods or [], skip_invalid=skip_invalid)
     for problem in loaded.problems:
@@ -194,6 +181,10 @@ def simulate(
         extenders = make_extenders(configuration.extenders)
         for extender in extenders:
             stack.callback(extender.close)
+        explaining = None
+        if explanations is not None:
+            file = stack.enter_context(explanations.open("w", encoding="utf-8", buffering=1 << 20))
+            explaining = Explaining(ExplanationWriter(file).write)
         simulation = Simulation(
             loaded.cluster,
             profiles=profiles_of(configuration),
@@ -209,6 +200,7 @@ def simulate(
             parallelism=parallelism,
             clock=time.perf_counter,
             notes=(*loaded.notes, *_absent(configuration)),
+            explaining=explaining,
         )
         with progress_bar(enabled=not no_progress) as progress:
             report = simulation.run(progress)
@@ -220,9 +212,7 @@ def simulate(
         raise typer.Exit(ExitCode.INTERRUPTED)
     if not report.nodes or not report.pods:
         missing = "pods to schedule" if report.nodes else "nodes"
-        raise typer.Exit(
-            _complain(f"nothing to simulate: the input has no {missing}", ExitCode.NOTHING_TO_DO)
-        )
+        raise typer.Exit(complain(f"nothing to simulate: the input has no {missing}", ExitCode.NOTHING_TO_DO))
 
 
 def _absent(configuration: SchedulerConfiguration) -> list[str]:
@@ -240,6 +230,8 @@ def _arrivals(wanted: bool, rate: float | None, mean_duration: float | None) -> 
     return Arrivals(rate, mean_duration)
 
 
+app.command("compare", help=COMPARE_HELP, short_help="Compare configurations on the same cluster.")(compare)
+app.command("explain", help=EXPLAIN_HELP, short_help="Explain why a pod goes to a node, or to none.")(explain)
 app.add_typer(config_app, name="config")
 app.command(
     "serve-extender", help=SERVE_EXTENDER_HELP, short_help="Offer plugins to a stock kube-scheduler."
@@ -247,4 +239,4 @@ app.command(
 app.command("bench", help=BENCH_HELP, short_help="Measure how fast a profile schedules on this machine.")(
     bench
 )
-app.add_typer(plugins_app, name="plugins", short_help="Show the installed plugins.")
+app.add_typer(plugins_app, name="plugins", short_help="Show the installed plugins, or begin a new one.")

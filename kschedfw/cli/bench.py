@@ -25,6 +25,8 @@ from kschedfw.bench.workloads import WORKLOADS, find_workload
 from kschedfw.cli.bench_output import print_bench_report
 from kschedfw.cli.chosen import chosen_configuration
 from kschedfw.cli.enabled import UsageError, changed_default_profile
+from kschedfw.cli.exits import ExitCode, complain
+from kschedfw.cli.options import NoProgressOption
 from kschedfw.cli.output import progress_bar
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import SchedulerConfiguration, default_profile
@@ -138,7 +140,7 @@ def bench(
         typer.Option(min=0.0, metavar="SECONDS", help="End a measurement after so long, ready or not."),
     ] = DEFAULT_TIME_LIMIT,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
-    no_progress: Annotated[bool, typer.Option("--no-progress", help="No progress bar.")] = False,
+    no_progress: NoProgressOption = False,
 ) -> None:
     if profile is None:
         if scheduler_name is not None:
@@ -197,10 +199,9 @@ def bench(
     else:
         print_bench_report(report)
     if problem:
-        print(f"kschedfw: {problem}", file=sys.stderr)
-        raise typer.Exit(1)
+        raise typer.Exit(complain(problem, ExitCode.NOTHING_TO_DO))
     if interrupted:
-        raise typer.Exit(130)
+        raise typer.Exit(ExitCode.INTERRUPTED)
 
 
 def _profile_of(

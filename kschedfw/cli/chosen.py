@@ -4,37 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from kschedfw.cli.enabled import UsageError
 from kschedfw.config import (
-    FEATURE_GATES,
-    PROVIDERS,
     FeatureGates,
     SchedulerConfiguration,
     load_configuration,
     parse_configuration,
     provider_configuration,
 )
-
-ProviderOption = Annotated[
-    str | None,
-    typer.Option(
-        "--algorithm-provider",
-        metavar="NAME",
-        help=f"Instead of a file, what kube-scheduler v1.20 had: {' or '.join(PROVIDERS)}.",
-    ),
-]
-GatesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--feature-gates",
-        metavar="GATE=true|false,...",
-        help=f"For a Policy or an algorithm provider: {', '.join(FEATURE_GATES)}. Repeatable.",
-    ),
-]
 
 
 def feature_gates(given: list[str] | None) -> FeatureGates:

@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 
 from kschedfw.api.field_errors import FieldError
-from kschedfw.cli.chosen import GatesOption, ProviderOption, chosen_configuration, print_warnings
+from kschedfw.cli.chosen import chosen_configuration, print_warnings
 from kschedfw.cli.chosen import feature_gates as gates_of
+from kschedfw.cli.options import GatesOption, ProviderOption
 from kschedfw.cli.tables import counted
 from kschedfw.config import (
     ConfigurationError,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -11,11 +12,15 @@ import attrs
 from kschedfw.api.documents import sources
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.manifests import Manifests, read_manifests
+from kschedfw.cli.enabled import UsageError
 from kschedfw.cluster import InMemoryCluster, from_manifests
 from kschedfw.simulator import openb_notes, read_openb_nodes, read_openb_pods
 
 KINDS_NAMED = 5
 """How many kinds a note lists before it only counts them."""
+
+SUFFIXES = ".yaml, .yml or .json (or the same with .gz)"
+OPENB_HINT = "; the CSVs of the OpenB trace are read with --format openb, the pods' with --pods"
 
 
 class InputFormat(StrEnum):
@@ -55,36 +60,66 @@ def read_input(
     Raises:
         InvalidInputError: something is wrong with it, unless `skip_invalid`.
         OpenbError: a CSV is not one of the OpenB trace.
+        UsageError: there is a directory where a CSV should be.
         AlreadyExistsError: two CSVs have a node or pod of the same name.
         OSError: a file can't be read.
     """
     if format is InputFormat.OPENB:
         return _read_openb(cluster, pods)
-    manifests = read_manifests(*cluster, *pods)
-    problems = [" ".join(str(problem).splitlines()) for problem in manifests.problems]
-    if problems and any(path.suffix.lower() == ".csv" for path in (*cluster, *pods)):
-        problems.append("a CSV is no manifest; those of the OpenB trace are read with --format openb")
+    return read_manifest_input((*cluster, *pods), skip_invalid=skip_invalid, csv_hint=OPENB_HINT)
+
+
+def read_manifest_input(paths: Sequence[Path], *, skip_invalid: bool = False, csv_hint: str = "") -> Input:
+    """Read manifests into one cluster; `csv_hint` says what the command would rather do with a CSV.
+
+    Raises:
+        InvalidInputError: something is wrong with them, unless `skip_invalid`.
+        OSError: a file can't be read.
+    """
+    unsuitable = {path: why for path in paths if (why := _unsuitable(path, csv_hint))}
+    manifests = read_manifests(*(path for path in paths if path not in unsuitable))
+    problems = [f"{path}: {why}" for path, why in unsuitable.items()]
+    problems += [" ".join(str(problem).splitlines()) for problem in manifests.problems]
     if problems and not skip_invalid:
         raise InvalidInputError(problems)
-    notes = [f"{path}: no .yaml, .yml or .json file in it" for path in (*cluster, *pods) if _is_barren(path)]
-    return Input(from_manifests(manifests), problems, [*notes, *_notes(manifests)])
+    return Input(from_manifests(manifests), problems, _notes(manifests))
 
 
-def _is_barren(path: Path) -> bool:
-    return path.is_dir() and next(iter(sources([path])), None) is None
+def _unsuitable(path: Path, csv_hint: str) -> str:
+    """Why the path can't be manifests, as can be seen without reading them; empty if they may be some."""
+    if path.is_dir():
+        if next(iter(sources([path])), None) is not None:
+            return ""
+        has_csv = any(map(_is_csv, path.iterdir()))
+        return f"no manifest in this directory, expected {SUFFIXES} files{csv_hint if has_csv else ''}"
+    return f"a CSV is no manifest, expected YAML or JSON{csv_hint}" if _is_csv(path) and path.exists() else ""
+
+
+def _is_csv(path: Path) -> bool:
+    return path.name.lower().endswith((".csv", ".csv.gz"))
 
 
 def _notes(manifests: Manifests) -> list[str]:
-    if not manifests.ignored:
-        return []
-    most = sorted(manifests.ignored.items(), key=lambda item: (-item[1], item[0]))
+    custom = Counter(str(obj.kind) for obj in manifests.custom_objects)
+    notes = []
+    if manifests.ignored:
+        notes.append(f"scheduling has no use for some of the input: {_counted(manifests.ignored)}")
+    if custom:
+        notes.append(f"kept for plugins that know what it is: {_counted(custom)}")
+    return notes
+
+
+def _counted(numbers: Mapping[str, int]) -> str:
+    most = sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
     kinds = [f"{count} {kind}" for kind, count in most[:KINDS_NAMED]]
     if (rest := len(most) - KINDS_NAMED) > 0:
         kinds.append(f"{rest} more kinds")
-    return [f"scheduling has no use for some of the input: {', '.join(kinds)}"]
+    return ", ".join(kinds)
 
 
 def _read_openb(nodes: Sequence[Path], pods: Sequence[Path]) -> Input:
+    if directories := [path for path in (*nodes, *pods) if path.is_dir()]:
+        raise UsageError(f"--format openb: {directories[0]} is a directory, expected a CSV of the trace")
     trace = [pod for path in pods for pod in read_openb_pods(path)]
     filled = InMemoryCluster()
     for obj in (*(node for path in nodes for node in read_openb_nodes(path)), *trace):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
@@ -23,16 +24,23 @@ def progress_bar(
     label: str = "scheduling", *, enabled: bool = True
 ) -> Iterator[Callable[[int, int], None] | None]:
     """Gives a callback (done, total) that draws a bar on stderr, or None where stderr is no terminal."""
+    with labelled_progress_bar(enabled=enabled) as update:
+        yield None if update is None else partial(update, label)
+
+
+@contextmanager
+def labelled_progress_bar(*, enabled: bool = True) -> Iterator[Callable[[str, int, int], None] | None]:
+    """As `progress_bar`, for one thing after another: the callback takes (label, done, total)."""
     console = Console(stderr=True)
     if not enabled or not console.is_terminal:
         yield None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(label, total=None)
+        task = bar.add_task("", total=None)
 
-        def update(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
+        def update(label: str, done: int, total: int) -> None:
+            bar.update(task, description=label, completed=done, total=total)
 
         yield update
 

@@ -1,8 +1,9 @@
-"""`kschedfw plugins`: which plugins are installed, and what each of them is."""
+"""`kschedfw plugins`: which plugins are installed, what each of them is, and the beginnings of a new one."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -13,17 +14,21 @@ from rich.table import Table
 from rich.text import Text
 
 from kschedfw.cli.plugin_summary import PluginSummary, summaries, summary
+from kschedfw.cli.plugins_new import NEW_HELP, new_plugin
 from kschedfw.cli.tables import print_parts, stdout_console
 from kschedfw.framework.registry import Registry
 
 plugins_app = typer.Typer(
-    help="Show the installed plugins.",
+    help="Show the installed plugins, or begin a new one.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
-WIDE = 120
-"""From this width on (in columns) the list is a table."""
+WIDE = 160
+"""From this width on (in columns) the list is a table: below it, names would be broken."""
+
+_LAID_OUT = re.compile(r"^(\s|[-*] |[|>])", re.MULTILINE)
+"""A paragraph with such a line is a list, a table, a quotation or code."""
 
 _AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -48,6 +53,11 @@ def show_plugin(
         print(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
     else:
         print_parts(stdout_console(), _parts(found))
+
+
+plugins_app.command("new", help=NEW_HELP, short_help="Make a distribution with a plugin, to begin from.")(
+    new_plugin
+)
 
 
 def _table(found: list[PluginSummary]) -> Table:
@@ -90,7 +100,7 @@ def _narrow(found: list[PluginSummary]) -> Iterator[RenderableType]:
 def _parts(found: PluginSummary) -> Iterator[RenderableType]:
     source = f"  {found.distribution}" if found.distribution else ""
     yield Text(found.name, "bold") + Text(source, "dim")
-    yield Padding(Text(found.doc or "It has no docstring."), (1, 0))
+    yield Padding(Text(_reflowed(found.doc) or "It has no docstring."), (1, 0))
     facts = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")
@@ -111,3 +121,11 @@ def _parts(found: PluginSummary) -> Iterator[RenderableType]:
         default = "required" if argument.required else json.dumps(argument.default, ensure_ascii=False)
         table.add_row(argument.name, argument.type, default)
     yield Padding(table, (1, 0, 0, 0))
+
+
+def _reflowed(doc: str) -> str:
+    """Paragraphs as one line each, for a terminal of any width; lists and code stay as they are."""
+    paragraphs = doc.split("\n\n")
+    return "\n\n".join(
+        paragraph if _LAID_OUT.search(paragraph) else " ".join(paragraph.split()) for paragraph in paragraphs
+    )

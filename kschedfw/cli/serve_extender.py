@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedfw.cli.enabled import UsageError, enabled_plugin
-from kschedfw.cli.inputs import InputFormat, read_input
+from kschedfw.cli.exits import ExitCode, complain
+from kschedfw.cli.inputs import read_manifest_input
+from kschedfw.cli.options import SkipInvalidOption
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
@@ -62,15 +64,12 @@ def serve_extender(
     parallelism: Annotated[
         int, typer.Option(min=1, metavar="N", help="Threads for plugins. Pays off where they block.")
     ] = 1,
-    skip_invalid: Annotated[
-        bool, typer.Option("--skip-invalid", help="Leave invalid objects out instead of giving up.")
-    ] = False,
+    skip_invalid: SkipInvalidOption = False,
 ) -> None:
     try:
         import uvicorn
     except ModuleNotFoundError:
-        print(f"kschedfw: {NEEDS_EXTRA}", file=sys.stderr)
-        raise typer.Exit(1) from None
+        raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
 
     from kschedfw.extender_server import ExtenderApp  # other commands needn't wait for it
 
@@ -122,7 +121,7 @@ def _profile(plugins: list[str], registry: Registry) -> Profile:
 def _read_cluster(files: list[Path] | None, *, skip_invalid: bool) -> InMemoryCluster | None:
     if not files:
         return None
-    loaded = read_input(InputFormat.MANIFESTS, files, [], skip_invalid=skip_invalid)
+    loaded = read_manifest_input(files, skip_invalid=skip_invalid)
     for line in (*loaded.problems, *loaded.notes):
         print(line, file=sys.stderr)
     return loaded.cluster

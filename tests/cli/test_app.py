@@ -11,6 +11,7 @@ import attrs
 import pytest
 
 from kschedfw.cli import app
+from kschedfw.cli.exits import ExitCode
 from kschedfw.framework.errors import ProfileError
 from kschedfw.scheduler.scheduler import Scheduler
 from tests.simulator.test_openb import NODES as OPENB_NODES
@@ -215,12 +216,17 @@ class TestNotes:
         notes = kschedfw("simulate", cluster_dir, "--json").json["notes"]
         assert notes == ["scheduling has no use for some of the input: 2 Secret, 1 ConfigMap"]
 
+    def test_what_only_plugins_can_have_a_use_for(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        (cluster_dir / "more.yaml").write_text("{apiVersion: x.io/v1, kind: Gang, metadata: {name: x}}")
+        notes = kschedfw("simulate", cluster_dir, "--json").json["notes"]
+        assert notes == ["kept for plugins that know what it is: 1 gangs.v1.x.io"]
+
     def test_name_a_few_kinds_only(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
         (cluster_dir / "more.yaml").write_text(
             "\n---\n".join(f"{{apiVersion: x.io/v1, kind: K{i}, metadata: {{name: x}}}}" for i in range(7))
         )
         (note,) = kschedfw("simulate", cluster_dir, "--json").json["notes"]
-        assert note.endswith("1 K4.x.io, 2 more kinds")
+        assert note.endswith("1 k4s.v1.x.io, 2 more kinds")
 
 
 class TestNothingToSimulate:
@@ -357,7 +363,7 @@ class TestHelp:
     def test_exit_codes_are_documented(self, kschedfw: Kschedfw) -> None:
         result = kschedfw("simulate", "--help")
         assert result.code == 0
-        for code in app.ExitCode:
+        for code in ExitCode:
             assert f"\n    {code.value} " in result.out
 
     def test_without_arguments(self, kschedfw: Kschedfw) -> None:
@@ -365,19 +371,50 @@ class TestHelp:
 
 
 class TestInputsThatAreNoManifests:
-    def test_a_directory_without_manifests_is_named(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        (tmp_path / "notes.txt").write_text("nothing here")
-        assert app.run(["simulate", str(tmp_path), "--no-progress"]) == 1
-        printed = capsys.readouterr()
-        assert f"note: {tmp_path}: no .yaml, .yml or .json file in it" in " ".join(printed.out.split())
-        assert "nothing to simulate: the input has no nodes" in printed.err
+    """What is wrong, and what would be right; nothing is simulated."""
 
-    def test_a_csv_is_told_the_option_it_needs(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    def test_a_directory_without_manifests(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+        (tmp_path / "notes.txt").write_text("nothing here")
+        result = kschedfw("simulate", tmp_path)
+        assert (result.code, result.out) == (2, "")
+        what, why = result.err.splitlines()
+        assert what == (
+            f"{tmp_path}: no manifest in this directory, "
+            "expected .yaml, .yml or .json (or the same with .gz) files"
+        )
+        assert "so nothing was done" in why
+
+    def test_a_directory_of_csvs_is_told_the_option_they_need(
+        self, kschedfw: Kschedfw, tmp_path: Path
     ) -> None:
+        (tmp_path / "nodes.csv").write_text(OPENB_NODES)
+        assert "read with --format openb" in kschedfw("simulate", tmp_path).err
+        result = kschedfw("simulate", tmp_path, "--format", "openb")
+        assert (result.code, result.out) == (2, "")
+        assert f"{tmp_path} is a directory, expected a CSV" in result.err
+
+    def test_it_may_be_left_out(self, kschedfw: Kschedfw, cluster_dir: Path, tmp_path: Path) -> None:
+        (tmp_path / "empty").mkdir()
+        result = kschedfw("simulate", cluster_dir, tmp_path / "empty", "--skip-invalid", "--json")
+        assert (result.code, result.json["pods"]["total"]) == (0, 2)
+        assert "no manifest in this directory" in result.err
+
+    @pytest.mark.parametrize("name", ["nodes.csv", "nodes.CSV"])
+    def test_a_csv_is_one_problem_and_is_told_the_option_it_needs(
+        self, kschedfw: Kschedfw, tmp_path: Path, name: str
+    ) -> None:
+        path = tmp_path / name
+        path.write_text(OPENB_NODES)
+        result = kschedfw("simulate", path)
+        assert (result.code, result.out) == (2, "")
+        what, why = result.err.splitlines()
+        assert what.startswith(f"{path}: a CSV is no manifest, expected YAML or JSON; ")
+        assert "--format openb" in what
+        assert "1 problem in the input, so nothing was done" in why
+
+    def test_a_server_has_no_such_option(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
         path = tmp_path / "nodes.csv"
-        path.write_text("sn,cpu_milli\n")
-        assert app.run(["simulate", str(path)]) == 2
-        assert "those of the OpenB trace are read with --format openb" in capsys.readouterr().err
+        path.write_text(OPENB_NODES)
+        result = kschedfw("serve-extender", "--plugin", "NodeName", "--cluster", path, "--port", 0)
+        assert (result.code, result.out) == (2, "")
+        assert f"{path}: a CSV is no manifest, expected YAML or JSON\n" in result.err

@@ -7,7 +7,9 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -89,6 +91,12 @@ def test_a_reader_that_leaves_early(cluster_dir: Path) -> None:
     assert done.stderr == ""
 
 
+def read_all(terminal: int) -> None:
+    with suppress(OSError):  # what Linux says at the end
+        while os.read(terminal, 4096):
+            pass
+
+
 def test_ctrl_c_shows_what_was_done_so_far(tmp_path: Path) -> None:
     (tmp_path / "pods.yaml").write_text(MANY_PODS)
     (tmp_path / "node.yaml").write_text(
@@ -109,6 +117,8 @@ def test_ctrl_c_shows_what_was_done_so_far(tmp_path: Path) -> None:
         while b"/20000" not in shown:  # the progress bar, which is drawn on a terminal only
             assert time.monotonic() < deadline
             shown += os.read(terminal, 4096)
+        # A terminal that nobody reads any more would hold the process up sooner or later.
+        threading.Thread(target=read_all, args=(terminal,), daemon=True).start()
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=60)
     finally:

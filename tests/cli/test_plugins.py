@@ -10,7 +10,7 @@ import pytest
 
 from kschedfw import Plugin, Registry, hookimpl
 from kschedfw.api.pod import Pod
-from kschedfw.cli import app
+from kschedfw.cli import app, plugins
 from kschedfw.cli.plugin_summary import summaries, summary
 from kschedfw.framework.errors import PluginNotFoundError
 
@@ -121,6 +121,15 @@ class TestList:
             *("presentLabels,", "absentLabels,", "presentLabelsPreference,", "absentLabelsPreference"),
         ]
 
+    def test_no_name_is_broken_in_the_narrowest_table(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", str(plugins.WIDE))
+        out = run(capsys, "list")[1]
+        assert out.startswith("plugin  ")
+        names = {argument.name for each in summaries(Registry()) for argument in each.arguments}
+        assert names <= set(out.replace(",", " ").split())
+
     def test_where_there_is_no_room_for_columns_every_plugin_has_a_paragraph(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -177,6 +186,27 @@ class TestShow:
         assert "enabled at  preFilter, filter, preScore, score" in out
         assert "ignoredResources       list of string" in out
         assert '{"type": "LeastAllocated", "resources": [{"name": "cpu", "weight": 1}' in out
+
+    def test_paragraphs_of_a_docstring_are_as_wide_as_the_terminal_and_lists_stay(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class Racks(Rack):
+            """Refuses nodes.
+
+            That is so for those
+            in other racks:
+
+            * upper ones
+            * lower ones
+            """
+
+            name = "Racks"
+
+        registry = Registry(entry_points=False)
+        registry.register(Racks)
+        monkeypatch.setattr(plugins, "Registry", lambda: registry)
+        out = run(capsys, "show", "Racks")[1]
+        assert "\n\nThat is so for those in other racks:\n\n* upper ones\n* lower ones\n" in out
 
     def test_one_without_arguments_says_so(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert "It takes no arguments." in run(capsys, "show", "NodeName")[1]

@@ -1,0 +1,57 @@
+"""Arguments and options that several commands share; each is called as the parameter that it annotates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kschedfw.cli.inputs import InputFormat
+from kschedfw.config import FEATURE_GATES, PROVIDERS
+
+ClusterArgument = Annotated[
+    list[Path],
+    typer.Argument(metavar="CLUSTER", help="Files or directories of manifests; or a node CSV."),
+]
+PodsOption = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="More manifests to read, or the pod CSV. Repeatable."),
+]
+FormatOption = Annotated[
+    InputFormat, typer.Option(help="openb: CLUSTER and --pods are CSVs of the OpenB trace.")
+]
+SkipInvalidOption = Annotated[
+    bool, typer.Option("--skip-invalid", help="Leave invalid objects out instead of giving up.")
+]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="A KubeSchedulerConfiguration or a Policy. Without it, kube-scheduler's defaults.",
+    ),
+]
+ProviderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--algorithm-provider",
+        metavar="NAME",
+        help=f"Instead of a file, what kube-scheduler v1.20 had: {' or '.join(PROVIDERS)}.",
+    ),
+]
+GatesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--feature-gates",
+        metavar="GATE=true|false,...",
+        help=f"For a Policy or an algorithm provider: {', '.join(FEATURE_GATES)}. Repeatable.",
+    ),
+]
+SeedOption = Annotated[int, typer.Option(metavar="N", help="Decides between nodes of equal score.")]
+ParallelismOption = Annotated[
+    int,
+    typer.Option(
+        min=1, metavar="N", help="Threads for plugins. Pays off where they block; changes no decision."
+    ),
+]
+NoProgressOption = Annotated[bool, typer.Option("--no-progress", help="No progress bar.")]

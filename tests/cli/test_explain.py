@@ -1,0 +1,179 @@
+"""What `kschedfw explain` prints, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kschedfw import Plugin, Scheduler, Status, hookimpl
+from kschedfw.framework import registry
+from tests.cli.test_app import Kschedfw, kschedfw
+
+__all__ = ["kschedfw"]  # the fixture
+
+CLUSTER = """\
+apiVersion: v1
+kind: Node
+metadata: {name: big}
+status: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: small}
+status: {allocatable: {cpu: "1", memory: 8Gi, pods: "10"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: shop}
+spec: {containers: [{name: main, image: app, resources: {requests: {cpu: 500m}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: huge, namespace: shop}
+spec: {containers: [{name: main, image: app, resources: {requests: {cpu: "3800m"}}}]}
+"""
+
+PROFILE = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {enabled: [{name: Gang}]}}}]
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(CLUSTER, encoding="utf-8")
+    return path
+
+
+class TestExplain:
+    def test_a_placed_pod_exits_with_0_and_shows_the_best_nodes(
+        self, kschedfw: Kschedfw, cluster: Path
+    ) -> None:
+        result = kschedfw("explain", cluster, "web")
+        assert result.code == 0
+        assert result.out.startswith("shop/web: placed on big (attempt 1, profile default-scheduler)")
+        assert "big (chosen)" in result.out
+
+    def test_a_pod_without_a_place_exits_with_1_and_says_why(self, kschedfw: Kschedfw, cluster: Path) -> None:
+        result = kschedfw("explain", cluster, "shop/huge")
+        assert result.code == 1
+        assert "Insufficient cpu" in result.out
+
+    def test_now_the_pod_is_taken_first(self, kschedfw: Kschedfw, cluster: Path) -> None:
+        assert kschedfw("explain", cluster, "huge", "--now").code == 0
+
+    def test_json_has_every_node(self, kschedfw: Kschedfw, cluster: Path) -> None:
+        nodes = kschedfw("explain", cluster, "web", "--json").json["nodes"]
+        assert [node["verdict"] for node in nodes] == ["chosen", "feasible"]
+
+    def test_one_node_and_one_plugin_can_be_asked_for(self, kschedfw: Kschedfw, cluster: Path) -> None:
+        of_node = kschedfw("explain", cluster, "huge", "--node", "small").out
+        assert "node small: refused\nNodeResourcesFit: Insufficient cpu" in of_node
+        of_plugin = kschedfw("explain", cluster, "web", "--plugin", "NodeResourcesFit").out
+        assert "NodeResourcesFit: scored 2 nodes" in of_plugin
+
+    def test_it_is_readable_in_40_columns(
+        self, kschedfw: Kschedfw, cluster: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "40")
+        for pod in ("web", "huge"):
+            out = kschedfw("explain", cluster, pod).out
+            assert max(map(len, out.splitlines())) <= 40
+            assert "…" not in out
+
+    def test_what_simulate_wrote_is_explained_in_the_same_words(
+        self, kschedfw: Kschedfw, cluster: Path, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "explained.jsonl"
+        assert kschedfw("simulate", cluster, "--explain", file).code == 0
+        assert all(json.loads(line) for line in file.read_text(encoding="utf-8").splitlines())
+        recorded = kschedfw("explain", "--from", file, "web")
+        assert (recorded.code, recorded.out) == (0, kschedfw("explain", cluster, "web").out)
+
+    @pytest.mark.parametrize(
+        ("arguments", "problem"),
+        [
+            (["wbe"], "pod 'wbe': there is none of this name; did you mean web?"),
+            (["web", "--node", "smal"], "node 'smal': there is none of this name; did you mean small?"),
+            (
+                ["web", "--plugin", "NodeResourceFit"],
+                "plugin 'NodeResourceFit': there is none of this name; did you mean NodeResourcesFit?",
+            ),
+            (["web", "--attempt", "2"], "--attempt 2: the pod has had 1"),
+            ([], "a cluster and a pod are needed"),
+        ],
+    )
+    def test_what_is_not_there_is_named_with_what_is_similar(
+        self, arguments: list[str], problem: str, kschedfw: Kschedfw, cluster: Path
+    ) -> None:
+        result = kschedfw("explain", cluster, *arguments)
+        assert (result.code, result.out) == (2, "")
+        assert problem in result.err
+
+    def test_in_a_cluster_without_pods_nothing_is_similar(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+        empty = tmp_path / "empty.yaml"
+        empty.touch()
+        result = kschedfw("explain", empty, "web")
+        assert (result.code, result.err) == (
+            2,
+            "kschedfw: pod 'web': there is none of this name, and no other pod either\n",
+        )
+
+    def test_interrupted_while_simulating(
+        self, kschedfw: Kschedfw, cluster: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def schedule_one(self: Scheduler) -> bool:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Scheduler, "schedule_one", schedule_one)
+        result = kschedfw("explain", cluster, "web")
+        assert (result.code, result.out, result.err) == (130, "", "")
+
+    @pytest.mark.parametrize(
+        ("minimum", "code", "end"),
+        [(2, 0, "placed"), (3, 1, "unschedulable: 0/1 nodes are available: 1 rejected due to timeout")],
+    )
+    def test_of_a_pod_that_was_left_waiting_the_end_is_told(
+        self,
+        kschedfw: Kschedfw,
+        cluster: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        minimum: int,
+        code: int,
+        end: str,
+    ) -> None:
+        class Gang(Plugin):
+            """Holds pods back until there are enough."""
+
+            name = "Gang"
+
+            @hookimpl
+            def permit(self) -> Status | None:
+                waiting = list(self.handle.waiting_pods)
+                if len(waiting) + 1 < minimum:
+                    return Status.wait(60)
+                for other in waiting:
+                    other.allow(self.name)
+                return None
+
+        class GangsEntryPoint:
+            value, dist = "gang:Gang", None
+
+            def load(self) -> type[Gang]:
+                return Gang
+
+        installed = {**registry._installed(), "Gang": [GangsEntryPoint()]}
+        monkeypatch.setattr(registry, "_installed", lambda: installed)
+        cluster.write_text(CLUSTER.replace("3800m", "100m"), encoding="utf-8")
+        profile = cluster.with_name("profile.yaml")
+        profile.write_text(PROFILE, encoding="utf-8")
+
+        waited = kschedfw("explain", cluster, "web", "--config", profile)
+        assert waited.code == code
+        headline, after = waited.out.splitlines()[:2]
+        assert headline.startswith("shop/web: waiting for permission to go to ")
+        assert after.startswith(f"after that: {end}")

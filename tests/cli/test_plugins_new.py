@@ -1,0 +1,185 @@
+"""`kschedfw plugins new`: what things are called, and that there is a whole project or none.
+
+That the project is any good is tested in tests/plugins_distributions.
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from kschedfw.cli import app
+from kschedfw.cli.enabled import UsageError
+from kschedfw.cli.plugins_new import TEMPLATE
+from kschedfw.cli.plugins_new_names import ProjectNames
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *args: str, code: int = 2) -> str:
+    """What the command says when it refuses; nothing was written then."""
+    before = sorted(Path.cwd().rglob("*"))
+    assert app.run(["plugins", "new", *args]) == code
+    assert sorted(Path.cwd().rglob("*")) == before
+    return capsys.readouterr().err
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("name", "distribution", "package", "class_name"),
+        [
+            ("rack", "rack", "rack", "Rack"),
+            ("kschedfw-rack", "kschedfw-rack", "kschedfw_rack", "Rack"),
+            ("kschedfw-gpu-share", "kschedfw-gpu-share", "kschedfw_gpu_share", "GpuShare"),
+            ("kschedfw-GPU-share", "kschedfw-gpu-share", "kschedfw_gpu_share", "GPUShare"),
+            ("RackAffinity", "rackaffinity", "rackaffinity", "RackAffinity"),
+            ("numa.zones_v2", "numa-zones-v2", "numa_zones_v2", "NumaZonesV2"),
+            ("kschedfw--tor--us", "kschedfw-tor-us", "kschedfw_tor_us", "TorUs"),
+            ("kschedfwish", "kschedfwish", "kschedfwish", "Kschedfwish"),
+        ],
+    )
+    def test_they_follow_from_the_distributions(
+        self, name: str, distribution: str, package: str, class_name: str
+    ) -> None:
+        assert ProjectNames.of(name) == ProjectNames(distribution, package, class_name)
+
+    def test_the_plugin_may_have_another(self) -> None:
+        assert ProjectNames.of("acme-policies", "Rack") == ProjectNames(
+            "acme-policies", "acme_policies", "Rack"
+        )
+
+    @pytest.mark.parametrize(
+        ("name", "problem"),
+        [
+            ("", "NAME '' is no name of a distribution"),
+            ("-rack", "NAME '-rack' is no name of a distribution"),
+            ("rack_", "NAME 'rack_' is no name of a distribution"),
+            ("rack affinity", "NAME 'rack affinity' is no name of a distribution"),
+            ("räck", "NAME 'räck' is no name of a distribution"),
+            ("../rack", "NAME '../rack' is no name of a distribution"),
+            ("r" * 41, "letters, digits and inner -, _ and ., at most 40"),
+            ("3d", "NAME 3d: '3d' can't be imported; begin with a letter: kschedfw-3d"),
+            ("class", "NAME class: 'class' can't be imported"),
+            ("kschedfw", "NAME kschedfw: a package 'kschedfw' would hide another one"),
+            ("Random", "NAME Random: a package 'random' would hide another one; try kschedfw-Random"),
+            ("tests", "NAME tests: a package 'tests' would hide another one"),
+            ("numpy", "NAME numpy: numpy, which is installed, has a package 'numpy'"),
+            ("kschedfw-3d", "NAME kschedfw-3d: '3d' is no name of a class: a capital letter"),
+            ("a-name-that-is-too-long-for-a-class", "'ANameThatIsTooLongForAClass' is no name of a class"),
+            ("node-name", "NAME node-name: 'NodeName' is a plugin of kschedfw "),
+            ("kschedfw-status", "NAME kschedfw-status: 'Status' means something else to the plugin's code"),
+            ("kschedfw-none", "NAME kschedfw-none: 'None' means something else to the plugin's code"),
+            ("test-rack", "NAME test-rack: 'TestRack' would be a test to pytest"),
+        ],
+    )
+    def test_what_can_not_be_is_refused(self, name: str, problem: str) -> None:
+        with pytest.raises(UsageError) as raised:
+            ProjectNames.of(name)
+        assert problem in str(raised.value)
+
+    @pytest.mark.parametrize("class_name", ["", "rack", "Rack-1", "_Rack", "NodeName", "R" * 26])
+    def test_so_is_a_plugins(self, class_name: str) -> None:
+        with pytest.raises(UsageError, match=r"^--class-name '"):
+            ProjectNames.of("kschedfw-rack", class_name)
+
+
+class TestProject:
+    def test_it_has_what_the_options_say(self, capsys: pytest.CaptureFixture[str]) -> None:
+        options = ["--description", 'Says "no" \\ often', "--author", "Zoë 'Z' O\"Hara", "--license", "MIT"]
+        assert app.run(["plugins", "new", "rack", "--dest", "a/b", "--class-name", "Row", *options]) == 0
+        project = tomllib.loads(Path("a/b/pyproject.toml").read_text(encoding="utf-8"))["project"]
+        assert project["description"] == 'Says "no" \\ often'
+        assert project["authors"] == [{"name": "Zoë 'Z' O\"Hara"}]
+        assert project["license"] == "MIT"
+        assert project["entry-points"] == {"kschedfw": {"Row": "rack:Row"}}
+        licence = Path("a/b/LICENSE").read_text(encoding="utf-8")
+        assert licence.startswith("MIT License\n\nCopyright (c) Zoë 'Z' O\"Hara\n")
+        assert sorted(path.name for path in Path.cwd().iterdir()) == ["a"]
+        assert capsys.readouterr().out.startswith("a/b has the plugin Row. Next:\n\n  cd a/b\n")
+
+    @pytest.mark.parametrize("dest", ["kschedfw-rack", "."])
+    def test_an_empty_directory_is_taken(self, dest: str) -> None:
+        Path(dest).mkdir(exist_ok=True)
+        assert app.run(["plugins", "new", "kschedfw-rack", "--dest", dest]) == 0
+        assert Path(dest, "src/kschedfw_rack/py.typed").is_file()
+
+    def test_a_directory_with_something_in_it_is_not(self, capsys: pytest.CaptureFixture[str]) -> None:
+        Path("rack").mkdir()
+        Path("rack/.keep").touch()
+        assert complaint(capsys, "rack") == (
+            "kschedfw: rack isn't empty; give another directory with --dest\n"
+        )
+
+    def test_neither_is_a_file(self, capsys: pytest.CaptureFixture[str]) -> None:
+        Path("rack").touch()
+        assert complaint(capsys, "rack") == "kschedfw: rack is no directory; give another one with --dest\n"
+
+    def test_a_file_on_the_way_is_named(self, capsys: pytest.CaptureFixture[str]) -> None:
+        Path("file").touch()
+        problem = complaint(capsys, "rack", "--dest", "file/rack")
+        assert problem == "kschedfw: file/rack: File exists; give another directory with --dest\n"
+
+    def test_an_answer_that_is_none_leaves_nothing_behind(self, capsys: pytest.CaptureFixture[str]) -> None:
+        problem = complaint(capsys, "rack", "--description", "one\ntwo")
+        assert problem == "kschedfw: --description: one line, please\n"
+
+    def test_without_the_extra_it_says_what_to_install(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "copier", None)
+        assert complaint(capsys, "rack", code=1) == (
+            "kschedfw: plugins new needs the extra new: pip install 'kschedfw[new]'\n"
+        )
+
+    def test_git_is_not_needed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PATH", "")
+        assert app.run(["plugins", "new", "rack"]) == 0
+
+    def test_the_apache_licence_is_kschedfws_own(self) -> None:
+        assert (TEMPLATE / "licenses/Apache-2.0").read_bytes() == (REPOSITORY / "LICENSE").read_bytes()
+
+
+def on_a_terminal(*args: str, answers: bytes) -> int:
+    """The exit code of `kschedfw plugins new`, whose questions are answered as soon as there are some."""
+    terminal, its_end = pty.openpty()
+    command = [sys.executable, "-m", "kschedfw", "plugins", "new", *args]
+    process = subprocess.Popen(
+        command, stdin=its_end, stdout=its_end, stderr=its_end, env=os.environ | {"TERM": "xterm"}
+    )
+    os.close(its_end)
+    shown = b""
+    try:
+        while chunk := os.read(terminal, 4096):
+            if b"What the plugin does" in chunk and b"What the plugin does" not in shown:
+                os.write(terminal, answers)
+            shown += chunk
+    except OSError:  # it has ended
+        pass
+    os.close(terminal)
+    return process.wait(timeout=60)
+
+
+class TestQuestions:
+    def test_what_no_option_says_is_asked_for(self) -> None:
+        assert on_a_terminal("rack", "--author", "A", "--license", "MIT", answers=b", it is said\r") == 0
+        project = tomllib.loads(Path("rack/pyproject.toml").read_text(encoding="utf-8"))["project"]
+        assert project["description"] == "A kschedfw plugin, it is said"
+
+    def test_with_defaults_nothing_is(self) -> None:
+        assert on_a_terminal("rack", "--defaults", answers=b"") == 0
+        assert Path("rack/pyproject.toml").is_file()
+
+    def test_an_interrupt_leaves_nothing_behind(self) -> None:
+        assert on_a_terminal("rack", answers=b"\x03") == 130
+        assert list(Path.cwd().iterdir()) == []
