@@ -1,0 +1,7 @@
+"""Coscheduling: all pods of a group get their places, or none does."""
+
+from kschedfw_coscheduling.args import CoschedulingArgs
+from kschedfw_coscheduling.plugin import Coscheduling
+from kschedfw_coscheduling.pod_group import POD_GROUP_LABEL, PodGroup, PodGroupSpec
+
+__all__ = ["POD_GROUP_LABEL", "Coscheduling", "CoschedulingArgs", "PodGroup", "PodGroupSpec"]

@@ -1,0 +1,306 @@
+"""The plugin Coscheduling."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterable, Sequence
+
+from kschedfw import (
+    ActionType,
+    ClusterEvent,
+    CycleState,
+    EventResource,
+    Handle,
+    Plugin,
+    Pod,
+    PostFilterResult,
+    QueuedPodInfo,
+    QueueingHint,
+    StateKey,
+    Status,
+    activate_pods,
+    hookimpl,
+)
+from kschedfw_coscheduling.args import CoschedulingArgs
+from kschedfw_coscheduling.gang import Gang, Rejection
+from kschedfw_coscheduling.pod_group import PodGroup, gang_of
+from kschedfw_coscheduling.resources import resource_gap
+from kschedfw_coscheduling.turns import Turns
+
+_LEFT_ALONE = StateKey[bool]("Coscheduling.left_alone")
+"""Set where a pod was refused because its gang had been rejected: no news, and nothing to draw conclusions from."""
+
+_ROOM_ON_NODES = (
+    ActionType.ADD
+    | ActionType.UPDATE_NODE_ALLOCATABLE
+    | ActionType.UPDATE_NODE_LABEL
+    | ActionType.UPDATE_NODE_TAINT
+)
+_STORAGE = (
+    EventResource.PERSISTENT_VOLUME,
+    EventResource.PERSISTENT_VOLUME_CLAIM,
+    EventResource.STORAGE_CLASS,
+    EventResource.CSI_NODE,
+    EventResource.CSI_DRIVER,
+    EventResource.CSI_STORAGE_CAPACITY,
+    EventResource.VOLUME_ATTACHMENT,
+)
+
+
+class Coscheduling(Plugin[CoschedulingArgs]):
+    """Places the pods of a PodGroup all together, or not at all.
+
+    A pod that finds a place waits at permit until `minMember` of its group have one. The group is given up, and all
+    places with it, as soon as too few pods are left that could still get one, or when the first wait times out.
+    """
+
+    name = "Coscheduling"
+    args_type = CoschedulingArgs
+
+    def __init__(self, args: CoschedulingArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._turns = Turns()
+        self._gangs: dict[str, Gang] = {}
+        self._numbers = itertools.count(1)
+        # Scheduling and binding cycles both change the gangs. Never held while pods are allowed or rejected, for
+        # that may run their whole binding cycles.
+        self._lock = threading.Lock()
+
+    @hookimpl
+    def queue_sort(self, first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
+        return self._turns.of(first) < self._turns.of(second)
+
+    @hookimpl
+    def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
+        key = gang_of(pod)
+        if key is None:
+            return None
+        group = self._group(key)
+        if group is None:
+            return Status.unresolvable(f"PodGroup {key} not found")
+        members = self._members(key, pod)
+        if len(members) < group.spec.min_member:
+            return Status.unresolvable(
+                f"pre-filter pod {pod.name} cannot find enough sibling pods, "
+                f"current pods number: {len(members)}, minMember of group: {group.spec.min_member}"
+            )
+        if self._is_left_alone(key, pod):
+            state.write(_LEFT_ALONE, True)
+            return Status.unresolvable(f"podGroup {key} failed recently")
+        return self._check_resources(key, group, members)
+
+    @hookimpl
+    def post_filter(self, state: CycleState, pod: Pod) -> tuple[PostFilterResult | None, Status | None]:
+        key = gang_of(pod)
+        group = None if key is None else self._group(key)
+        if key is None or group is None:
+            return None, Status.unschedulable("can not find pod group")
+        if _LEFT_ALONE in state:
+            return None, Status.unschedulable(f"podGroup {key} is left alone for a while")
+        members = self._members(key, pod)
+        with self._lock:
+            gang = self._gangs.setdefault(key, Gang())
+            gang.failed.add(pod.uid)
+            placed = self._placed(gang, members)
+            candidates = {each.uid for each in members} - placed - gang.failed
+            if len(placed) + len(candidates) >= group.spec.min_member:
+                return None, Status.unschedulable(f"podGroup {key} can still reach its minMember")
+        self._give_up(key, "optimistic rejection in PostFilter", members)
+        return None, Status.unschedulable(
+            f"PodGroup {key} gets rejected due to Pod {pod.name} is unschedulable even after PostFilter"
+        )
+
+    @hookimpl
+    def permit(self, state: CycleState, pod: Pod) -> Status | None:
+        key = gang_of(pod)
+        if key is None:
+            return None
+        group = self._group(key)
+        if group is None:
+            return Status.unschedulable("PodGroup not found")
+        members = self._members(key, pod)
+        released: Iterable[str] = ()
+        with self._lock:
+            gang = self._gangs.setdefault(key, Gang())
+            placed = self._placed(gang, members)
+            is_last = len(placed | {pod.uid}) >= group.spec.min_member
+            if is_last:
+                released = gang.let_all_go(pod.uid)
+            else:
+                if not gang.held:
+                    gang.begin(next(self._numbers))
+                    activate_pods(state, *(each for each in members if each.uid not in placed | {pod.uid}))
+                gang.held[pod.uid] = None
+        for uid in released:
+            if (waiting := self.handle.waiting_pods.get(uid)) is not None:
+                waiting.allow(self.name)
+        if is_last:
+            return None
+        return Status.wait(group.spec.schedule_timeout_seconds or self.args.permit_waiting_time_seconds)
+
+    @hookimpl
+    def unreserve(self, pod: Pod) -> None:
+        key = gang_of(pod)
+        if key is None:
+            return
+        with self._lock:
+            gang = self._gangs.get(key)
+            is_news = gang is not None and gang.forget(pod.uid) and bool(gang.held)
+            for other in self._gangs.values():
+                if gang is not None and other is not gang:
+                    other.hear_of_room(gang.began)
+        if is_news:
+            self._give_up(key, "rejection in Unreserve", self._members(key, pod))
+        self._clean_up(key)
+
+    @hookimpl
+    def post_bind(self, pod: Pod) -> None:
+        key = gang_of(pod)
+        if key is None:
+            return
+        with self._lock:
+            gang = self._gangs.get(key)
+            if gang is not None:
+                gang.forget(pod.uid)
+        self._clean_up(key)
+
+    @hookimpl
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        siblings = (
+            ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+        )
+        room = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
+        return [
+            ClusterEvent(PodGroup.kind, ActionType.ADD | ActionType.UPDATE, self._after_group_change),
+            ClusterEvent(EventResource.POD, siblings, self._after_sibling),
+            ClusterEvent(EventResource.ASSIGNED_POD, room, self._after_room_from_pod),
+            ClusterEvent(EventResource.NODE, _ROOM_ON_NODES, self._after_node_change),
+            *(ClusterEvent(each, ActionType.ALL, self._after_storage_change) for each in _STORAGE),
+        ]
+
+    # What there is
+
+    def _group(self, key: str) -> PodGroup | None:
+        return self.handle.cluster.get(PodGroup, key)
+
+    def _members(self, key: str, pod: Pod) -> Sequence[Pod]:
+        """The gang's pods that run, or could be placed now; those that hang on a gate or end don't count."""
+        return [
+            each
+            for each in self.handle.cluster.list(Pod, pod.namespace)
+            if gang_of(each) == key and self._counts(each)
+        ]
+
+    def _counts(self, pod: Pod) -> bool:
+        if pod.is_terminal or pod.is_terminating:
+            return False
+        waits = not pod.spec.scheduling_gates and pod.spec.scheduler_name == self.handle.profile_name
+        return bool(pod.node_name) or waits
+
+    def _placed(self, gang: Gang, members: Iterable[Pod]) -> set[str]:
+        """Who is bound, is being bound, or still waits, by uid. With the lock."""
+        held = {
+            uid
+            for uid in gang.held
+            if (waiting := self.handle.waiting_pods.get(uid)) is not None and waiting.deadline is not None
+        }
+        return {each.uid for each in members if each.node_name} | gang.let_go | held
+
+    def _check_resources(self, key: str, group: PodGroup, members: Sequence[Pod]) -> Status | None:
+        if not group.spec.min_resources:
+            return None
+        with self._lock:
+            gang = self._gangs.get(key, Gang())
+            if gang.held:
+                return None  # it was checked when the first of them came
+            placed = self._placed(gang, members)
+        gap = resource_gap(
+            group.spec.min_resources,
+            group.spec.min_member,
+            self.handle.snapshot.node_infos,
+            [each for each in members if each.uid in placed],
+        )
+        if not gap:
+            return None
+        missing = ", ".join(f"{name}: {amount}{'m' * (name == 'cpu')}" for name, amount in gap.items())
+        return Status.unresolvable(f"resource gap of PodGroup {key}: {missing}")
+
+    # Giving up, and trying again
+
+    def _give_up(self, key: str, why: str, members: Iterable[Pod]) -> None:
+        rejection = Rejection(
+            until=self.handle.clock.now() + self.args.pod_group_backoff_seconds,
+            members=frozenset(each.uid for each in members),
+            number=next(self._numbers),
+        )
+        with self._lock:
+            dropped = self._gangs.setdefault(key, Gang()).drop_all(rejection)
+            for other in [key for key, gang in self._gangs.items() if gang.is_idle]:
+                if self._group(other) is None:  # nobody is left who would ask for it
+                    del self._gangs[other]
+        for uid in dropped:
+            if (waiting := self.handle.waiting_pods.get(uid)) is not None:
+                waiting.reject(self.name, why)
+
+    def _is_left_alone(self, key: str, pod: Pod) -> bool:
+        with self._lock:
+            rejection = self._gangs.get(key, Gang()).rejection
+        if rejection is None or pod.uid not in rejection.members:  # a new one may make all the difference
+            return False
+        return self.handle.clock.now() < rejection.until
+
+    def _try_again(self, pod: Pod) -> QueueingHint:
+        """Something has happened that may help the pod's gang."""
+        key = gang_of(pod)
+        with self._lock:
+            gang = None if key is None else self._gangs.get(key)
+            if gang is not None:
+                gang.rejection = None
+        return QueueingHint.QUEUE
+
+    def _clean_up(self, key: str) -> None:
+        with self._lock:
+            gang = self._gangs.get(key)
+            if gang is not None and gang.is_idle and gang.rejection is None:
+                del self._gangs[key]
+
+    def _after_group_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+        before, after = PodGroup.of(old), PodGroup.of(new)
+        if after is None or after.key != gang_of(pod) or (before is not None and before.spec == after.spec):
+            return QueueingHint.SKIP
+        return self._try_again(pod)
+
+    def _after_sibling(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+        if not isinstance(new, Pod) or gang_of(new) != gang_of(pod):
+            return QueueingHint.SKIP
+        if isinstance(old, Pod) and gang_of(old) == gang_of(new) and not old.spec.scheduling_gates:
+            return QueueingHint.SKIP
+        return self._try_again(pod)
+
+    def _after_room_from_pod(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+        """A pod has gone or shrunk, or given back a place that it had reserved.
+
+        What the gang itself gives back is no news. What another gang gives back is, if it had it when this one was
+        rejected, which `unreserve` looks at. Otherwise two gangs that don't fit would chase each other for ever.
+        """
+        if not isinstance(old, Pod) or gang_of(old) == gang_of(pod):
+            return QueueingHint.SKIP
+        if new is None and self._is_pending(old):
+            with self._lock:
+                gang = self._gangs.get(gang_of(pod) or "")
+                is_rejected = gang is not None and gang.rejection is not None
+            return QueueingHint.SKIP if is_rejected else QueueingHint.QUEUE
+        return self._try_again(pod)
+
+    def _is_pending(self, pod: Pod) -> bool:
+        if gang_of(pod) is None:
+            return False
+        present = self.handle.cluster.get(Pod, pod.key)
+        return present is not None and present.uid == pod.uid and not present.node_name
+
+    def _after_node_change(self, pod: Pod, _old: object | None, _new: object | None) -> QueueingHint:
+        return self._try_again(pod)
+
+    def _after_storage_change(self, pod: Pod, _old: object | None, _new: object | None) -> QueueingHint:
+        return self._try_again(pod) if pod.spec.volumes else QueueingHint.SKIP
