@@ -1,0 +1,146 @@
+"""The plugin CapacityScheduling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from kschedfw import (
+    ActionType,
+    ClusterEvent,
+    CycleState,
+    EventResource,
+    Handle,
+    NodeToStatus,
+    Plugin,
+    Pod,
+    PodInfo,
+    PostFilterResult,
+    PreemptionEvaluator,
+    PreemptionPlan,
+    QueueingHint,
+    StateKey,
+    Status,
+    Verdicts,
+    hookimpl,
+)
+from kschedfw_capacity.amounts import Amounts
+from kschedfw_capacity.demand import Demand
+from kschedfw_capacity.elastic_quota import ElasticQuota
+from kschedfw_capacity.quota import Quotas
+from kschedfw_capacity.rules import QuotaRules
+from kschedfw_capacity.usage import Usage
+
+_DEMAND = StateKey[Demand]("CapacityScheduling.demand")
+
+_NO_ROOM = Status.unschedulable("node(s) left no room within the elastic quotas")
+
+
+class CapacityScheduling(Plugin):
+    """Keeps namespaces within their elastic quotas, and lets those take back their own that have lent it.
+
+    Semantics: kubernetes-sigs/scheduler-plugins `CapacityScheduling`. Pods in namespaces without an ElasticQuota are
+    left alone.
+    """
+
+    name = "CapacityScheduling"
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._listed: Sequence[ElasticQuota] = ()
+
+    @hookimpl
+    def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
+        quotas = self._quotas()
+        if pod.namespace not in quotas:
+            return Status.skip()
+        demand = Demand.of(pod, quotas.clone(), self._nominated())
+        state.write(_DEMAND, demand)
+        if demand.is_over_max:
+            why = f"ElasticQuota {pod.namespace} is more than Max"
+        elif demand.is_over_all_mins:
+            why = "total ElasticQuota used is more than min"
+        else:
+            return None
+        return Status.unschedulable(f"Pod {pod.key} is rejected in PreFilter because {why}")
+
+    @hookimpl
+    def pre_filter_add_pod(self, state: CycleState, pod_info_to_add: PodInfo) -> None:
+        state.read(_DEMAND).add(pod_info_to_add)
+
+    @hookimpl
+    def pre_filter_remove_pod(self, state: CycleState, pod_info_to_remove: PodInfo) -> None:
+        state.read(_DEMAND).remove(pod_info_to_remove)
+
+    @hookimpl
+    def filter(self, state: CycleState) -> Status | None:
+        """Ask again what pre_filter has asked: with nominated pods, or without victims, the answer may be another."""
+        demand = state.read(_DEMAND)
+        return _NO_ROOM if demand.is_over_max or demand.is_over_all_mins else None
+
+    @hookimpl
+    def filter_batch(self, state: CycleState, rows: npt.NDArray[np.int64]) -> Verdicts:
+        code = 0 if self.filter(state) is None else 1
+        return Verdicts(np.full(len(rows), code, dtype=np.int64), (Status.success(), _NO_ROOM))
+
+    @hookimpl
+    def post_filter(
+        self, state: CycleState, pod: Pod, node_to_status: NodeToStatus
+    ) -> tuple[PostFilterResult | None, Status]:
+        return self._evaluator(state, pod).preempt(state, pod, node_to_status)
+
+    def plan(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> PreemptionPlan:
+        """What `post_filter` would do, without doing it; for explanations."""
+        return self._evaluator(state, pod).plan(state, pod, node_to_status)
+
+    @hookimpl
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        gone = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
+        return [
+            ClusterEvent(EventResource.ASSIGNED_POD, gone, self._after_pod_change),
+            ClusterEvent(ElasticQuota.kind, ActionType.ALL, self._after_quota_change),
+        ]
+
+    def _evaluator(self, state: CycleState, pod: Pod) -> PreemptionEvaluator:
+        known = _DEMAND in state
+        demand = state.read(_DEMAND) if known else Demand.of(pod, self._quotas(), self._nominated())
+        return PreemptionEvaluator(self.name, self.handle, QuotaRules(self.handle, demand))
+
+    @cached_property
+    def _usage(self) -> Usage:
+        return Usage(self.handle.snapshot.table)
+
+    def _quotas(self) -> Quotas:
+        """The quotas as of this cycle; only to be read."""
+        listed = self.handle.cluster.list(ElasticQuota)
+        if listed is not self._listed:
+            # From the youngest on, so that the oldest of a namespace is what remains.
+            self._usage.measure_by({quota.namespace: quota.spec.bounds for quota in reversed(listed)})
+            self._listed = listed
+        return self._usage.quotas
+
+    def _nominated(self) -> Iterator[Pod]:
+        """The pods that are nominated to nodes that there are."""
+        nominator, snapshot = self.handle.nominator, self.handle.snapshot
+        for name in nominator.nominated_nodes():
+            if name in snapshot:
+                for info in nominator.nominated_pods_for_node(name):
+                    yield info.pod
+
+    def _after_pod_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:  # noqa: ARG002
+        """A pod is gone, or needs less: that helps if it has a quota, and used something of it."""
+        if not isinstance(old, Pod) or not Amounts.requested_by(old).names:
+            return QueueingHint.SKIP
+        if old.namespace == pod.namespace or self.handle.cluster.list(ElasticQuota, old.namespace):
+            return QueueingHint.QUEUE
+        return QueueingHint.SKIP
+
+    def _after_quota_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:  # noqa: ARG002
+        """Whatever becomes of a quota may leave more to borrow, or show who borrows; its status doesn't."""
+        before, after = ElasticQuota.of(old), ElasticQuota.of(new)
+        if before is not None and after is not None and before.spec == after.spec:
+            return QueueingHint.SKIP
+        return QueueingHint.QUEUE

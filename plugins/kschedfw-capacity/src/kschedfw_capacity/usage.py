@@ -1,0 +1,67 @@
+"""What the pods of each namespace use, kept in step with a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from kschedfw import NodeInfo, NodeTable, PodInfo
+from kschedfw_capacity.amounts import NOTHING, Amounts
+from kschedfw_capacity.quota import Bounds, Quota, Quotas
+
+
+class Usage:
+    """The requests of all pods on nodes by namespace, assumed ones included; follows the table, and `quotas` with it.
+
+    A pod is on its node from the moment it is reserved there until it is unreserved, gone or finished. So there is
+    nothing to be done at reserve, and pods that another profile or another scheduler has placed count, too.
+    """
+
+    def __init__(self, table: NodeTable) -> None:
+        self._by_namespace: dict[str, Amounts] = {}
+        self.quotas = Quotas({})
+        for info in table.node_infos:
+            self._add(info.pods)
+        table.listen(self)
+
+    def of(self, namespace: str) -> Amounts:
+        return self._by_namespace.get(namespace, NOTHING)
+
+    def measure_by(self, bounds: Mapping[str, Bounds]) -> None:
+        """From now on, these are the quotas."""
+        self.quotas = Quotas({each: Quota(its_bounds, self.of(each)) for each, its_bounds in bounds.items()})
+
+    def row_changed(self, row: int, old: NodeInfo, new: NodeInfo) -> None:  # noqa: ARG002  # the table's signature
+        before, after = old.pods, new.pods
+        stayed = len(before)
+        if after[:stayed] == before:  # as ever when a pod has been placed
+            self._add(after[stayed:])
+            return
+        were, are = set(before), set(after)
+        self._remove(info for info in before if info not in are)
+        self._add(info for info in after if info not in were)
+
+    def rows_moved(
+        self,
+        moved_from: npt.NDArray[np.int64],  # noqa: ARG002  # the table's signature
+        gone: Sequence[NodeInfo],
+        added: Sequence[NodeInfo],
+    ) -> None:
+        for info in gone:
+            self._remove(info.pods)
+        for info in added:
+            self._add(info.pods)
+
+    def _add(self, infos: Iterable[PodInfo]) -> None:
+        for info in infos:
+            namespace, request = info.pod.namespace, Amounts.requested_by(info.pod)
+            self._by_namespace[namespace] = self.of(namespace) + request
+            self.quotas.add(namespace, request)
+
+    def _remove(self, infos: Iterable[PodInfo]) -> None:
+        for info in infos:
+            namespace, request = info.pod.namespace, Amounts.requested_by(info.pod)
+            self._by_namespace[namespace] = self.of(namespace) - request
+            self.quotas.remove(namespace, request)
