@@ -1,0 +1,35 @@
+"""TargetLoadPacking and LoadVariationRiskBalancing: scores by the load that was measured on nodes."""
+
+from kschedfw_loadaware.args import MetricProvider, ProviderType
+from kschedfw_loadaware.http import Endpoint, LoadWatcherSource, PrometheusSource
+from kschedfw_loadaware.load_variation_risk_balancing import (
+    LoadVariationRiskBalancing,
+    LoadVariationRiskBalancingArgs,
+)
+from kschedfw_loadaware.report import Load, LoadReport, MetricsError, NodeLoad
+from kschedfw_loadaware.sources import FileSource, MetricsSource, StaticSource
+from kschedfw_loadaware.target_load_packing import (
+    DefaultRequests,
+    TargetLoadPacking,
+    TargetLoadPackingArgs,
+)
+
+__all__ = [
+    "DefaultRequests",
+    "Endpoint",
+    "FileSource",
+    "Load",
+    "LoadReport",
+    "LoadVariationRiskBalancing",
+    "LoadVariationRiskBalancingArgs",
+    "LoadWatcherSource",
+    "MetricProvider",
+    "MetricsError",
+    "MetricsSource",
+    "NodeLoad",
+    "PrometheusSource",
+    "ProviderType",
+    "StaticSource",
+    "TargetLoadPacking",
+    "TargetLoadPackingArgs",
+]

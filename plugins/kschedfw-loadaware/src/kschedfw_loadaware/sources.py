@@ -1,0 +1,65 @@
+"""Where reports come from: the protocol, and the sources that need no network."""
+
+from __future__ import annotations
+
+import bisect
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from kschedfw_loadaware.report import LoadReport, MetricsError, NodeLoad, report_from_json
+
+
+@runtime_checkable
+class MetricsSource(Protocol):
+    """Tells what was measured last."""
+
+    def read(self, now: float) -> LoadReport:
+        """The latest report; `now` is the scheduler's time.
+
+        Raises:
+            MetricsError: there is none to be had. What was read before stays in force.
+        """
+        ...
+
+
+class StaticSource:
+    """Load that is given and stays as it is until it is given anew (`nodes`); measured up to the moment `end`."""
+
+    def __init__(self, nodes: Mapping[str, NodeLoad], *, start: float = 0.0, end: float = 0.0) -> None:
+        self.report = LoadReport(start, end, dict(nodes))
+
+    def read(self, now: float) -> LoadReport:  # noqa: ARG002  # of the protocol
+        return self.report
+
+
+class FileSource:
+    """Replays reports from a JSON file: one of load-watcher's, or a list of them in the order of their windows.
+
+    The first is there from the start, as if measured just then; each further one comes as long after it as it was
+    measured. So a recording can be replayed at any time, also in a simulation, where time begins at 0.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises MetricsError: the file can't be read or isn't such a list; names file and field."""
+        try:
+            content = json.loads(path.read_bytes())
+            entries = enumerate(content) if isinstance(content, list) else [(None, content)]
+            self._reports = [
+                report_from_json(entry, "" if index is None else f"[{index}]") for index, entry in entries
+            ]
+        except (OSError, ValueError, MetricsError) as error:
+            raise MetricsError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+        if not self._reports:
+            raise MetricsError(f"{path}: must have at least one report")
+        self._ends = [report.end for report in self._reports]
+        if self._ends != sorted(self._ends):
+            raise MetricsError(f"{path}: the reports must be in the order of window.end")
+        self._shift: float | None = None
+
+    def read(self, now: float) -> LoadReport:
+        if self._shift is None:
+            self._shift = now - self._ends[0]
+        latest = max(bisect.bisect_right(self._ends, now - self._shift) - 1, 0)
+        return self._reports[latest].later(self._shift)
