@@ -1,0 +1,65 @@
+"""Whether one NUMA zone has all that a container or pod needs: what the policy single-numa-node demands."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+
+from kschedfw import Status
+from kschedfw_topoaware.amounts import Amounts, is_of_a_zone, may_be_of_the_host
+from kschedfw_topoaware.demand import Demand
+from kschedfw_topoaware.numa import NumaNode, Scope
+
+_POD = Status.unschedulable("cannot align pod")
+_INIT_CONTAINER = Status.unschedulable("cannot align init container")
+_CONTAINER = Status.unschedulable("cannot align container")
+
+
+def alignment(
+    demand: Demand, scope: Scope, numa_nodes: Sequence[NumaNode], offered: Container[str]
+) -> Status | None:
+    """The verdict on a node that has these zones; `offered` are the resources that the node has at all."""
+    left = {node.id: dict(node.available) for node in numa_nodes}
+    if scope is Scope.POD:
+        return None if _zone_for(demand.of_the_pod, demand, left, offered) is not None else _POD
+    for wanted in demand.init_containers:  # they run one after another, before all others
+        if _zone_for(wanted, demand, left, offered) is None:
+            return _INIT_CONTAINER
+    for wanted in demand.containers:
+        zone = _zone_for(wanted, demand, left, offered)
+        if zone is None:
+            return _CONTAINER
+        _take(wanted, demand, left.get(zone, {}))
+    return None
+
+
+def suits(name: str, wanted: int, available: int, *, guaranteed: bool) -> bool:
+    """Whether so much of a resource will do; only to Guaranteed pods the kubelet gives CPU and memory by zones."""
+    return available >= wanted or (not guaranteed and is_of_a_zone(name))
+
+
+def _zone_for(
+    wanted: Amounts, demand: Demand, left: Mapping[int, Mapping[str, int]], offered: Container[str]
+) -> int | None:
+    """The zone that the kubelet would choose: the first that has everything; None if there isn't any."""
+    zones = None
+    for name, amount in wanted.items():
+        if amount == 0:
+            continue
+        if name not in offered:
+            return None
+        with_it = [zone for zone, available in left.items() if name in available]
+        if not with_it and may_be_of_the_host(name):
+            continue
+        fitting = {
+            zone for zone in with_it if suits(name, amount, left[zone][name], guaranteed=demand.is_guaranteed)
+        }
+        zones = fitting if zones is None else zones & fitting
+        if not zones:
+            return None
+    return 0 if zones is None else min(zones)
+
+
+def _take(wanted: Amounts, demand: Demand, available: dict[str, int]) -> None:
+    for name, amount in wanted.items():
+        if name in available and (demand.is_guaranteed or not is_of_a_zone(name)):
+            available[name] -= amount

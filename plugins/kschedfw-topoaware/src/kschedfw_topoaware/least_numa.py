@@ -1,0 +1,81 @@
+"""The strategy LeastNUMANodes: the fewer zones a pod needs, and the nearer they are to one another, the better."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from kschedfw_topoaware.alignment import suits
+from kschedfw_topoaware.amounts import Amounts
+from kschedfw_topoaware.demand import Demand
+from kschedfw_topoaware.numa import NodeTopology, NumaNode, Scope
+
+_UNKNOWN_COST: Final = 255
+"""What the firmware's table of distances has for "unknown"."""
+
+
+@attrs.frozen
+class _Found:
+    zones: Sequence[NumaNode]
+    is_nearest: bool
+    """No zones of that number are nearer to one another."""
+
+
+def least_numa_nodes(demand: Demand, topology: NodeTopology, numa_nodes: Sequence[NumaNode]) -> int:
+    """100 if it needs nothing of any zone, 0 if all together don't suffice."""
+    if topology.scope is Scope.POD:
+        wishes: Sequence[Amounts] = [demand.of_the_pod]
+    else:
+        wishes = demand.all_containers
+    most, nearest = 0, True
+    for wanted in wishes:
+        if not any(name in node.available for node in numa_nodes for name in wanted):
+            continue
+        found = _fewest(wanted, numa_nodes, guaranteed=demand.is_guaranteed)
+        if found is None:
+            return 0
+        nearest = nearest and found.is_nearest
+        most = max(most, len(found.zones))
+        taken = dict(_taken(wanted, found.zones))
+        numa_nodes = [taken.get(node.id, node) for node in numa_nodes]
+    if most == 0:
+        return 100
+    step = 100 // topology.most_numa_nodes
+    return max(100 - most * step + (step // 2 if nearest else 0), 0)
+
+
+def _fewest(wanted: Amounts, numa_nodes: Sequence[NumaNode], *, guaranteed: bool) -> _Found | None:
+    """As few zones as can be that have it together, and of those the nearest, and of those the first."""
+    for count in range(1, len(numa_nodes) + 1):
+        combinations = list(itertools.combinations(numa_nodes, count))
+        fitting = [each for each in combinations if _fits(wanted, each, guaranteed=guaranteed)]
+        if fitting:
+            best = min(fitting, key=_distance)
+            return _Found(best, _distance(best) == min(map(_distance, combinations)))
+    return None
+
+
+def _fits(wanted: Amounts, zones: Sequence[NumaNode], *, guaranteed: bool) -> bool:
+    return all(name in zone.available for zone in zones for name in wanted) and all(
+        suits(name, amount, sum(zone.available[name] for zone in zones), guaranteed=guaranteed)
+        for name, amount in wanted.items()
+        if amount
+    )
+
+
+def _distance(zones: Sequence[NumaNode]) -> int:
+    """Between all of them, each to itself included; comparable for equal numbers of zones."""
+    return sum(one.costs.get(other.id, _UNKNOWN_COST) for one in zones for other in zones)
+
+
+def _taken(wanted: Amounts, zones: Iterable[NumaNode]) -> Iterable[tuple[int, NumaNode]]:
+    """The zones, by id, once it was taken from them: all from the first, the rest from the second, and so on."""
+    missing: Mapping[str, int] = wanted
+    for zone in sorted(zones, key=lambda zone: zone.id):
+        given = {name: min(missing.get(name, 0), amount) for name, amount in zone.available.items()}
+        missing = {name: amount - given.get(name, 0) for name, amount in missing.items()}
+        left = {name: amount - given[name] for name, amount in zone.available.items()}
+        yield zone.id, attrs.evolve(zone, available=left)

@@ -1,0 +1,119 @@
+"""A node's NUMA zones, and how its kubelet gives them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Final, Self
+
+import attrs
+
+from kschedfw_topoaware.amounts import Amounts, amounts_of
+from kschedfw_topoaware.node_resource_topology import NodeResourceTopology, Zone
+
+MOST_NUMA_NODES: Final = 8
+"""How many zones the kubelet's topology manager deals with unless it is told otherwise."""
+
+_HIGHEST_ID: Final = 63
+_LIMIT: Final = 1024
+
+
+class Policy(StrEnum):
+    """What the kubelet's topology manager demands."""
+
+    NONE = "none"
+    BEST_EFFORT = "best-effort"
+    RESTRICTED = "restricted"
+    SINGLE_NUMA_NODE = "single-numa-node"
+
+
+class Scope(StrEnum):
+    """For what it demands it: each container, or all of a pod's together."""
+
+    CONTAINER = "container"
+    POD = "pod"
+
+
+_POLICIES: Final = {
+    f"{prefix}{scope_name}Level": (policy, scope)
+    for prefix, policy in (
+        ("SingleNUMANode", Policy.SINGLE_NUMA_NODE),
+        ("BestEffort", Policy.BEST_EFFORT),
+        ("Restricted", Policy.RESTRICTED),
+    )
+    for scope_name, scope in (("Pod", Scope.POD), ("Container", Scope.CONTAINER))
+}
+"""The older way to say both at once (`topologyPolicies`)."""
+
+
+@attrs.frozen
+class NumaNode:
+    """A NUMA zone: what is available there, and the distance to others by their ids."""
+
+    id: int
+    available: Mapping[str, int]
+    costs: Mapping[int, int]
+
+
+@attrs.frozen
+class NodeTopology:
+    """The zones of a node; `version` is that of the object that told of them."""
+
+    numa_nodes: tuple[NumaNode, ...]
+    policy: Policy = Policy.NONE
+    scope: Scope = Scope.CONTAINER
+    most_numa_nodes: int = MOST_NUMA_NODES
+    version: str = ""
+
+    @classmethod
+    def of(cls, reported: NodeResourceTopology) -> Self:
+        """Attributes count before policies; zones that aren't NUMA zones, and names and values unknown, don't."""
+        policy, scope, most = Policy.NONE, Scope.CONTAINER, MOST_NUMA_NODES
+        if reported.topology_policies:
+            policy, scope = _POLICIES.get(reported.topology_policies[0], (policy, scope))
+        for attribute in reported.attributes:
+            match attribute.name, attribute.value:
+                case "topologyManagerPolicy", value if value in list(Policy):
+                    policy = Policy(value)
+                case "topologyManagerScope", value if value in list(Scope):
+                    scope = Scope(value)
+                case "topologyManagerMaxNUMANodes", value if value.isdecimal() and int(value) > 1:
+                    most = min(int(value), _LIMIT)
+        return cls(
+            tuple(_numa_nodes(reported.zones)), policy, scope, most, reported.metadata.resource_version
+        )
+
+    def less(self, taken: Mapping[str, int]) -> tuple[NumaNode, ...]:
+        """The zones if that much had been taken from each of them, as nobody knows from which."""
+        if not taken:
+            return self.numa_nodes
+        return tuple(
+            attrs.evolve(
+                node,
+                available={
+                    name: max(amount - taken.get(name, 0), 0) if name in taken else amount
+                    for name, amount in node.available.items()
+                },
+            )
+            for node in self.numa_nodes
+        )
+
+
+def _numa_nodes(zones: Iterable[Zone]) -> Iterable[NumaNode]:
+    for zone in zones:
+        id_ = _numa_id(zone.name)
+        if zone.type == "Node" and id_ is not None:
+            costs = {other: cost.value for cost in zone.costs if (other := _numa_id(cost.name)) is not None}
+            yield NumaNode(id_, _available(zone), costs)
+
+
+def _available(zone: Zone) -> Amounts:
+    return amounts_of({resource.name: resource.available for resource in zone.resources})
+
+
+def _numa_id(zone_name: str) -> int | None:
+    """7 of `node-7`."""
+    prefix, _, number = zone_name.partition("-")
+    if prefix != "node" or not number.isdecimal() or int(number) > _HIGHEST_ID:
+        return None
+    return int(number)

@@ -1,0 +1,53 @@
+"""The topologies of all nodes, as the cluster knows them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+import attrs
+
+from kschedfw import Handle
+from kschedfw_topoaware.node_resource_topology import NodeResourceTopology
+from kschedfw_topoaware.numa import NodeTopology
+
+
+@attrs.frozen(eq=False)
+class View:
+    """Topologies by node; equal numbers mean equal topologies."""
+
+    by_node: Mapping[str, NodeTopology]
+    number: int
+
+
+class Topologies:
+    """Reads NodeResourceTopologies, each of them once. Thread-safe."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+        self._lock = threading.Lock()
+        self._reported: object = ()
+        self._versions: Mapping[str, str] = {}
+        self._view = View({}, 0)
+
+    def latest(self) -> View:
+        """Raises ManifestError: an object of the kind is no topology."""
+        reported = self._handle.cluster.list(NodeResourceTopology)
+        if (
+            reported is self._reported
+        ):  # the usual case: a cluster gives the same list until something changes
+            return self._view
+        with self._lock:
+            versions = {each.name: f"{each.uid} {each.metadata.resource_version}" for each in reported}
+            if versions != self._versions:
+                known, before = self._view.by_node, self._versions
+                by_node = {
+                    each.name: known[each.name]
+                    if before.get(each.name) == versions[each.name]
+                    else NodeTopology.of(each)
+                    for each in reported
+                }
+                self._view = View(by_node, self._view.number + 1)
+                self._versions = versions
+            self._reported = reported
+            return self._view
