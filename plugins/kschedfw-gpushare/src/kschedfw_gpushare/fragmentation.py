@@ -1,0 +1,156 @@
+"""How much of a node's idle GPUs the workload can't use, and how a pod changes that (Weng et al., USENIX ATC '23).
+
+A node's fragmentation is an expectation over the pods of the workload, of which `TypicalPod`s stand for the rest: what
+is idle on the node counts in full for a pod that the node can't take (or that wants no GPU), and else so far as
+it is on devices that have less left than the pod wants of one. Fragmentation gradient descent puts a pod where
+this grows least.
+
+All figures here are integers, thousandths of a GPU times the number of pods that the typical ones stand for, so that
+it can't matter in which order they are added up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from kschedfw import Pod
+from kschedfw_gpushare.demand import MILLI, DemandError, GpuDemand, demand_of
+from kschedfw_gpushare.devices import IntArray, Room
+
+NOWHERE = np.iinfo(np.int64).min
+"""The gain on a device that can't take the pod."""
+
+
+@attrs.frozen
+class TypicalPod:
+    """Stands for `pods` pods of the workload, which ask for `milli_cpu` and these GPUs.
+
+    `gpu_card_model` names models that will do, as in the annotation (`A|B`).
+    """
+
+    pods: int
+    milli_cpu: int = 0
+    gpu_count: int = 0
+    gpu_milli: int = 0
+    gpu_card_model: str = ""
+
+    @property
+    def demand(self) -> GpuDemand:
+        models = frozenset(filter(None, self.gpu_card_model.split("|")))
+        return GpuDemand(self.gpu_count, self.gpu_milli, models)
+
+
+def typical_pods(pods: Iterable[Pod], resource: str, popularity: int = 95) -> tuple[TypicalPod, ...]:
+    """The most frequent requests of the pods, as many as it takes to cover `popularity` percent of them."""
+    counts: Counter[tuple[int, int, int, str]] = Counter()
+    for pod in pods:
+        try:
+            demand = demand_of(pod, resource)
+        except DemandError:
+            continue
+        models = "|".join(sorted(demand.models))
+        counts[pod.requests.non_zero_milli_cpu, demand.milli, demand.count, models] += 1
+    wanted, covered = popularity * counts.total(), 0
+    typical: list[TypicalPod] = []
+    for (milli_cpu, milli, count, models), pods_alike in sorted(
+        counts.items(), key=lambda item: (item[1], item[0]), reverse=True
+    ):
+        if 100 * covered >= wanted:
+            break
+        covered += pods_alike
+        typical.append(TypicalPod(pods_alike, milli_cpu, count, milli, models))
+    return tuple(typical)
+
+
+class Fragmentation:
+    """Fragmentation as a workload sees it.
+
+    Typical pods that want the same GPUs, but not the same CPU, are a group; a node's idle GPUs are of use to those of
+    a group who ask for no more than the CPU it has left.
+    """
+
+    def __init__(self, typical: Sequence[TypicalPod]) -> None:
+        self.pods = sum(each.pods for each in typical)
+        groups = sorted(
+            {each.demand for each in typical if not each.demand.is_none},
+            key=lambda demand: (demand.milli, demand.count, sorted(demand.models)),
+        )
+        self._groups = tuple(groups)
+        self._millis: IntArray = np.array([group.milli for group in groups], dtype=np.int64)
+        self._counts: IntArray = np.array([group.count for group in groups], dtype=np.int64)
+        self._cpus: IntArray = np.array(sorted({each.milli_cpu for each in typical}), dtype=np.int64)
+        # Row i: how many pods of each group ask for no more CPU than the i lowest requests.
+        self._served: IntArray = np.zeros((len(self._cpus) + 1, len(groups)), dtype=np.int64)
+        for each in typical:
+            if not each.demand.is_none:
+                lowest = int(np.searchsorted(self._cpus, each.milli_cpu)) + 1
+                self._served[lowest:, groups.index(each.demand)] += each.pods
+        # A score of s, 1 to 99, takes a gain of 1000 · pods · ln(s / (100 − s)): where 100 · sigmoid reaches s.
+        self._steps: IntArray = np.array(
+            [math.ceil(MILLI * self.pods * math.log(score / (100 - score))) for score in range(1, 100)],
+            dtype=np.int64,
+        )
+
+    def amounts(self, room: Room) -> IntArray:
+        """How much of the idle GPUs is of no use, times `pods`, (k,)."""
+        amounts: IntArray = self.pods * room.total - self._usable(room, room.gpus, room.cpu)
+        return amounts
+
+    def gains_by_device(self, room: Room, milli_cpu: int, milli: int) -> IntArray:
+        """By how much fragmentation falls if a pod that shares a GPU goes to a device, (k, d); NOWHERE: it can't."""
+        left = room.gpus
+        after = left - milli
+        wide, wide_after = self._wide(left), self._wide(after)
+        changed_count = wide_after.astype(np.int64) - wide
+        changed_sum = after[:, :, np.newaxis] * wide_after - left[:, :, np.newaxis] * wide
+        count = wide.sum(axis=1)[:, np.newaxis, :] + changed_count
+        usable_sum = (left[:, :, np.newaxis] * wide).sum(axis=1)[:, np.newaxis, :] + changed_sum
+        served = self._served_pods(room, room.cpu - milli_cpu)[:, np.newaxis, :]
+        usable = (served * usable_sum * (count >= self._counts)).sum(axis=2)
+        gains = self.pods * milli + usable - self._usable(room, left, room.cpu)[:, np.newaxis]
+        return np.where(after >= 0, gains, NOWHERE)
+
+    def gains(self, room: Room, milli_cpu: int, count: int) -> IntArray:
+        """By how much fragmentation falls if a pod with `count` GPUs of its own goes to a node, (k,)."""
+        idle = room.gpus == MILLI
+        taken = idle & (idle.cumsum(axis=1) <= count)
+        after = np.where(taken, 0, room.gpus)
+        gains: IntArray = (
+            self.pods * (room.total - after.sum(axis=1))
+            + self._usable(room, after, room.cpu - milli_cpu)
+            - self._usable(room, room.gpus, room.cpu)
+        )
+        return gains
+
+    def scores(self, gains: IntArray) -> IntArray:
+        """Gains as scores from 0 to 99: 50 where fragmentation stays, more where it falls (100 · sigmoid, in GPUs)."""
+        if not self.pods:
+            return np.full(gains.shape, 50, dtype=np.int64)
+        return np.searchsorted(self._steps, gains, side="right")
+
+    def _usable(self, room: Room, gpus: IntArray, cpu: IntArray) -> IntArray:
+        """How much of `gpus` is of use, summed over the workload's pods, (k,)."""
+        wide = self._wide(gpus)
+        usable_sum = (gpus[:, :, np.newaxis] * wide).sum(axis=1)
+        fits = wide.sum(axis=1) >= self._counts
+        usable: IntArray = (self._served_pods(room, cpu) * usable_sum * fits).sum(axis=1)
+        return usable
+
+    def _wide(self, gpus: IntArray) -> npt.NDArray[np.bool_]:
+        """Which devices have as much left as a pod of each group wants of one, (k, d, groups)."""
+        wide: npt.NDArray[np.bool_] = gpus[:, :, np.newaxis] >= self._millis
+        return wide
+
+    def _served_pods(self, room: Room, cpu: IntArray) -> IntArray:
+        """How many pods of each group the nodes have the model and enough CPU for, (k, groups)."""
+        served = self._served[np.searchsorted(self._cpus, cpu, side="right")]
+        if any(group.models for group in self._groups):
+            suits = [[group.accepts(model) for group in self._groups] for model in room.model_names]
+            served = served * np.array(suits, dtype=np.int64)[room.models]
+        return served

@@ -1,0 +1,283 @@
+"""Measures policies on the OpenB trace, by the protocol of Weng et al., USENIX ATC '23.
+
+    python -m kschedfw_gpushare.openb --data DIR --seeds 42-51 --policy all
+
+The trace's pods are shuffled, and copies of randomly drawn ones appended until they ask for 1.3 times the GPUs of the
+cluster. They are scheduled one by one in that order; none leaves, and one that fits nowhere is dropped. What is
+measured is how much of all GPUs is allocated as more and more arrives, and how much of what is idle is fragmented.
+
+The nodes are shuffled, too, since their order decides between equally good ones (`fillInOrder`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from random import Random
+
+import attrs
+
+from kschedfw import (
+    EnabledPlugin,
+    InMemoryCluster,
+    KschedfwError,
+    Node,
+    Pod,
+    Profile,
+    Registry,
+    Scheduler,
+    read_openb_nodes,
+    read_openb_pods,
+)
+from kschedfw_gpushare.args import GpuShareArgs, Policy
+from kschedfw_gpushare.demand import MILLI, demand_of
+from kschedfw_gpushare.fragmentation import TypicalPod, typical_pods
+from kschedfw_gpushare.plugin import GpuShare
+
+NODES = "openb_node_list_gpu_node.csv"
+PODS = "openb_pod_list_default.csv"
+GPU = "nvidia.com/gpu"
+TUNE = 1.3
+ARRIVED = (80, 90, 95, 100, 110, 120, 130)
+"""Where the figures are taken: when the pods that have arrived ask for so many percent of the cluster's GPUs."""
+
+PUBLISHED_NAMES = {
+    Policy.RANDOM: "01-Random",
+    Policy.DOT_PRODUCT: "02-DotProd",
+    Policy.GPU_CLUSTERING: "03-GpuClustering",
+    Policy.GPU_PACKING: "04-GpuPacking",
+    Policy.BEST_FIT: "05-BestFit",
+    Policy.FGD: "06-FGD",
+}
+
+Progress = Callable[[int, int], None]
+
+
+@attrs.frozen
+class Trace:
+    """The nodes, the pods by name, and what stands for the pods' requests."""
+
+    nodes: tuple[Node, ...]
+    pods: tuple[Pod, ...]
+    typical: tuple[TypicalPod, ...]
+
+    @classmethod
+    def read(cls, nodes: Path, pods: Path) -> Trace:
+        by_name = sorted(read_openb_pods(pods), key=lambda pod: pod.name)
+        return cls(tuple(read_openb_nodes(nodes)), tuple(by_name), typical_pods(by_name, GPU))
+
+    @property
+    def capacity(self) -> int:
+        """All GPUs, in thousandths."""
+        return (
+            sum(node.status.allocatable[GPU].value() for node in self.nodes if GPU in node.status.allocatable)
+            * MILLI
+        )
+
+
+@attrs.frozen
+class Run:
+    """What one seed came to: by percent arrived, the percentage of GPUs allocated, and of idle ones fragmented."""
+
+    seed: int
+    pods: int
+    placed: int
+    seconds: float
+    allocated: Mapping[int, float]
+    fragmented: Mapping[int, float]
+
+
+def tuned(trace: Trace, random: Random, tune: float = TUNE) -> list[Pod]:
+    """The pods in the order in which they arrive: shuffled, with copies at the end or without some of them."""
+    pods = list(trace.pods)
+    random.shuffle(pods)
+    asked, wanted = sum(map(_asked, pods)), tune * trace.capacity
+    if asked > wanted:
+        while asked > wanted:
+            asked -= _asked(pods.pop(random.randrange(len(pods))))
+        return pods
+    for number in itertools.count() if asked else ():
+        copy = random.choice(trace.pods)
+        if asked + _asked(copy) > wanted:
+            break
+        asked += _asked(copy)
+        name = f"{copy.name}-{number}"
+        pods.append(copy.with_metadata(attrs.evolve(copy.metadata, name=name, uid="")))
+    return pods
+
+
+def profile(policy: Policy, typical: Sequence[TypicalPod]) -> Profile:
+    """The policy alone rates; of the default filters, the others have nothing to say about the trace's pods."""
+    return Profile(
+        ["PrioritySort", "NodeResourcesFit", EnabledPlugin("GpuShare", weight=1000), "DefaultBinder"],
+        points={"score": [EnabledPlugin("GpuShare", weight=1000)]},  # type: ignore[dict-item]
+        args={
+            "NodeResourcesFit": {"ignoredResources": [GPU]},
+            "GpuShare": GpuShareArgs(policy=policy, typical_pods=tuple(typical)),
+        },
+        percentage_of_nodes_to_score=100,
+    )
+
+
+def replay(trace: Trace, policy: Policy, seed: int, progress: Progress | None = None) -> Run:
+    """Schedule the trace once."""
+    registry = Registry()
+    if "GpuShare" not in registry.names():
+        registry.register(GpuShare)
+    random = Random(seed)
+    pods, capacity = tuned(trace, random), trace.capacity
+    cluster = InMemoryCluster(random.sample(trace.nodes, len(trace.nodes)))
+    scheduler = Scheduler(cluster, [profile(policy, trace.typical)], registry=registry, random=random)
+    (framework,) = scheduler.frameworks.values()
+    plugin = framework.plugins["GpuShare"]
+    assert isinstance(plugin, GpuShare)
+    arrived = used = placed = 0
+    allocated: dict[int, list[float]] = {percent: [] for percent in ARRIVED}
+    fragmented: dict[int, list[float]] = {percent: [] for percent in ARRIVED}
+    start = time.perf_counter()
+    for number, pod in enumerate(pods):
+        asked = _asked(pod)
+        arrived += asked
+        stored = cluster.add(pod)
+        scheduler.schedule_one()
+        present = cluster.get(Pod, stored.key)
+        if present is not None and present.node_name:
+            used += asked
+            placed += 1
+        else:
+            cluster.delete(stored)
+        percent = round(100 * arrived / capacity)
+        if percent in allocated:
+            scheduler.cache.update_snapshot(scheduler.snapshot)
+            allocated[percent].append(100 * used / capacity)
+            fragmented[percent].append(100 * plugin.fragmented_share(scheduler.snapshot.table))
+        if progress is not None:
+            progress(number + 1, len(pods))
+    seconds = time.perf_counter() - start
+    scheduler.close()
+    return Run(seed, len(pods), placed, round(seconds, 1), _means(allocated), _means(fragmented))
+
+
+def _asked(pod: Pod) -> int:
+    return demand_of(pod, GPU).total
+
+
+def _means(samples: Mapping[int, Sequence[float]]) -> Mapping[int, float]:
+    return {percent: round(statistics.fmean(values), 2) for percent, values in samples.items() if values}
+
+
+# The command
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m kschedfw_gpushare.openb", description=__doc__.split("\n")[0]
+    )
+    parser.add_argument("--data", type=Path, required=True, help="the directory with the trace's CSV files")
+    parser.add_argument("--nodes", default=NODES, help="the nodes' file in it (%(default)s)")
+    parser.add_argument("--pods", default=PODS, help="the pods' file in it (%(default)s)")
+    parser.add_argument("--seeds", type=_seeds, default="42-51", help="such as 42-51 or 42,45 (%(default)s)")
+    parser.add_argument(
+        "--policy", default="all", choices=["all", *(each.value for each in Policy)], help="(%(default)s)"
+    )
+    parser.add_argument("--json", action="store_true", help="all figures as JSON")
+    options = parser.parse_args(arguments)
+    try:
+        trace = Trace.read(options.data / options.nodes, options.data / options.pods)
+    except (KschedfwError, OSError) as error:
+        _tell(f"error: {error}\n")
+        return 1
+    policies = tuple(PUBLISHED_NAMES) if options.policy == "all" else (Policy(options.policy),)
+    runs: dict[Policy, list[Run]] = {policy: [] for policy in policies}
+    for seed in options.seeds:
+        for policy in policies:
+            runs[policy].append(replay(trace, policy, seed, _shown(policy, seed)))
+            _tell(f"\r{policy} seed {seed}: {_line(runs[policy][-1])}\n")
+    published = _published(options.data / "anchors.json", Path(options.pods).stem)
+    if options.json:
+        every = {policy: [attrs.asdict(run) for run in of_policy] for policy, of_policy in runs.items()}
+        sys.stdout.write(json.dumps(every) + "\n")
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in table(runs, published))
+    return 0
+
+
+Published = Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
+"""By name of the policy, measure and percent arrived: mean, min and max."""
+
+
+def table(runs: Mapping[Policy, Sequence[Run]], published: Published) -> Iterator[str]:
+    """GPU allocation in percent as Markdown: means over the seeds, the range at the end, what was published."""
+    yield "| policy | |" + "".join(f" {percent} % |" for percent in ARRIVED) + f" range at {ARRIVED[-1]} % |"
+    yield "| --- | --- |" + " ---: |" * len(ARRIVED) + " --- |"
+    for policy, of_policy in runs.items():
+        ours = [
+            [run.allocated[percent] for run in of_policy if percent in run.allocated] for percent in ARRIVED
+        ]
+        yield _row(policy, "measured", map(_mean, ours), ours[-1])
+        theirs = published.get(PUBLISHED_NAMES[policy], {}).get("alloc")
+        if theirs is not None:
+            last = theirs[str(ARRIVED[-1])]
+            means = [f"{theirs[str(percent)]['mean']:.2f}" for percent in ARRIVED]
+            yield _row("", "published", means, [last["min"], last["max"]])
+
+
+def _row(policy: str, what: str, means: Iterable[str], last: Sequence[float]) -> str:
+    spread = f"{min(last):.2f}–{max(last):.2f}" if last else ""
+    return f"| {policy} | {what} |" + "".join(f" {mean} |" for mean in means) + f" {spread} |"
+
+
+def _mean(values: Sequence[float]) -> str:
+    return f"{statistics.fmean(values):.2f}" if values else ""
+
+
+def _published(path: Path, workload: str) -> Published:
+    if not path.exists():
+        return {}
+    workloads: Mapping[str, Published] = json.loads(path.read_text())["workloads"]
+    return workloads.get(workload, {})
+
+
+def _line(run: Run) -> str:
+    last = run.allocated.get(ARRIVED[-1], 0.0)
+    return f"{run.placed} of {run.pods} pods placed, {last:.2f} % of GPUs allocated, {run.seconds} s"
+
+
+def _shown(policy: Policy, seed: int) -> Progress | None:
+    if not sys.stderr.isatty():
+        return None
+
+    def show(done: int, to_do: int) -> None:
+        if done % 100 == 0:
+            _tell(f"\r{policy} seed {seed}: {done} of {to_do} pods")
+
+    return show
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    seeds: list[int] = []
+    try:
+        for part in text.split(","):
+            first, _, last = part.partition("-")
+            these = range(int(first), int(last or first) + 1)
+            if not these:
+                raise ValueError
+            seeds.extend(these)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected seeds such as 42-51 or 42,45, found {text!r}") from None
+    return tuple(seeds)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

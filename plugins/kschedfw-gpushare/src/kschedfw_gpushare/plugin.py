@@ -1,0 +1,249 @@
+"""The plugin GpuShare."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import attrs
+import numpy as np
+
+from kschedfw import (
+    ActionType,
+    ClusterEvent,
+    CycleState,
+    EventResource,
+    FrozenDict,
+    Handle,
+    Node,
+    NodeInfo,
+    NodeTable,
+    Plugin,
+    Pod,
+    QueueingHint,
+    Reads,
+    StateKey,
+    Status,
+    Verdicts,
+    hookimpl,
+)
+from kschedfw_gpushare.args import GpuShareArgs, Policy
+from kschedfw_gpushare.demand import (
+    GPU_COUNT,
+    GPU_INDEX,
+    GPU_MILLI,
+    GPU_MODEL,
+    NOTHING,
+    DemandError,
+    GpuDemand,
+    demand_of,
+    index_text,
+)
+from kschedfw_gpushare.devices import (
+    DeviceColumns,
+    IntArray,
+    NodeDevices,
+    Reservations,
+    Room,
+    devices_of,
+)
+from kschedfw_gpushare.fragmentation import Fragmentation, typical_pods
+from kschedfw_gpushare.picking import pick_devices
+from kschedfw_gpushare.policies import Rater, Request, stretched, with_one_best
+
+_NO_GPUS = Status.unresolvable("node(s) had no GPUs")
+_OTHER_MODEL = Status.unresolvable("node(s) had GPUs of another model")
+_TOO_FEW = Status.unresolvable("node(s) had fewer GPUs than the pod asks for")
+_NO_ROOM = Status.unschedulable("node(s) had too little left of their GPUs")
+_STATUSES = (Status.success(), _NO_GPUS, _OTHER_MODEL, _TOO_FEW, _NO_ROOM)
+
+_DEVICES = StateKey[tuple[int, ...]]("GpuShare.devices")
+
+
+class GpuShare(Plugin[GpuShareArgs]):
+    """Puts pods on parts of GPUs, or on whole ones, and keeps the books of every single device.
+
+    What a device has left follows from the pods on the node: each has the annotation `gpu-index`, which is written
+    before it is bound. Between its reservation and the news of that, the reservation says it.
+    """
+
+    name = "GpuShare"
+    args_type = GpuShareArgs
+    reads = Reads.PODS
+
+    def __init__(self, args: GpuShareArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._reservations = Reservations.of(handle.snapshot)
+        self._columns: DeviceColumns | None = None
+        self._rater: Rater | None = None
+
+    def sign(self, pod: Pod) -> Hashable | None:
+        annotations = pod.annotations
+        return (
+            pod.requests.non_zero_milli_cpu,
+            pod.requests.amounts.scalar.get(self.args.gpu_resource, 0),
+            annotations.get(GPU_MILLI),
+            annotations.get(GPU_COUNT),
+            annotations.get(GPU_MODEL),
+        )
+
+    # Filter
+
+    @hookimpl
+    def pre_filter(self, pod: Pod) -> Status | None:
+        try:
+            demand = self._demand(pod)
+        except DemandError as error:
+            return Status.unresolvable(str(error))
+        return Status.skip() if demand.is_none else None
+
+    @hookimpl
+    def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:
+        demand, devices = self._demand(pod), self._devices(node_info)
+        if not devices.left:
+            return _NO_GPUS
+        if not demand.accepts(devices.model):
+            return _OTHER_MODEL
+        if len(devices.left) < demand.count:
+            return _TOO_FEW
+        return None if devices.room_for(demand) else _NO_ROOM
+
+    @hookimpl
+    def filter_batch(self, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts:
+        demand, room = self._demand(pod), self._room(nodes, rows)
+        suits = np.array([demand.accepts(model) for model in room.model_names], dtype=np.bool_)
+        fitting = (room.gpus >= demand.milli).sum(axis=1)
+        codes = np.select(
+            [room.counts == 0, ~suits[room.models], room.counts < demand.count, fitting < demand.count],
+            [1, 2, 3, 4],
+        )
+        return Verdicts(codes, _STATUSES)
+
+    # Score
+
+    @hookimpl
+    def pre_score(self) -> Status | None:
+        if self.args.policy is Policy.RANDOM:
+            return Status.skip()
+        self._learn()
+        return None
+
+    @hookimpl
+    def score(self, pod: Pod, node_info: NodeInfo) -> int:
+        room = Room.of(node_info, self._devices(node_info))
+        return int(self._learn().rate(room, self._request(pod))[0])
+
+    @hookimpl
+    def score_batch(self, pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray:
+        return self._learn().rate(self._room(nodes, rows), self._request(pod))
+
+    @hookimpl
+    def normalize_score(self, scores: IntArray) -> IntArray:
+        if self.args.policy is Policy.BEST_FIT:
+            scores = stretched(scores)
+        return with_one_best(scores) if self.args.fill_in_order else scores
+
+    # Reserve and bind
+
+    @hookimpl
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
+        demand = self._demand(pod)
+        if demand.is_none:
+            return None
+        info = self.handle.snapshot.get(node_name)
+        self._reservations.remove(pod, node_name)
+        devices = self._devices(info)
+        if not devices.room_for(demand):
+            return _NO_ROOM
+        room = Room.of(info, devices)
+        chosen = pick_devices(self.args.pick, room, self._request(pod), self._learn(), self.handle.random)
+        self._reservations.add(pod, info, chosen)
+        state.write(_DEVICES, chosen)
+        return None
+
+    @hookimpl
+    def unreserve(self, pod: Pod, node_name: str) -> None:
+        self._reservations.remove(pod, node_name)
+
+    @hookimpl
+    def pre_bind(self, state: CycleState, pod: Pod) -> Status | None:
+        if self._demand(pod).is_none:
+            return None
+        present = self.handle.cluster.get(Pod, pod.key)
+        if present is None or present.uid != pod.uid:
+            return Status.from_error(f"pod {pod.key} is gone, so its GPUs can't be noted")
+        index = index_text(state.read(_DEVICES))
+        if present.annotations.get(GPU_INDEX) != index:
+            annotations = FrozenDict({**present.annotations, GPU_INDEX: index})
+            self.handle.cluster.update(
+                present.with_metadata(attrs.evolve(present.metadata, annotations=annotations))
+            )
+        return None
+
+    # Coming back
+
+    @hookimpl
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        node = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
+        return [
+            ClusterEvent(EventResource.NODE, node, self._after_node_change),
+            ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE, self._after_pod_went),
+            ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.UPDATE, self._after_own_change),
+        ]
+
+    def _after_node_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:  # noqa: ARG002
+        if not isinstance(new, Node):
+            return QueueingHint.SKIP
+        try:
+            demand = self._demand(pod)
+        except DemandError:
+            return QueueingHint.SKIP
+        info = NodeInfo.of(new)
+        suits = demand.accepts(new.labels.get(GPU_MODEL, ""))
+        helps = suits and info.allocatable.get(self.args.gpu_resource) >= demand.count
+        return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+
+    def _after_pod_went(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:  # noqa: ARG002
+        helps = isinstance(old, Pod) and not self._demand_or_none(old).is_none
+        return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+
+    def _after_own_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+        if not (isinstance(old, Pod) and isinstance(new, Pod) and new.uid == pod.uid):
+            return QueueingHint.SKIP
+        return QueueingHint.SKIP if self.sign(old) == self.sign(new) else QueueingHint.QUEUE
+
+    # What is known
+
+    def fragmented_share(self, nodes: NodeTable) -> float:
+        """How much of what is idle of all GPUs is of no use to the workload, from 0 to 1."""
+        room, fragmentation = self._room(nodes, nodes.all_rows), self._learn().fragmentation
+        idle = int(room.total.sum()) * fragmentation.pods
+        return int(fragmentation.amounts(room).sum()) / idle if idle else 0.0
+
+    def _demand(self, pod: Pod) -> GpuDemand:
+        return demand_of(pod, self.args.gpu_resource)
+
+    def _demand_or_none(self, pod: Pod) -> GpuDemand:
+        try:
+            return self._demand(pod)
+        except DemandError:
+            return NOTHING
+
+    def _request(self, pod: Pod) -> Request:
+        return Request(pod.requests.non_zero_milli_cpu, self._demand(pod))
+
+    def _devices(self, info: NodeInfo) -> NodeDevices:
+        return devices_of(info, self.args.gpu_resource, self._reservations)
+
+    def _room(self, nodes: NodeTable, rows: IntArray) -> Room:
+        if self._columns is None or self._columns.table is not nodes:
+            self._columns = DeviceColumns(nodes, self._devices)
+        return self._columns.room(rows)
+
+    def _learn(self) -> Rater:
+        """The rater; made at the first attempt, since only then the workload is known."""
+        if self._rater is None:
+            typical = self.args.typical_pods or typical_pods(
+                self.handle.cluster.list(Pod), self.args.gpu_resource, self.args.popularity
+            )
+            self._rater = Rater(self.args, Fragmentation(typical))
+        return self._rater
