@@ -4,14 +4,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+DOWNSTREAM := .venv-downstream
+
 SAMPLE := examples/sample-cluster/
 SEED ?= 1
 SECONDS ?= 600
+DIST ?= plugins/*/
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test coverage soak lint fmt changelog clean
+.PHONY: help demo docs test downstream coverage soak lint fmt changelog clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -19,11 +22,22 @@ help: ## show this list
 demo: $(VENV)/.installed-cli ## simulate the sample cluster (SEED=1)
 	$(BIN)/kschedfw simulate $(SAMPLE) --seed $(SEED)
 
+docs: $(VENV)/.installed-dev ## make the documentation's site in build/docs
+	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+	@echo build/docs/index.html
+
 test: lint ## all checks: those of lint, then the tests
 	@echo '== pytest tests'
 	@$(BIN)/python -m pytest tests --numprocesses auto --dist worksteal
 	@echo '== pytest docs README.md'
 	@$(BIN)/python -m pytest docs README.md --numprocesses auto --dist loadfile # a file's blocks share a namespace
+	@# The distributions in plugins/: .venv stays without them, since tests and docs list what is installed.
+	@$(BIN)/python .ci/downstream.py --layered --venv $(DOWNSTREAM) plugins/*/
+	@echo '== pytest plugins/*/README.md'
+	@$(DOWNSTREAM)/bin/python -m pytest --config-file pyproject.toml --rootdir . plugins/*/README.md
+
+downstream: $(VENV)/.installed-dev ## tests of other distributions (DIST='path-or-url …') against this checkout
+	@$(BIN)/python .ci/downstream.py --venv $(DOWNSTREAM) $(DIST)
 
 coverage: $(VENV)/.installed-dev ## the tests with branch coverage, which takes more than twice as long
 	@$(BIN)/python -m pytest tests --numprocesses auto --dist worksteal --cov --cov-report=term
@@ -37,10 +51,11 @@ lint: $(VENV)/.installed-dev ## ruff, mypy and import-linter
 	@echo '== ruff format --check'
 	@$(BIN)/ruff format --check
 	@echo '== mypy'
-	@$(BIN)/mypy kschedfw tests conftest.py
+	@$(BIN)/mypy kschedfw pytest_kschedfw.py tests conftest.py .ci/downstream.py
 	@# Every example and every plugin is a project of its own; their modules may have the same names.
+	@# The examples may use the plugins' packages.
 	@for project in $$(find examples plugins -name '*.py' 2>/dev/null | cut -d/ -f1,2 | sort -u); do \
-		echo "== mypy $$project"; MYPYPATH="$$project/src:$$project" $(BIN)/mypy "$$project" || exit 1; \
+		echo "== mypy $$project"; MYPYPATH="$$project$$(printf ':%s' plugins/*/src)" $(BIN)/mypy "$$project" || exit 1; \
 	done
 	@echo '== lint-imports'
 	@$(BIN)/lint-imports
@@ -52,9 +67,9 @@ fmt: $(VENV)/.installed-dev ## format the code, and fix what ruff can fix
 changelog: $(VENV)/.installed-dev ## show the next release's changelog
 	@$(BIN)/towncrier build --draft
 
-clean: ## remove .venv, caches and build products
-	rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find kschedfw tests examples -name __pycache__ -prune -exec rm -rf {} +
+clean: ## remove environments, caches and build products
+	rm -rf $(VENV) $(DOWNSTREAM) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find kschedfw tests examples plugins '(' -name __pycache__ -o -name .hypothesis ')' -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \

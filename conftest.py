@@ -4,20 +4,26 @@
 * In `console` blocks the lines `$ kschedfw …` are run at the root of the repository. Where the block shows
   what they print, that must be so (`...` stands for anything, white space may differ); where it doesn't, they
   must succeed. Other commands are not run.
+* `<!-- directory: new -->` lets the commands after it run in a new directory instead.
 * `<!-- skip: next -->` before a block leaves it out.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
 from pathlib import Path
 
-from sybil import Example, Sybil
+from sybil import Document, Example, Region, Sybil
 from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipParser
+from sybil.parsers.markdown.lexers import DirectiveInHTMLCommentLexer
 
 REPOSITORY = Path(__file__).parent
 FLAGS = ELLIPSIS | NORMALIZE_WHITESPACE
@@ -27,6 +33,18 @@ class PyconParser(PythonCodeBlockParser):
     def __init__(self) -> None:
         super().__init__(doctest_optionflags=FLAGS)
         self.codeblock_parser = CodeBlockParser("pycon", PythonEvaluator())
+
+
+def change_directory(example: Example) -> None:
+    """Let the file's further commands run in a new directory."""
+    directory = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    example.namespace["console directory"] = directory
+
+
+def directories(document: Document) -> Iterator[Region]:
+    for found in DirectiveInHTMLCommentLexer("directory", "new")(document):
+        yield Region(found.start, found.end, None, change_directory)
 
 
 def run_console(example: Example) -> str | None:
@@ -39,7 +57,7 @@ def run_console(example: Example) -> str | None:
             command,
             shell=True,
             check=False,
-            cwd=REPOSITORY,
+            cwd=example.namespace.get("console directory", REPOSITORY),
             env=os.environ
             | {
                 "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
@@ -63,6 +81,7 @@ def run_console(example: Example) -> str | None:
 pytest_collect_file = Sybil(
     parsers=[
         SkipParser(),
+        directories,
         PythonCodeBlockParser(doctest_optionflags=FLAGS),
         PyconParser(),
         CodeBlockParser("console", run_console),

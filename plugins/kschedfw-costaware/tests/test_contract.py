@@ -1,4 +1,4 @@
-"""However it is asked, in batches or from what is remembered, CostAware answers the same."""
+"""CostAware keeps the contract that every plugin must keep."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kschedfw_costaware import MAX_HOURLY_PRICE, CostAware, CostAwareArgs, Insta
 
 from kschedfw import Node, Pod
 from kschedfw.api.frozendict import FrozenDict
-from kschedfw.testing import EvaluationContract
+from kschedfw.testing import PluginContract
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -24,7 +24,7 @@ def of_type(node: Node, instance_type: str) -> Node:
     return attrs.evolve(node, metadata=attrs.evolve(node.metadata, labels=labels))
 
 
-class TestCostAware(EvaluationContract):
+class TestCostAware(PluginContract):
     plugin = CostAware
     args = CostAwareArgs(prices=(InstancePrice("small", "0.1"), InstancePrice("large", "1.7")))
     max_examples = 10
