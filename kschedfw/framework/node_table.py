@@ -228,19 +228,29 @@ class NodeTable:
         self._requested = _moved(self._requested, moved_from)
         self._non_zero = _moved(self._non_zero, moved_from)
         self.unschedulable = _moved(self.unschedulable, moved_from)
-        for row in np.flatnonzero(moved_from < 0).tolist():
+        added = np.flatnonzero(moved_from < 0).tolist()
+        # All at once, since there may be as many resources as nodes.
+        self._make_columns(
+            name
+            for row in added
+            for amounts in (node_infos[row].allocatable, node_infos[row].requested)
+            for name in amounts.scalar_resources
+        )
+        for row in added:
             self._write_node(row, node_infos[row])
             self._write_pods(row, node_infos[row])
 
     def _write_node(self, row: int, info: NodeInfo) -> None:
         self.unschedulable[row] = info.node.spec.unschedulable
         amounts = info.allocatable
-        self._make_columns(amounts.scalar_resources)
+        if amounts.scalar_resources:
+            self._make_columns(amounts.scalar_resources)
         self._write_amounts(self._allocatable, row, amounts, amounts.allowed_pod_number)
 
     def _write_pods(self, row: int, info: NodeInfo) -> None:
         amounts, non_zero = info.requested, info.non_zero_requested
-        self._make_columns(amounts.scalar_resources)
+        if amounts.scalar_resources:
+            self._make_columns(amounts.scalar_resources)
         self._write_amounts(self._requested, row, amounts, len(info.pods))
         self._non_zero[0, row] = non_zero.milli_cpu
         self._non_zero[1, row] = non_zero.memory
@@ -258,15 +268,14 @@ class NodeTable:
 
     def _make_columns(self, resources: Iterable[str]) -> None:
         """Make a column for each of the resources of which this is the first node."""
-        for resource in resources:
-            if resource in self.columns:
-                continue
-            column = len(self.resources)
-            self.resources = (*self.resources, resource)
-            self.columns = {**self.columns, resource: column}
-            empty = np.zeros((1, len(self)), dtype=np.int64)
-            self._allocatable = np.concatenate((self._allocatable, empty))
-            self._requested = np.concatenate((self._requested, empty))
+        new = [name for name in dict.fromkeys(resources) if name not in self.columns]
+        if not new:
+            return
+        self.resources = (*self.resources, *new)
+        self.columns = {name: column for column, name in enumerate(self.resources)}
+        empty = np.zeros((len(new), len(self)), dtype=np.int64)
+        self._allocatable = np.concatenate((self._allocatable, empty))
+        self._requested = np.concatenate((self._requested, empty))
 
 
 def _moved(columns: npt.NDArray[ScalarT], moved_from: IntArray) -> npt.NDArray[ScalarT]:
