@@ -35,6 +35,15 @@ class TableVersion:
     pods: int
 
 
+@attrs.frozen(eq=False)
+class _LabelCodes:
+    """A label's codes in these rows, at this version of layout and node objects."""
+
+    rows: IntArray
+    version: tuple[int, int]
+    codes: Codes
+
+
 class TableListener(Protocol):
     """Keeps something of its own in step with a table, such as an index."""
 
@@ -81,6 +90,8 @@ class NodeTable:
         self._encoded_from_pods: list[EncodedColumn[Any]] = []
         self._listeners: list[TableListener] = []
         self._pod_listeners: list[TableListener] = []
+        self._label_codes: dict[str, _LabelCodes] = {}
+        """The latest answers to `label_codes`: many pods in a row are asked about the same rows."""
         self._changed_since: dict[tuple[int, int], Sequence[int] | None] = {}
         """Answers to `changed_since`: many ask from the same version on."""
         self._place(node_infos, self.moved_from)
@@ -140,9 +151,17 @@ class NodeTable:
         return self.encoded(("label", key), lambda info: info.node.metadata.labels.get(key))
 
     def label_codes(self, key: str, rows: IntArray) -> Codes:
-        """The codes of a label's column in these rows. Not to be changed."""
+        """The codes of a label's column in these rows, an array that isn't changed either. Not to be changed."""
         codes = self.label(key).codes
-        return codes if rows is self.all_rows else codes.take(rows)
+        if rows is self.all_rows:
+            return codes
+        known = self._label_codes.get(key)
+        version = self.layout, self.node_changes.version
+        if known is not None and known.rows is rows and known.version == version:
+            return known.codes
+        in_rows: Codes = codes.take(rows)
+        self._label_codes[key] = _LabelCodes(rows, version, in_rows)
+        return in_rows
 
     @property
     def taints(self) -> EncodedColumn[tuple[Taint, ...]]:

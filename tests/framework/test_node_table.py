@@ -91,6 +91,26 @@ def test_labels_and_taints_are_encoded_once() -> None:
     assert table.taints is table.taints
 
 
+def test_the_codes_of_rows_are_kept_until_a_node_changes() -> None:
+    infos = [NodeInfo.of(make_node(name).labels(zone=name).build()) for name in "abc"]
+    table, rows = NodeTable.of(infos), np.array([0, 2])
+    known = table.label_codes("zone", rows)
+    assert table.label_codes("zone", rows) is known
+    assert table.label_codes("zone", np.array([0, 2])) is not known
+    for change in (
+        lambda: table.update(2, moved("c", zone="a")),
+        lambda: table.replace([infos[2], *infos[:2]]),
+    ):
+        change()
+        codes = table.label_codes("zone", rows)
+        zones = [table.label("zone").values[code] for code in codes]
+        assert zones == [table.node_infos[row].node.labels["zone"] for row in rows]
+
+
+def moved(name: str, zone: str) -> NodeInfo:
+    return NodeInfo.of(make_node(name).labels(zone=zone).build())
+
+
 def test_a_column_may_be_of_anything_that_a_plugin_wants_to_know() -> None:
     snapshot = Snapshot.of(
         [make_node("a").build(), make_node("b").build()], [make_pod("p").node("b").build()]
