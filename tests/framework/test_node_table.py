@@ -97,11 +97,9 @@ def test_the_codes_of_rows_are_kept_until_a_node_changes() -> None:
     known = table.label_codes("zone", rows)
     assert table.label_codes("zone", rows) is known
     assert table.label_codes("zone", np.array([0, 2])) is not known
-    for change in (
-        lambda: table.update(2, moved("c", zone="a")),
-        lambda: table.replace([infos[2], *infos[:2]]),
-    ):
-        change()
+    states: list[list[NodeInfo]] = [[*infos[:2], moved("c", zone="a")], [infos[2], *infos[:2]]]
+    for state in states:
+        table.replace(state)
         codes = table.label_codes("zone", rows)
         zones = [table.label("zone").values[code] for code in codes]
         assert zones == [table.node_infos[row].node.labels["zone"] for row in rows]
