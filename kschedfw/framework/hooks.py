@@ -142,9 +142,10 @@ class _Implementation:
 
     @classmethod
     def of(cls, impl: pluggy.HookImpl) -> _Implementation:
-        is_method = getattr(impl.function, "__self__", None) is impl.plugin
-        function: Hook = impl.function.__func__ if is_method else impl.function  # type: ignore[attr-defined]
-        return cls(function, tuple(impl.argnames), is_method)
+        function, taken = impl.function, tuple(impl.argnames)
+        if isinstance(function, MethodType) and function.__self__ is impl.plugin:
+            return cls(function.__func__, taken, is_method=True)
+        return cls(function, taken, is_method=False)
 
     def bound_to(self, plugin: AnyPlugin) -> Hook:
         return MethodType(self.function, plugin) if self.is_method else self.function

@@ -41,8 +41,8 @@ class ImageIndex:
     def rows_moved(
         self,
         moved_from: IntArray,  # noqa: ARG002  # see TableListener
-        gone: Sequence[NodeInfo],  # noqa: ARG002
-        added: Sequence[NodeInfo],  # noqa: ARG002
+        gone: Sequence[NodeInfo],  # noqa: ARG002  # see TableListener
+        added: Sequence[NodeInfo],  # noqa: ARG002  # see TableListener
     ) -> None:
         # A node that comes or goes changes the counts of its images everywhere; there is little to save.
         self._by_name.clear()

@@ -24,7 +24,7 @@ class VirtualClock:
     def monotonic(self) -> float:
         return self._now
 
-    def wait_until(self, condition: threading.Condition, deadline: float) -> None:  # noqa: ARG002
+    def wait_until(self, condition: threading.Condition, deadline: float) -> None:  # noqa: ARG002  # see Clock
         # In a serial simulation nobody else could end the wait, so the time just passes.
         self.advance_to(deadline)
 
