@@ -8,7 +8,7 @@ project = "kschedfw"
 author = "the maintainers of kschedfw"
 release = version = version_of("kschedfw")
 
-extensions = ["myst_parser", "sphinx_copybutton"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build", "changelog.d"]
 
@@ -18,3 +18,12 @@ html_title = f"kschedfw {release}"
 myst_heading_anchors = 4
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
+
+# The reference of public names comes from the docstrings, in which `name` is code.
+default_role = "code"
+autodoc_default_options = {"members": True, "undoc-members": True}
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+napoleon_use_ivar = True  # what a docstring lists under "Attributes" is listed once
+suppress_warnings = ["ref.python"]  # several classes have a field named `type`, which annotations name, too

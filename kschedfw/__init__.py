@@ -1,19 +1,20 @@
 """kschedfw: a pluggable scheduling framework with the semantics of kube-scheduler.
 
-The names below are the public interface, together with `kschedfw.testing` and `kschedfw.explain`; everything
-else may change.
+The names below are the public interface, together with those in `__all__` of `kschedfw.api`, `kschedfw.cluster`,
+`kschedfw.simulator`, `kschedfw.compare`, `kschedfw.explain` and `kschedfw.testing`; everything else may change.
 
 For plugin authors: `Plugin`, `hookimpl`, `Status`, `Code`, `CycleState`, `StateKey`, `Handle`, `Reads`, `NodeInfo`,
-`PodInfo`, `QueuedPodInfo`, `PreFilterResult`, `PostFilterResult`, `NodeTable`, `Verdicts`, `Pod`, `Node`; for the maps
-in them `FrozenDict`; for the rules of arguments `FieldError`; for queueing hints `ClusterEvent`, `EventResource`,
-`ActionType`, `QueueingHint`; to call in a pod's siblings `activate_pods`; for kinds of one's own `CustomResource`,
-`CustomKind`, `CustomObject`, `ObjectMeta`, `Quantity`; for what pods ask for `QosClass`, `pod_qos_class`; to preempt by
-rules of one's own `PreemptionEvaluator`, `PreemptionRules`, `PreemptionPlan`, `NodeToStatus`.
+`PodInfo`, `QueuedPodInfo`, `Resource`, `PreFilterResult`, `PostFilterResult`, `NodeTable`, `Verdicts`, `Pod`, `Node`;
+for the maps in them `FrozenDict`; for the rules of arguments `FieldError`; for queueing hints `ClusterEvent`,
+`EventResource`, `ActionType`, `QueueingHint`; to call in a pod's siblings `activate_pods`; for kinds of one's own
+`CustomResource`, `CustomKind`, `CustomObject`, `ObjectMeta`, `Quantity`; for what pods ask for `QosClass`,
+`pod_qos_class`; to preempt by rules of one's own `PreemptionEvaluator`, `PreemptionRules`, `PreemptionPlan`,
+`NodeToStatus`.
 For embedders: `Scheduler`, `Registry`, `Profile`, `EnabledPlugin`, `default_profile`, `load_configuration`,
 `SchedulerConfiguration`, `ConfigurationError`, `scheduler_from_configuration`, `Framework`, `Snapshot`, `Cache`,
 `Parallelizer`, `GenericScheduler`, `ScheduleResult`, `FitError`, `NoNodesAvailableError`, `SchedulingError`,
-`NodeSelection`, `Evaluation`, `InMemoryCluster`, `VolumeController`, `read_manifests`, `read_openb_nodes`,
-`read_openb_pods`.
+`NodeSelection`, `Evaluation`, `Clock`, `SystemClock`, `ClusterClient`, `InMemoryCluster`, `VolumeController`,
+`read_manifests`, `read_openb_nodes`, `read_openb_pods`.
 For everyone: `KschedfwError`, the base of all errors, and `__version__`.
 """
 
@@ -32,12 +33,13 @@ from kschedfw.api.requests import QosClass, pod_qos_class
 from kschedfw.cluster import InMemoryCluster, VolumeController
 from kschedfw.config import ConfigurationError, SchedulerConfiguration, default_profile, load_configuration
 from kschedfw.framework.activation import activate_pods
+from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.diagnosis import FitError, NodeToStatus, NoNodesAvailableError
 from kschedfw.framework.evaluation import Evaluation
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from kschedfw.framework.framework import Framework
-from kschedfw.framework.handle import Handle
+from kschedfw.framework.handle import ClusterClient, Handle
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_selection import NodeSelection
 from kschedfw.framework.node_table import NodeTable
@@ -47,6 +49,7 @@ from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.preemption import PreemptionEvaluator, PreemptionPlan, PreemptionRules
 from kschedfw.framework.profile import EnabledPlugin, Profile
 from kschedfw.framework.registry import Registry
+from kschedfw.framework.resource import Resource
 from kschedfw.framework.results import PostFilterResult, PreFilterResult, Verdicts
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Code, Status
@@ -59,6 +62,8 @@ __version__ = _version("kschedfw")
 __all__ = [
     "ActionType",
     "Cache",
+    "Clock",
+    "ClusterClient",
     "ClusterEvent",
     "Code",
     "ConfigurationError",
@@ -100,6 +105,7 @@ __all__ = [
     "QueueingHint",
     "Reads",
     "Registry",
+    "Resource",
     "ScheduleResult",
     "Scheduler",
     "SchedulerConfiguration",
@@ -107,6 +113,7 @@ __all__ = [
     "Snapshot",
     "StateKey",
     "Status",
+    "SystemClock",
     "Verdicts",
     "VolumeController",
     "__version__",

@@ -6,7 +6,7 @@ import attrs
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.meta import ObjectMeta
-from kschedfw.api.quantity import Quantity
+from kschedfw.api.quantity import Quantity, quantities
 from kschedfw.api.selectors import LabelSelector
 
 
@@ -14,8 +14,8 @@ from kschedfw.api.selectors import LabelSelector
 class VolumeResourceRequirements:
     """How large a volume must be at least (`requests["storage"]`), and may be at most."""
 
-    requests: FrozenDict[str, Quantity] = EMPTY
-    limits: FrozenDict[str, Quantity] = EMPTY
+    requests: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
+    limits: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
 
 
 @attrs.frozen

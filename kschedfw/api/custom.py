@@ -70,7 +70,7 @@ def custom_key(kind: CustomKind, key: str) -> str:
 
 
 class CustomResource(Named):
-    """The base of a plugin's own class for a custom kind: an attrs class with `metadata` and the manifest's fields.
+    """The base of a plugin's own class for a custom kind: an attrs class with `metadata` and the manifest's fields::
 
         @attrs.frozen
         class PodGroup(CustomResource):

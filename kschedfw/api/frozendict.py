@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NoReturn, TypeVar
 
 K = TypeVar("K")
@@ -48,3 +49,8 @@ class FrozenDict(dict[K, V]):
 
 
 EMPTY: FrozenDict[Any, Any] = FrozenDict()
+
+
+def string_map(mapping: Mapping[str, str]) -> FrozenDict[str, str]:
+    """The mapping as a FrozenDict: the converter of fields that hold labels and the like."""
+    return mapping if isinstance(mapping, FrozenDict) else FrozenDict(mapping)

@@ -7,7 +7,7 @@ from typing import Self
 
 import attrs
 
-from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.frozendict import EMPTY, FrozenDict, string_map
 
 DEFAULT_NAMESPACE = "default"
 
@@ -35,8 +35,8 @@ class ObjectMeta:
     generate_name: str = attrs.field(default="", kw_only=True)
     namespace: str = ""
     uid: str = ""
-    labels: FrozenDict[str, str] = EMPTY
-    annotations: FrozenDict[str, str] = EMPTY
+    labels: FrozenDict[str, str] = attrs.field(default=EMPTY, converter=string_map)
+    annotations: FrozenDict[str, str] = attrs.field(default=EMPTY, converter=string_map)
     owner_references: tuple[OwnerReference, ...] = ()
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None

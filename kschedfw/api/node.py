@@ -8,7 +8,7 @@ import attrs
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.meta import Named, ObjectMeta
-from kschedfw.api.quantity import Quantity
+from kschedfw.api.quantity import Quantity, quantities
 
 
 class TaintEffect(StrEnum):
@@ -59,8 +59,8 @@ class NodeSpec:
 class NodeStatus:
     """`allocatable` falls back to `capacity` where a manifest gives only that, as the kubelet's default does."""
 
-    capacity: FrozenDict[str, Quantity] = EMPTY
-    allocatable: FrozenDict[str, Quantity] = EMPTY
+    capacity: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
+    allocatable: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
     images: tuple[ContainerImage, ...] = ()
     conditions: tuple[NodeCondition, ...] = ()
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import attrs
 
 from kschedfw.api.evolver import evolver
-from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.frozendict import EMPTY, FrozenDict, string_map
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.node import Taint, TaintEffect
-from kschedfw.api.quantity import Quantity
+from kschedfw.api.quantity import Quantity, quantities
 from kschedfw.api.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm, parse_int64
 from kschedfw.api.volumes import Volume
 
@@ -32,12 +32,16 @@ class Protocol(StrEnum):
 
 
 class RestartPolicy(StrEnum):
+    """When the kubelet starts containers again (core/v1 RestartPolicy)."""
+
     ALWAYS = "Always"
     ON_FAILURE = "OnFailure"
     NEVER = "Never"
 
 
 class PodPhase(StrEnum):
+    """How far a pod is in its life (core/v1 PodPhase)."""
+
     PENDING = "Pending"
     RUNNING = "Running"
     SUCCEEDED = "Succeeded"
@@ -46,6 +50,8 @@ class PodPhase(StrEnum):
 
 
 class PreemptionPolicy(StrEnum):
+    """Whether a pod may preempt others (core/v1 PreemptionPolicy)."""
+
     PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
     NEVER = "Never"
 
@@ -65,8 +71,8 @@ class ContainerPort:
 class ResourceRequirements:
     """Requests and limits. The loader fills requests that are missing from the limits, as the API server does."""
 
-    requests: FrozenDict[str, Quantity] = EMPTY
-    limits: FrozenDict[str, Quantity] = EMPTY
+    requests: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
+    limits: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
 
 
 @attrs.frozen
@@ -86,6 +92,8 @@ class Container:
 
 
 class TolerationOperator(StrEnum):
+    """How a toleration's value is compared with a taint's (core/v1 TolerationOperator)."""
+
     EQUAL = "Equal"
     EXISTS = "Exists"
     GT = "Gt"
@@ -180,11 +188,15 @@ class Affinity:
 
 
 class UnsatisfiableAction(StrEnum):
+    """What happens to a pod that would break a spread constraint (core/v1 UnsatisfiableConstraintAction)."""
+
     DO_NOT_SCHEDULE = "DoNotSchedule"
     SCHEDULE_ANYWAY = "ScheduleAnyway"
 
 
 class NodeInclusionPolicy(StrEnum):
+    """Whether a spread constraint leaves out nodes that the pod's affinity or taints rule out (core/v1)."""
+
     HONOR = "Honor"
     IGNORE = "Ignore"
 
@@ -217,9 +229,9 @@ class PodSpec:
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     resources: ResourceRequirements | None = None
-    overhead: FrozenDict[str, Quantity] = EMPTY
+    overhead: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
     node_name: str = ""
-    node_selector: FrozenDict[str, str] = EMPTY
+    node_selector: FrozenDict[str, str] = attrs.field(default=EMPTY, converter=string_map)
     affinity: Affinity = attrs.field(factory=Affinity)
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
@@ -260,7 +272,7 @@ class ContainerStatus:
     """What the kubelet has granted a container; matters while an in-place resize is under way."""
 
     name: str = ""
-    allocated_resources: FrozenDict[str, Quantity] = EMPTY
+    allocated_resources: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
     resources: ResourceRequirements | None = None
 
 
@@ -274,7 +286,7 @@ class PodStatus:
     conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
-    allocated_resources: FrozenDict[str, Quantity] = EMPTY
+    allocated_resources: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
     resources: ResourceRequirements | None = None
 
     @property

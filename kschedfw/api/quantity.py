@@ -12,6 +12,7 @@ all others. An overflow comes out as 0 of a narrow one, and wrapped around modul
 import functools
 import math
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 from enum import StrEnum
 from typing import Final
@@ -19,8 +20,9 @@ from typing import Final
 import attrs
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.frozendict import FrozenDict
 
-__all__ = ["Quantity", "QuantityError", "QuantityFormat", "parse_quantity"]
+__all__ = ["Quantity", "QuantityError", "QuantityFormat", "parse_quantity", "quantities"]
 
 
 class QuantityFormat(StrEnum):
@@ -203,6 +205,28 @@ def parse_quantity(value: str | int | float) -> Quantity:
         QuantityError: as `Quantity.parse`.
     """
     return _parse(value.strip(_SPACE) if isinstance(value, str) else _text_of(value))
+
+
+def quantities(amounts: Mapping[str, Quantity | str | int]) -> FrozenDict[str, Quantity]:
+    """Resource amounts as objects hold them: `{"cpu": "500m"}` is read as it would be in a manifest.
+
+    The converter of fields such as `ResourceRequirements.requests`.
+
+    Raises:
+        QuantityError: an amount isn't a quantity; the error names the resource.
+    """
+    if type(amounts) is FrozenDict and all(type(amount) is Quantity for amount in amounts.values()):
+        return amounts
+    return FrozenDict({name: _amount_of(name, amount) for name, amount in amounts.items()})
+
+
+def _amount_of(name: str, amount: Quantity | str | int) -> Quantity:
+    if isinstance(amount, Quantity):
+        return amount
+    try:
+        return parse_quantity(amount)
+    except QuantityError as error:
+        raise QuantityError(f"{name}: {error}") from None
 
 
 def _text_of(value: object) -> str:

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import attrs
 
-from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.frozendict import EMPTY, FrozenDict, string_map
 
 
 class Operator(StrEnum):
@@ -109,7 +109,7 @@ EVERYTHING = Selector()
 class LabelSelector:
     """meta/v1 LabelSelector: equalities and expressions, all of which must hold."""
 
-    match_labels: FrozenDict[str, str] = EMPTY
+    match_labels: FrozenDict[str, str] = attrs.field(default=EMPTY, converter=string_map)
     match_expressions: tuple[Requirement, ...] = ()
 
     def compile(self) -> Selector:

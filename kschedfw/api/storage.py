@@ -9,7 +9,7 @@ import attrs
 from kschedfw.api.claims import PersistentVolumeClaimSpec
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.meta import Named, ObjectMeta
-from kschedfw.api.quantity import Quantity
+from kschedfw.api.quantity import Quantity, quantities
 from kschedfw.api.selectors import LabelSelector, NodeSelector
 from kschedfw.api.volumes import (
     AWSElasticBlockStoreSource,
@@ -26,12 +26,16 @@ from kschedfw.api.volumes import (
 
 
 class VolumeBindingMode(StrEnum):
+    """When claims of a storage class are bound: at once, or when a pod that uses them is scheduled."""
+
     IMMEDIATE = "Immediate"
     WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 
 
 @attrs.frozen
 class ObjectReference:
+    """Which object is meant (core/v1 ObjectReference)."""
+
     kind: str = ""
     namespace: str = ""
     name: str = ""
@@ -40,17 +44,23 @@ class ObjectReference:
 
 @attrs.frozen
 class VolumeNodeAffinity:
+    """The nodes that can reach a volume (core/v1 VolumeNodeAffinity); None means all."""
+
     required: NodeSelector | None = None
 
 
 @attrs.frozen
 class LocalSource:
+    """A disk or directory of one node."""
+
     path: str = ""
 
 
 @attrs.frozen
 class PersistentVolumeSpec:
-    capacity: FrozenDict[str, Quantity] = EMPTY
+    """What a volume is, who has claimed it and which nodes reach it (core/v1 PersistentVolumeSpec)."""
+
+    capacity: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
     access_modes: tuple[str, ...] = ()
     storage_class_name: str = ""
     volume_attributes_class_name: str = ""
@@ -79,6 +89,8 @@ class VolumePhase:
 
 @attrs.frozen
 class PersistentVolume(Named):
+    """A piece of storage in the cluster (core/v1 PersistentVolume)."""
+
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: PersistentVolumeSpec = attrs.field(factory=PersistentVolumeSpec)
     status: VolumePhase = attrs.field(factory=VolumePhase)
@@ -86,6 +98,8 @@ class PersistentVolume(Named):
 
 @attrs.frozen
 class PersistentVolumeClaim(Named):
+    """A user's request for storage (core/v1 PersistentVolumeClaim)."""
+
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: PersistentVolumeClaimSpec = attrs.field(factory=PersistentVolumeClaimSpec)
     status: VolumePhase = attrs.field(factory=VolumePhase)
@@ -93,17 +107,23 @@ class PersistentVolumeClaim(Named):
 
 @attrs.frozen
 class TopologyRequirement:
+    """A label and its allowed values (core/v1 TopologySelectorLabelRequirement)."""
+
     key: str
     values: tuple[str, ...] = ()
 
 
 @attrs.frozen
 class TopologySelectorTerm:
+    """Labels that a node must have for a volume to be made there; all requirements must hold (core/v1)."""
+
     match_label_expressions: tuple[TopologyRequirement, ...] = ()
 
 
 @attrs.frozen
 class StorageClass(Named):
+    """How volumes for claims are made, and when (storage.k8s.io/v1 StorageClass)."""
+
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     provisioner: str = ""
     volume_binding_mode: VolumeBindingMode = VolumeBindingMode.IMMEDIATE
@@ -112,11 +132,15 @@ class StorageClass(Named):
 
 @attrs.frozen
 class VolumeNodeResources:
+    """How many volumes a driver can attach to a node; None means no limit."""
+
     count: int | None = None
 
 
 @attrs.frozen
 class CSINodeDriver:
+    """A storage driver on a node (storage.k8s.io/v1 CSINodeDriver)."""
+
     name: str
     node_id: str = attrs.field(default="", metadata={"json": "nodeID"})
     topology_keys: tuple[str, ...] = ()
@@ -125,6 +149,8 @@ class CSINodeDriver:
 
 @attrs.frozen
 class CSINodeSpec:
+    """The storage drivers of a node (storage.k8s.io/v1 CSINodeSpec)."""
+
     drivers: tuple[CSINodeDriver, ...] = ()
 
 
@@ -138,6 +164,8 @@ class CSINode(Named):
 
 @attrs.frozen
 class CSIDriverSpec:
+    """How a driver's volumes are handled (storage.k8s.io/v1 CSIDriverSpec)."""
+
     attach_required: bool = True
     storage_capacity: bool = False
 
@@ -169,12 +197,16 @@ class CSIStorageCapacity(Named):
 
 @attrs.frozen
 class VolumeAttachmentSource:
+    """The volume that is attached, by name or in place (storage.k8s.io/v1 VolumeAttachmentSource)."""
+
     persistent_volume_name: str | None = None
     inline_volume_spec: PersistentVolumeSpec | None = None
 
 
 @attrs.frozen
 class VolumeAttachmentSpec:
+    """Which driver attaches which volume to which node (storage.k8s.io/v1 VolumeAttachmentSpec)."""
+
     attacher: str = ""
     node_name: str = ""
     source: VolumeAttachmentSource = attrs.field(factory=VolumeAttachmentSource)
@@ -182,6 +214,8 @@ class VolumeAttachmentSpec:
 
 @attrs.frozen
 class VolumeAttachmentStatus:
+    """Whether the volume is attached (storage.k8s.io/v1 VolumeAttachmentStatus)."""
+
     attached: bool = False
 
 

@@ -13,6 +13,8 @@ from kschedfw.api.meta import Named
 
 @attrs.frozen
 class PersistentVolumeClaimSource:
+    """A claim of the pod's namespace, by name (core/v1 PersistentVolumeClaimVolumeSource)."""
+
     claim_name: str = ""
     read_only: bool = False
 
@@ -26,18 +28,24 @@ class EphemeralVolumeSource:
 
 @attrs.frozen
 class GCEPersistentDiskSource:
+    """A Google Compute Engine disk (core/v1 GCEPersistentDiskVolumeSource)."""
+
     pd_name: str = ""
     read_only: bool = False
 
 
 @attrs.frozen
 class AWSElasticBlockStoreSource:
+    """An AWS EBS disk (core/v1 AWSElasticBlockStoreVolumeSource)."""
+
     volume_id: str = attrs.field(default="", metadata={"json": "volumeID"})
     read_only: bool = False
 
 
 @attrs.frozen
 class ISCSISource:
+    """An iSCSI disk (core/v1 ISCSIVolumeSource)."""
+
     iqn: str = ""
     lun: int = 0
     target_portal: str = ""
@@ -56,6 +64,8 @@ class RBDSource:
 
 @attrs.frozen
 class AzureDiskSource:
+    """An Azure data disk (core/v1 AzureDiskVolumeSource)."""
+
     disk_name: str = ""
     disk_uri: str = attrs.field(default="", metadata={"json": "diskURI"})
     read_only: bool = False
@@ -63,6 +73,8 @@ class AzureDiskSource:
 
 @attrs.frozen
 class AzureFileSource:
+    """An Azure file share (core/v1 AzureFileVolumeSource)."""
+
     share_name: str = ""
     secret_name: str = ""
     secret_namespace: str = ""
@@ -71,18 +83,24 @@ class AzureFileSource:
 
 @attrs.frozen
 class CinderSource:
+    """An OpenStack Cinder volume (core/v1 CinderVolumeSource)."""
+
     volume_id: str = attrs.field(default="", metadata={"json": "volumeID"})
     read_only: bool = False
 
 
 @attrs.frozen
 class PortworxVolumeSource:
+    """A Portworx volume (core/v1 PortworxVolumeSource)."""
+
     volume_id: str = attrs.field(default="", metadata={"json": "volumeID"})
     read_only: bool = False
 
 
 @attrs.frozen
 class VsphereVolumeSource:
+    """A vSphere disk (core/v1 VsphereVirtualDiskVolumeSource)."""
+
     volume_path: str = ""
 
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import attrs
 
-from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.frozendict import EMPTY, FrozenDict, string_map
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.pod import PodCondition, PodTemplateSpec, PreemptionPolicy
 from kschedfw.api.selectors import LabelSelector
@@ -21,7 +21,9 @@ class Namespace(Named):
 
 @attrs.frozen
 class ServiceSpec:
-    selector: FrozenDict[str, str] = EMPTY
+    """Which pods a service sends traffic to; an empty selector selects none (core/v1 ServiceSpec)."""
+
+    selector: FrozenDict[str, str] = attrs.field(default=EMPTY, converter=string_map)
 
 
 @attrs.frozen
@@ -34,13 +36,17 @@ class Service(Named):
 
 @attrs.frozen
 class ReplicationControllerSpec:
-    selector: FrozenDict[str, str] = EMPTY
+    """How many pods of which template (core/v1 ReplicationControllerSpec)."""
+
+    selector: FrozenDict[str, str] = attrs.field(default=EMPTY, converter=string_map)
     replicas: int = 1
     template: PodTemplateSpec | None = None
 
 
 @attrs.frozen
 class ReplicationController(Named):
+    """Keeps a number of equal pods running (core/v1 ReplicationController)."""
+
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: ReplicationControllerSpec = attrs.field(factory=ReplicationControllerSpec)
 
@@ -56,6 +62,8 @@ class LabelSelected:
 
 @attrs.frozen
 class ReplicaSet(Named):
+    """Keeps a number of equal pods running (apps/v1 ReplicaSet)."""
+
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: LabelSelected = attrs.field(factory=LabelSelected)
 
@@ -70,16 +78,22 @@ class Deployment(Named):
 
 @attrs.frozen
 class StatefulSetOrdinals:
+    """The number of the first pod (apps/v1 StatefulSetOrdinals)."""
+
     start: int = 0
 
 
 @attrs.frozen
 class StatefulSetSpec(LabelSelected):
+    """How many pods of which template, and how they are numbered (apps/v1 StatefulSetSpec)."""
+
     ordinals: StatefulSetOrdinals = attrs.field(factory=StatefulSetOrdinals)
 
 
 @attrs.frozen
 class StatefulSet(Named):
+    """Keeps a number of pods with stable names running (apps/v1 StatefulSet)."""
+
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: StatefulSetSpec = attrs.field(factory=StatefulSetSpec)
 
@@ -93,6 +107,8 @@ class DaemonSet(Named):
 
 
 class CompletionMode(StrEnum):
+    """Whether a job's pods have an index each (batch/v1 CompletionMode)."""
+
     NON_INDEXED = "NonIndexed"
     INDEXED = "Indexed"
 
@@ -110,6 +126,8 @@ class JobSpec:
 
 @attrs.frozen
 class JobStatus:
+    """How far a job has come (batch/v1 JobStatus)."""
+
     succeeded: int = 0
     completed_indexes: str = ""
     conditions: tuple[PodCondition, ...] = ()
@@ -141,12 +159,16 @@ class PodDisruptionBudgetSpec:
 
 @attrs.frozen
 class PodDisruptionBudgetStatus:
+    """How many of the pods may be disrupted now, and which already are (policy/v1)."""
+
     disruptions_allowed: int = 0
-    disrupted_pods: FrozenDict[str, str] = EMPTY
+    disrupted_pods: FrozenDict[str, str] = attrs.field(default=EMPTY, converter=string_map)
 
 
 @attrs.frozen
 class PodDisruptionBudget(Named):
+    """How many pods of a set may be disrupted at a time (policy/v1 PodDisruptionBudget)."""
+
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: PodDisruptionBudgetSpec = attrs.field(factory=PodDisruptionBudgetSpec)
     status: PodDisruptionBudgetStatus = attrs.field(factory=PodDisruptionBudgetStatus)

@@ -22,11 +22,12 @@ from kschedfw.api.pod import (
     PodPhase,
     PodSpec,
     PodStatus,
+    ResourceRequirements,
     RestartPolicy,
     Toleration,
     TolerationOperator,
 )
-from kschedfw.api.quantity import Quantity
+from kschedfw.api.quantity import Quantity, QuantityError
 from kschedfw.api.requests import pod_requests
 from kschedfw.testing.strategies import pods
 
@@ -135,3 +136,24 @@ def test_tolerations(toleration: Toleration, tolerates: bool) -> None:
 def test_public_names_are_there() -> None:
     assert all(hasattr(kschedfw.api, name) for name in kschedfw.api.__all__)
     assert len(set(kschedfw.api.__all__)) == len(kschedfw.api.__all__)
+
+
+def test_amounts_are_read_as_in_a_manifest() -> None:
+    resources = ResourceRequirements(requests={"cpu": "2", "memory": Quantity.parse("1Gi"), "pods": 3})
+    assert resources == ResourceRequirements(
+        requests=FrozenDict(
+            {name: Quantity.parse(text) for name, text in (("cpu", "2"), ("memory", "1Gi"), ("pods", "3"))}
+        )
+    )
+    assert ResourceRequirements(requests=FrozenDict({"cpu": "2"})).requests["cpu"].value() == 2
+
+
+def test_an_amount_that_is_none_is_refused_by_name() -> None:
+    with pytest.raises(QuantityError, match=r"^cpu: 'two': "):
+        ResourceRequirements(requests={"cpu": "two"})
+
+
+def test_plain_dicts_become_hashable_maps() -> None:
+    pod = Pod(ObjectMeta(name="a", labels={"app": "web"}), PodSpec(node_selector={"disk": "ssd"}))
+    assert isinstance(pod.metadata.labels, FrozenDict)
+    assert hash(pod.spec.node_selector) == hash(FrozenDict({"disk": "ssd"}))
