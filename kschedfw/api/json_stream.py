@@ -135,15 +135,15 @@ class JsonReader:
             self._expect(":")
             if key in content:
                 self._duplicates.append(key)
-            if key == "items" and window.skip_space() == "[":
+            if window.skip_space() == "[":
                 content[key] = items = []
-                yield from self._read_items(items)
+                yield from self._read_items(key, items)
             else:
                 content[key] = self._value()
             separator = self._expect(",}")
         yield Built(content, duplicates=self._found_duplicates(), end=window.end)
 
-    def _read_items(self, items: list[object]) -> Iterator[Built]:
+    def _read_items(self, key: str, items: list[object]) -> Iterator[Built]:
         window = self._window
         self._expect("[")
         separator = "]" if window.skip_space() == "]" else ","
@@ -151,7 +151,7 @@ class JsonReader:
             self._expect("]")
         while separator == ",":
             value = self._value()
-            if says_what_it_is(value):
+            if key == "items" and says_what_it_is(value):
                 yield Built(value, f"items[{len(items)}]", self._found_duplicates(), window.end)
                 value = TAKEN
             items.append(value)
@@ -204,7 +204,9 @@ class JsonReader:
             raise DocumentError(str(error).partition(":")[0], window.line()) from None
         if end == len(text) and not window.complete and not isinstance(content, (str, dict, list)):
             raise _IncompleteError  # a number may go on
-        if end - start > self._largest and not (isinstance(content, dict) and "items" in content):
+        if end - start > self._largest and not (
+            isinstance(content, dict) and any(isinstance(each, list) for each in content.values())
+        ):
             raise DocumentError(too_large(self._largest), window.line())
         if text.count("{", start, end) + text.count("[", start, end) > DEEPEST and _is_too_deep(content):
             raise DocumentError(TOO_DEEP, window.line())

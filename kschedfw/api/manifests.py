@@ -21,7 +21,7 @@ from kschedfw.api.documents import Document, documents
 from kschedfw.api.expand import expand
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.frozendict import EMPTY, FrozenDict
-from kschedfw.api.kinds import BUILT_IN_GROUPS, KIND_OF, group_of
+from kschedfw.api.kinds import BUILT_IN_GROUPS, KIND_OF, KINDS, group_of
 from kschedfw.api.limits import DEFAULT_LIMITS, Limits
 from kschedfw.api.manifest_error import InvalidManifestsError, ManifestError, subject_of
 from kschedfw.api.meta import DEFAULT_NAMESPACE, Named
@@ -76,6 +76,20 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Told while reading how many bytes of how many are read, roughly."""
 
 _LIST: Final = "List"
+_SNAPSHOT: Final = {
+    "pods": "Pod",
+    "nodes": "Node",
+    "pvs": "PersistentVolume",
+    "pvcs": "PersistentVolumeClaim",
+    "storageClasses": "StorageClass",
+    "priorityClasses": "PriorityClass",
+    "namespaces": "Namespace",
+}
+_SNAPSHOT_CONFIGURATION: Final = "schedulerConfig"
+_SIMKUBE: Final = (
+    "is a SimKube trace, which records the changes of a cluster over time, and isn't read here; "
+    "read the objects themselves, such as `kubectl get -o json` writes them"
+)
 _STEP: Final = 1 << 16
 """How much is read, in characters, before progress is told again."""
 
@@ -254,6 +268,11 @@ class _Loader:
             if _is_list(manifest):
                 self._load_items(manifest, item)
                 return
+            if _is_snapshot(manifest):
+                self._load_snapshot(manifest)
+                return
+            if _is_simkube_trace(manifest):
+                raise ManifestError((FieldError("", _SIMKUBE),))
             kind = supported_kind(manifest)
             if kind is not None:
                 obj = read_object(manifest, kind, self._ordinal(manifest, kind.name))
@@ -280,6 +299,21 @@ class _Loader:
             if kind and isinstance(content, Mapping) and "kind" not in content:
                 content = {"apiVersion": version, **content, "kind": kind}
             self._load_manifest(content, f"{item}items[{index}]")
+
+    def _load_snapshot(self, manifest: Mapping[str, Any]) -> None:
+        """Load what kube-scheduler-simulator exports: lists without kinds, by what is in them."""
+        for key, content in manifest.items():
+            name = _SNAPSHOT.get(key)
+            if name is None:
+                self._ignored["KubeSchedulerConfiguration"] += content is not None
+            elif isinstance(content, list):
+                typed = {"apiVersion": KINDS[name].api_version, "kind": name}
+                for index, item in enumerate(content):
+                    if isinstance(item, Mapping):
+                        item = {**item, **typed}
+                    self._load_manifest(item, f"{key}[{index}]")
+            elif content is not None:
+                self._report([FieldError(key, "must be a list")])
 
     def _ordinal(self, manifest: Mapping[str, Any], kind: str) -> int:
         """How many objects with the same `generateName` came before."""
@@ -317,6 +351,17 @@ def _is_list(manifest: Any) -> bool:
         return False
     kind = manifest.get("kind")
     return isinstance(kind, str) and kind.endswith(_LIST)
+
+
+def _is_snapshot(manifest: Any) -> bool:
+    """Whether it is what kube-scheduler-simulator exports and imports."""
+    if not isinstance(manifest, Mapping) or "kind" in manifest:
+        return False
+    return manifest.keys() >= {"pods", "nodes"} and manifest.keys() <= {*_SNAPSHOT, _SNAPSHOT_CONFIGURATION}
+
+
+def _is_simkube_trace(manifest: Any) -> bool:
+    return isinstance(manifest, Mapping) and manifest.keys() >= {"version", "config", "events", "index"}
 
 
 def _name_of_kind(manifest: Mapping[str, Any]) -> str:

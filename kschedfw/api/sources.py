@@ -19,6 +19,11 @@ from kschedfw.api.limits import DEFAULT_LIMITS, Limits, how_to_raise
 SUFFIXES: Final = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
 _EXPECTED: Final = "expected .yaml, .yml or .json (or the same with .gz) files"
 _PIECE: Final = 1 << 20
+_MAGIC: Final = 16
+_SIMKUBE: Final = (
+    "is no text, and looks like a SimKube trace (MessagePack), which isn't read here; "
+    "read the objects themselves, such as `kubectl get -o json` writes them"
+)
 STANDARD_INPUT: Final = "standard input"
 
 
@@ -66,7 +71,14 @@ class Source:
             raise UnreadableError(self.problem)
         if self.path is None:
             text = self.text.removeprefix("\ufeff")
-            yield from (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))
+            for start in range(0, len(text), _PIECE):
+                piece = text[start : start + _PIECE]
+                try:
+                    piece.encode()
+                except UnicodeEncodeError as error:
+                    at = start + error.start
+                    raise UnreadableError(f"is no text: {error.reason} at character {at}") from None
+                yield piece
             return
         try:
             with _opened(self.path) as file:
@@ -135,6 +147,8 @@ def _decoded(pieces: Iterable[bytes]) -> Iterator[str]:
             text = decoder.decode(piece, final=not piece)
         except UnicodeDecodeError as error:
             at = fed - pending + error.start
+            if not at and b"version" in piece[:_MAGIC]:
+                raise UnreadableError(_SIMKUBE) from None
             raise UnreadableError(f"is not UTF-8 text: {error.reason} at byte {at}") from None
         fed += len(piece)
         if text:

@@ -184,8 +184,8 @@ def build(text: str, *, largest: int, whole: bool = False) -> Iterator[Built]:
     Such an item is an object with kind and apiVersion in the list `items` of the outermost object. In the document
     `TAKEN` stands in its place. So the objects of a long list needn't all be there at the same time.
 
-    `largest` is how many characters an object may have; of a list that is each of its items. With `whole` nothing is
-    handed out by itself.
+    `largest` is how many characters an object may have; where it has lists, each of their items. With `whole` nothing
+    is handed out by itself.
 
     Raises:
         DocumentError: the text isn't YAML, has more than one document, or goes beyond a limit.
@@ -196,7 +196,7 @@ def build(text: str, *, largest: int, whole: bool = False) -> Iterator[Built]:
     except yaml.MarkedYAMLError as error:
         why = ", ".join(part for part in (error.context, error.problem) if part)
         raise DocumentError(why, -1 if error.problem_mark is None else error.problem_mark.line) from None
-    except (yaml.YAMLError, UnicodeEncodeError) as error:
+    except yaml.YAMLError as error:
         raise DocumentError(str(error).partition("\n")[0]) from None
     finally:
         builder.dispose()
@@ -205,9 +205,11 @@ def build(text: str, *, largest: int, whole: bool = False) -> Iterator[Built]:
 class _Frame:
     """A container that is being filled."""
 
-    __slots__ = ("anchor", "before", "container", "is_items", "key", "merged")
+    __slots__ = ("anchor", "before", "container", "is_outer_list", "key", "merged")
 
-    def __init__(self, container: Any, anchor: str | None, before: int, *, is_items: bool = False) -> None:
+    def __init__(
+        self, container: Any, anchor: str | None, before: int, *, is_outer_list: bool = False
+    ) -> None:
         self.container = container
         self.key: object = _NO_KEY
         """What the next value is for, in a mapping."""
@@ -215,7 +217,7 @@ class _Frame:
         self.anchor = anchor
         self.before = before
         """How many values the document had before it."""
-        self.is_items = is_items
+        self.is_outer_list = is_outer_list
 
 
 _NO_KEY: Final = object()
@@ -259,9 +261,9 @@ class _Builder:
                 elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
                     value = self._end(frame)
                     frame = stack.pop()
-                    if frame.is_items:
+                    if frame.is_outer_list:
                         self._start = event.end_mark.index
-                        if says_what_it_is(value):
+                        if not self._whole and stack[-1].key == "items" and says_what_it_is(value):
                             place = f"items[{len(frame.container)}]"
                             yield Built(value, place, self._found_duplicates(), self._start)
                             value = TAKEN
@@ -314,8 +316,8 @@ class _Builder:
         container: Any = {} if is_mapping else []
         if event.anchor is not None:
             self._anchors[event.anchor] = (container, 0)
-        is_items = depth == 2 and outer.key == "items" and not is_mapping and not self._whole
-        return _Frame(container, event.anchor, self._values, is_items=is_items)
+        is_outer_list = depth == 2 and type(outer.container) is dict and not is_mapping
+        return _Frame(container, event.anchor, self._values, is_outer_list=is_outer_list)
 
     def _end(self, frame: _Frame) -> object:
         self._values += 1

@@ -67,6 +67,10 @@ def read_document(path: Path | str) -> ConfigurationDocument:
 
 def parse_document(text: str, source: str) -> ConfigurationDocument:
     """The first document of a text; see `read_document`."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise _refused(source, f"is no text: {error.reason} at character {error.start}") from None
     content, further = _parse(text, source)
     if not isinstance(content, Mapping):
         raise _refused(source, f"a configuration is an object, not {type(content).__name__}")
