@@ -14,7 +14,7 @@ import functools
 import json
 import operator
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeVar, get_args, get_origin
@@ -43,6 +43,7 @@ from kschedfw.api.scalars import (
     write_time,
     wrong,
 )
+from kschedfw.api.selectors import LABEL_OPERATORS, LabelSelector, Operator
 
 T = TypeVar("T")
 
@@ -121,8 +122,7 @@ def _tuple_hook(type_: Any, converter: cattrs.Converter) -> Callable[[object, ob
 
 
 def _class_hook(cls: type[Any], converter: cattrs.Converter) -> Callable[[object, object], Any]:
-    # Properties have types too, and Pod has one that is imported by type checkers alone.
-    attrs.resolve_types(cls, localns={"PodRequests": Any})
+    _resolve_types(cls)
     names = {attribute.name: json_name(attribute) for attribute in attrs.fields(cls)}
     # An enumeration that is written as "" is absent.
     choices = tuple(json_name(attribute) for attribute in attrs.fields(cls) if _is_choice(attribute.type))
@@ -150,6 +150,37 @@ def _class_hook(cls: type[Any], converter: cattrs.Converter) -> Callable[[object
     return hook
 
 
+def _label_selector_hook(converter: cattrs.Converter) -> Callable[[object, object], LabelSelector]:
+    """Selectors of nodes have two operators more; an error names those that a label selector has."""
+    read = _class_hook(LabelSelector, converter)
+
+    def hook(value: object, _type: object) -> LabelSelector:
+        try:
+            selector: LabelSelector = read(value, LabelSelector)
+            return selector
+        except FieldErrors as error:
+            raise FieldErrors(
+                [
+                    attrs.evolve(problem, detail=problem.detail.replace(_ALL_OPERATORS, _OPERATORS_OF_LABELS))
+                    for problem in error.errors
+                ]
+            ) from None
+
+    return hook
+
+
+def _quoted(operators: Iterable[Operator]) -> str:
+    return ", ".join(f'"{operator}"' for operator in operators)
+
+
+_ALL_OPERATORS, _OPERATORS_OF_LABELS = _quoted(Operator), _quoted(LABEL_OPERATORS)
+
+
+def _resolve_types(cls: type[Any]) -> None:
+    # Properties have types too, and Pod has one that is imported by type checkers alone.
+    attrs.resolve_types(cls, localns={"PodRequests": Any})
+
+
 def _is_choice(hint: Any) -> bool:
     candidates = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     return any(isinstance(candidate, type) and issubclass(candidate, StrEnum) for candidate in candidates)
@@ -170,6 +201,7 @@ def _flattened(group: ClassValidationError, names: Mapping[str, str]) -> list[Fi
 
 
 def _write_hook(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any], dict[str, Any]]:
+    _resolve_types(cls)
     return make_dict_unstructure_fn(
         cls,
         converter,
@@ -190,6 +222,9 @@ def _converter(detailed_validation: bool) -> cattrs.Converter:
     converter = cattrs.Converter(detailed_validation=detailed_validation)
     converter.register_structure_hook_factory(attrs.has, lambda cls: _class_hook(cls, converter))
     converter.register_structure_hook_factory(_is_tuple, lambda cls: _tuple_hook(cls, converter))
+    converter.register_structure_hook_factory(
+        functools.partial(operator.is_, LabelSelector), lambda _cls: _label_selector_hook(converter)
+    )
     # A hook for a class is for its subclasses too, so enumerations would have str's if they had none themselves.
     converter.register_structure_hook(StrEnum, read_enumeration)
     converter.register_structure_hook(Quantity, read_quantity)

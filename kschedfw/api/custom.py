@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Final, Self, cast
 import attrs
 
 from kschedfw.api.convert import structure, unstructure
-from kschedfw.api.field_errors import FieldError, FieldErrors
+from kschedfw.api.errors import InvalidObjectError, KschedfwError
+from kschedfw.api.field_errors import FieldError, FieldErrors, shown
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.manifest_error import ManifestError, subject_of
 from kschedfw.api.meta import DEFAULT_NAMESPACE, Named, ObjectMeta
@@ -69,6 +70,20 @@ def custom_key(kind: CustomKind, key: str) -> str:
     return f"{kind}/{key.removeprefix(f'{DEFAULT_NAMESPACE}/')}"
 
 
+class MissingKindError(KschedfwError, AttributeError):
+    """A class of custom objects doesn't say of which kind they are."""
+
+
+class _NoKind:
+    """What a class has as its kind as long as it says nothing."""
+
+    def __get__(self, obj: object, owner: type) -> CustomKind:
+        raise MissingKindError(
+            f"{owner.__module__}.{owner.__qualname__} is a CustomResource without a kind; "
+            f'give it one, such as kind = CustomKind("example.com/v1", "{owner.__name__}")'
+        )
+
+
 class CustomResource(Named):
     """The base of a plugin's own class for a custom kind: an attrs class with `metadata` and the manifest's fields::
 
@@ -80,11 +95,20 @@ class CustomResource(Named):
             spec: PodGroupSpec = PodGroupSpec()
 
     Manifests are read as those of pods are: `min_member` is `minMember`, fields that the class hasn't got are ignored.
-    `validate` yields what else is wrong.
+    `validate` yields what else is wrong. Whoever asks for objects of a class without `kind` gets a MissingKindError.
     """
 
     __slots__ = ()
-    kind: ClassVar[CustomKind]
+    kind: ClassVar[CustomKind] = cast("CustomKind", _NoKind())
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        kind = vars(cls).get("kind")
+        if kind is not None and not isinstance(kind, CustomKind):
+            raise InvalidObjectError(
+                f"{cls.__module__}.{cls.__qualname__}.kind is {shown(kind)}; it has to be a CustomKind, such as "
+                f'CustomKind("example.com/v1", "{cls.__name__}")'
+            )
 
     def validate(self) -> Iterator[FieldError]:
         """What is wrong with an object all of whose fields have the right types."""

@@ -1,34 +1,27 @@
-"""From files to documents: finds the files, cuts them into documents, parses each on its own.
+"""From texts to documents: cuts them, and reads each document on its own, as JSON or as YAML.
 
-A document that can't be parsed becomes a `Document` with a problem; it doesn't hide its neighbours.
+A document that can't be read becomes a `Document` with a problem; it doesn't hide its neighbours. All of it takes time
+in proportion to the text, whatever is in it.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
-import sys
-import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import attrs
-import yaml
 
-from kschedfw.api.yaml_loader import ManifestLoader
+from kschedfw.api.field_errors import first_of, shown
+from kschedfw.api.json_stream import JsonReader, TextWindow
+from kschedfw.api.limits import DEFAULT_LIMITS, Limits, how_to_raise
+from kschedfw.api.sources import UnreadableError
+from kschedfw.api.yaml_loader import Built, DocumentError, build
 
-_SUFFIXES: Final = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
 _SEPARATOR: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
-_TEMPLATE: Final = re.compile(r"^[^#\n]*\{\{.*?\}\}", re.MULTILINE)
-_NEXT_JSON: Final = re.compile(r"^\s*(?=\{)", re.MULTILINE)
-# Only what matches can be nested deeply: many brackets, or much indentation, or a line such as `- - - -`.
-_BRACKETS: Final = re.compile(r"[\[{]")
-_DEEP_BLOCK: Final = re.compile(r"^ {200}|(?:[-?:][ \t]+){100}", re.MULTILINE)
-_DEEPEST: Final = 500
-_SPACE: Final = re.compile(r"\s*")
-_TOO_DEEP: Final = "is nested too deeply"
+_QUOTED_KEY: Final = re.compile(r'[\[{]\s*+["\[{}\]]')
+_OBJECT_AT_MARGIN: Final = re.compile(r"^\{", re.MULTILINE)
 TEMPLATE_PROBLEM: Final = (
     "contains template syntax ({{ … }}) that has not been rendered; "
     "render it first, for example with `helm template`"
@@ -36,155 +29,219 @@ TEMPLATE_PROBLEM: Final = (
 
 
 @attrs.frozen
-class Source:
-    """A text that manifests are read from; `problem` says why there is none."""
-
-    name: str
-    text: str = ""
-    problem: str = ""
-
-
-@attrs.frozen
 class Document:
-    """A parsed document and its number in its source, from 1; `problem` says why there is no content."""
+    """A document that was read, or an item of a long list.
+
+    Attributes:
+        number: of the document in its source, from 1.
+        content: what it says, as dicts, lists and scalars.
+        problem: why it can't be taken; there may be content all the same.
+        item: which item of the document it is, such as `items[3]`; empty for the document itself, in which `TAKEN`
+            stands for such items.
+        end: how far the source has been read, in characters.
+    """
 
     number: int
     content: Any = None
     problem: str = ""
+    item: str = ""
+    end: int = 0
 
 
-def sources(paths: Iterable[Path | str]) -> Iterator[Source]:
-    """The texts of files, of all manifests in directories (in the order of their names), of stdin for `-`."""
-    for given in paths:
-        if str(given) == "-":
-            yield Source("standard input", sys.stdin.read().removeprefix("\ufeff"))
-            continue
-        path = Path(given)
-        if not path.is_dir():
-            yield _source(path)
-            continue
-        for found in sorted(path.rglob("*")):
-            if found.name.lower().endswith(_SUFFIXES) and found.is_file():
-                yield _source(found)
+def documents(pieces: Iterable[str], limits: Limits = DEFAULT_LIMITS) -> Iterator[Document]:
+    """The documents of a YAML or JSON text; those without content are counted, but left out.
+
+    Raises:
+        UnreadableError: as the pieces raise it, and where a document is larger than the limit.
+    """
+    return _Cutter(limits).documents(pieces)
 
 
-def _source(path: Path) -> Source:
-    try:
-        data = path.read_bytes()
-        if path.name.lower().endswith(".gz"):
-            data = gzip.decompress(data)
-        return Source(str(path), data.decode("utf-8-sig"))
-    except OSError as error:
-        return Source(str(path), problem=f"can't be read: {error.strerror or error}")
-    except (EOFError, zlib.error) as error:
-        return Source(str(path), problem=f"can't be unpacked: {error}")
-    except UnicodeDecodeError as error:
-        return Source(str(path), problem=f"is not UTF-8 text: {error.reason} at byte {error.start}")
+@attrs.frozen
+class _Broken:
+    """JSON that can't be read, and whether it may be something else: nothing before it in its part was JSON."""
+
+    error: DocumentError
+    may_be_yaml: bool
 
 
-def documents(text: str) -> Iterator[Document]:
-    """The documents of a YAML or JSON text; those without content are counted, but left out."""
-    text = text.removeprefix("\ufeff")
-    if text.lstrip()[:1] in ("{", "["):
-        found = list(_json_documents(text))
-        if any(document.problem for document in found):
-            # Braces may as well open a template, or YAML in its flow style, or JSON documents may be separated as YAML
-            # documents are: whoever makes more of it has the say.
-            retried = list(_yaml_documents(text))
-            if _success(retried) > _success(found) or (not _success(found)[0] and looks_like_template(text)):
-                found = retried
-        yield from found
-    else:
-        yield from _yaml_documents(text)
+class _Cutter:
+    """Numbers the documents of a source."""
 
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._number = 0
+        self._told_of_template = False
 
-def _success(found: Sequence[Document]) -> tuple[int, int]:
-    """How many documents could be read, and (negative) how many couldn't."""
-    failed = sum(bool(document.problem) for document in found)
-    return len(found) - failed, -failed
+    def documents(self, pieces: Iterable[str]) -> Iterator[Document]:
+        window = TextWindow(pieces)
+        broken = yield from self._json(window, 0)
+        end = window.end
+        parts = yaml_parts(window.rest(), window.line(), self._limits)
+        if broken is not None:
+            try:
+                line, part = next(parts)
+            except UnreadableError:
+                yield self._problem(broken)
+                raise
+            yield from self._recovered(part, line, end, broken)
+            end += len(part)
+        for line, part in parts:
+            yield from self._part(part, line, end)
+            end += len(part)
 
-
-def _json_documents(text: str) -> Iterator[Document]:
-    """JSON values one after another, whatever space is between them."""
-    decoder, number = json.JSONDecoder(), 0
-    position = _end_of_space(text, 0)
-    while position < len(text):
-        number += 1
-        try:
-            content, position = decoder.raw_decode(text, position)
-        except ValueError as error:
-            yield Document(number, problem=f"is not valid JSON: {error}")
-            # Where each line is a document, the next may be all right.
-            following = _NEXT_JSON.search(text, text.find("\n", position) + 1 or len(text))
-            position = following.end() if following else len(text)
-        except RecursionError:
-            yield Document(number, problem=_TOO_DEEP)
+    def _part(self, part: str, line: int, begin: int) -> Iterator[Document]:
+        if not part or part.isspace():
             return
-        else:
-            yield Document(number, content)
-            position = _end_of_space(text, position)
+        window = TextWindow([part], line)
+        broken = yield from self._json(window, begin)
+        left = "".join(window.rest())
+        if broken is not None:
+            yield from self._recovered(left, window.line(), begin, broken)
+        elif left.strip():
+            yield from self._yaml(left, window.line(), begin)
 
+    # --- YAML ---
 
-def _end_of_space(text: str, position: int) -> int:
-    match = _SPACE.match(text, position)
-    return match.end() if match else position
-
-
-def _yaml_documents(text: str) -> Iterator[Document]:
-    number, unrendered = 0, False
-    for first_line, part in yaml_parts(text):
-        if not part.strip():
-            continue
-        number += 1
+    def _yaml(self, part: str, line: int, begin: int) -> Iterator[Document]:
+        self._number += 1
         try:
-            if is_too_deep(part):
-                yield Document(number, problem=_TOO_DEEP)
-                continue
-            content = yaml.load(part, Loader=ManifestLoader)  # a safe loader
-        except (yaml.YAMLError, ValueError) as error:
+            yield from self._built(build(part, largest=self._limits.object), line, begin)
+        except DocumentError as error:
             if looks_like_template(part):
-                if not unrendered:  # once for a file says it all
-                    yield Document(number, problem=TEMPLATE_PROBLEM)
-                unrendered = True
+                yield from self._template()
             elif not _is_preamble(part):
-                yield Document(number, problem=f"is not valid YAML: {yaml_problem(error, first_line)}")
-            continue
-        if content is not None:
-            yield Document(number, content)
+                yield Document(self._number, problem=f"is not valid YAML: {yaml_problem(error, line)}")
+
+    def _template(self) -> Iterator[Document]:
+        if not self._told_of_template:  # once for a file says it all
+            yield Document(self._number, problem=TEMPLATE_PROBLEM)
+        self._told_of_template = True
+
+    def _built(self, found: Iterable[Built], line: int, begin: int) -> Iterator[Document]:
+        for each in found:
+            end = begin + each.end
+            if each.duplicates:
+                told = first_of(given_twice(each.duplicates, line), "keys")
+                problem = f"strict decoding error: {', '.join(told)}"
+                yield Document(self._number, each.content, problem, each.item, end)
+            elif each.content is not None:
+                yield Document(self._number, each.content, "", each.item, end)
+
+    # --- JSON ---
+
+    def _json(self, window: TextWindow, begin: int) -> Generator[Document, None, _Broken | None]:
+        """JSON values one after another, up to something else; `begin` is where the window was opened."""
+        is_first = True
+        while True:
+            start, taken = window.end, False
+            if window.skip_space() not in ("{", "["):
+                window.go_back(start)  # white space is indentation in YAML
+                return None
+            self._number += 1
+            start = window.end
+            try:
+                for document in self._built(JsonReader(window, self._limits.object).read(), 0, begin):
+                    taken = True
+                    yield document
+            except DocumentError as error:
+                return _Broken(error, is_first and not taken and window.go_back(start))
+            is_first = False
+
+    def _problem(self, broken: _Broken) -> Document:
+        return Document(self._number, problem=f"is not valid JSON: {json_problem(broken.error)}")
+
+    def _recovered(self, part: str, line: int, begin: int, broken: _Broken) -> Iterator[Document]:
+        """What can be made of the part that isn't the JSON it seemed to be."""
+        segments = _at_margin(part)
+        if broken.may_be_yaml:
+            # Braces may as well open YAML in its flow style, or a template.
+            try:
+                yield from self._built(list(build(part, largest=self._limits.object)), line, begin)
+            except DocumentError as error:
+                if looks_like_template(segments[0]):
+                    yield from self._template()
+                    return
+                if not _QUOTED_KEY.match(part):
+                    yield Document(self._number, problem=f"is not valid YAML: {yaml_problem(error, line)}")
+                    return
+            else:
+                return
+        yield self._problem(broken)
+        # Where each line is a document, the next may be all right.
+        for segment, next_segment in pairwise(segments):
+            line += segment.count("\n")
+            window = TextWindow([next_segment], line)
+            again = yield from self._json(window, begin)
+            if again is not None:
+                yield self._problem(again)
+            elif window.skip_space():
+                yield self._problem(_Broken(DocumentError("Extra data", window.line()), may_be_yaml=False))
+
+
+def _at_margin(part: str) -> Sequence[str]:
+    """The part cut before every line that begins with a brace, but for its first."""
+    starts = [0, *(match.start() for match in _OBJECT_AT_MARGIN.finditer(part, 1)), len(part)]
+    return [part[start:end] for start, end in pairwise(starts)]
 
 
 def looks_like_template(text: str) -> bool:
     """Whether there is template syntax in it, outside of comments."""
-    return _TEMPLATE.search(text) is not None
-
-
-def is_too_deep(part: str) -> bool:
-    """Whether loading it would need too much of the stack, which the loader in C doesn't survive."""
-    if len(_BRACKETS.findall(part)) < _DEEPEST and not _DEEP_BLOCK.search(part):
-        return False
-    depth = 0
-    try:
-        for event in yaml.parse(part, Loader=ManifestLoader):
-            if isinstance(event, yaml.CollectionStartEvent):
-                depth += 1
-            elif isinstance(event, yaml.CollectionEndEvent):
-                depth -= 1
-            if depth > _DEEPEST:
-                return True
-    except (yaml.YAMLError, ValueError):
-        pass  # loading stops there, too, and says what is wrong
+    start = text.find("{{")
+    while start >= 0:
+        line_start = text.rfind("\n", 0, start) + 1
+        line_end = text.find("\n", start)
+        line_end = len(text) if line_end < 0 else line_end
+        if text.find("#", line_start, start) < 0 and text.find("}}", start, line_end) >= 0:
+            return True
+        start = text.find("{{", line_end)
     return False
 
 
-def yaml_parts(text: str) -> Iterator[tuple[int, str]]:
-    """The text between the `---`, each part with the number of its first line."""
-    start, line = 0, 1
-    for match in _SEPARATOR.finditer(text):
-        part = text[start : match.start()]
-        yield line, part
-        line += part.count("\n")
-        start = match.end()
-    yield line, text[start:]
+def yaml_parts(
+    pieces: Iterable[str], line: int = 1, limits: Limits = DEFAULT_LIMITS
+) -> Iterator[tuple[int, str]]:
+    """The text between the `---`, each part with the number of its first line.
+
+    Raises:
+        UnreadableError: as the pieces raise it, and where a part is larger than the limit.
+    """
+    kept: list[str] = []  # of the part so far
+    size = 0
+    for lines in _whole_lines(pieces, limits):
+        start = 0
+        for match in _SEPARATOR.finditer(lines):
+            part = "".join((*kept, lines[start : match.start()]))
+            yield line, part
+            line += part.count("\n")
+            start, size = match.end(), 0
+            kept.clear()
+        kept.append(lines[start:])
+        size += len(lines) - start
+        _check_size(size, limits)
+    yield line, "".join(kept)
+
+
+def _whole_lines(pieces: Iterable[str], limits: Limits) -> Iterator[str]:
+    """The same text in pieces that end where a line ends."""
+    kept: list[str] = []
+    size = 0
+    for piece in pieces:
+        cut = piece.rfind("\n") + 1
+        if cut:
+            yield "".join((*kept, piece[:cut]))
+            kept.clear()
+            size = 0
+        kept.append(piece[cut:])
+        size += len(piece) - cut
+        _check_size(size, limits)
+    yield "".join(kept)
+
+
+def _check_size(size: int, limits: Limits) -> None:
+    if size > limits.document:
+        limit = how_to_raise("document", limits.document)
+        raise UnreadableError(f"has a document of more than {limits.document} characters: {limit}")
 
 
 def _is_preamble(part: str) -> bool:
@@ -192,9 +249,21 @@ def _is_preamble(part: str) -> bool:
     return all(not line.strip() or line[0] in "%#" for line in part.splitlines())
 
 
-def yaml_problem(error: Exception, first_line: int) -> str:
-    """What the loader says, with the line in the file."""
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        parts = ", ".join(part for part in (error.context, error.problem) if part)
-        return f"line {first_line + error.problem_mark.line}: {parts}"
-    return str(error).partition("\n")[0]
+def yaml_problem(error: DocumentError, first_line: int) -> str:
+    """What is wrong, with the line in the file."""
+    return f"line {first_line + error.line}: {error.why}" if error.line >= 0 else error.why
+
+
+def json_problem(error: DocumentError) -> str:
+    """What is wrong, with the line in the file."""
+    return f"line {error.line}: {error.why}"
+
+
+def given_twice(duplicates: Sequence[tuple[int, str]], first_line: int) -> list[str]:
+    """What to say of each key that an object has twice, in Kubernetes' words."""
+    return [
+        f"line {first_line + line}: key {shown(key)} already set in map"
+        if line >= 0
+        else f"duplicate field {shown(key)}"
+        for line, key in duplicates
+    ]

@@ -3,6 +3,8 @@
 `expand` takes everything that was loaded, since a dump may hold a workload beside some of its pods: only those
 that are missing are made. Names are made up, but readable and always the same.
 
+How many pods workloads may stand for, all together, has a limit: a number in a manifest is quickly written.
+
 Not done: claims from a StatefulSet's `volumeClaimTemplates`, and anything over time (rolling updates, the pods that
 a Job starts when others have finished, the Jobs of a CronJob).
 """
@@ -10,8 +12,7 @@ a Job starts when others have finished, the Jobs of a CronJob).
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -19,10 +20,12 @@ import attrs
 from kschedfw.api.convert import unstructure
 from kschedfw.api.daemons import pods_of_daemon_set
 from kschedfw.api.defaults import default_metadata
+from kschedfw.api.field_errors import FieldError
 from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.limits import DEFAULT_LIMITS, Limits, how_to_raise
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.node import Node
-from kschedfw.api.owners import Owners, make_pod, owner_reference
+from kschedfw.api.owners import TEMPLATE_HASH, Owners, make_pod, owner_reference
 from kschedfw.api.pod import Pod, PodTemplateSpec
 from kschedfw.api.selectors import LabelSelector
 from kschedfw.api.workloads import (
@@ -36,27 +39,42 @@ from kschedfw.api.workloads import (
     StatefulSet,
 )
 
-_TEMPLATE_HASH: Final = "pod-template-hash"
 _REVISION_HASH: Final = "controller-revision-hash"
 _COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 # Kubernetes' alphabet for hashes in names: nothing in it can become a word.
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 
 
-def expand(objects: Iterable[Named]) -> Iterator[Named]:
+def expand(
+    objects: Iterable[Named],
+    limits: Limits = DEFAULT_LIMITS,
+    refuse: Callable[[Named, FieldError], None] | None = None,
+) -> Iterator[Named]:
     """All objects in their order, with Deployments, DaemonSets and Jobs replaced by what they make.
 
     The pods of a workload come in its place; ReplicaSets, ReplicationControllers and StatefulSets stay, since
-    scheduling reads them too.
+    scheduling reads them too. A workload that stands for more pods than the limit leaves is left out, and `refuse` is
+    told why.
     """
     everything = list(objects)
     nodes = [obj for obj in everything if isinstance(obj, Node)]
     owners = Owners(everything)
+    left = limits.pods
+    allowed = []
     for obj in everything:
+        wanted, path = _wanted(obj, len(nodes), owners)
+        if wanted > left:
+            if refuse is not None:
+                limit = how_to_raise("pods", limits.pods)
+                why = f"stands for {wanted} more pods, but only {left} may still be made: {limit}"
+                refuse(obj, FieldError(path, why))
+            continue
+        left -= wanted
+        allowed.append(obj)
         if isinstance(obj, StatefulSet):
             # Only these have names that are fixed beforehand; nothing else shall take them.
             owners.names.update((obj.namespace, f"{obj.name}-{ordinal}") for ordinal in _ordinals(obj))
-    for obj in everything:
+    for obj in allowed:
         match obj:
             case Deployment():
                 yield from _of_deployment(obj, owners)
@@ -74,20 +92,35 @@ def expand(objects: Iterable[Named]) -> Iterator[Named]:
                 yield obj
 
 
+def _wanted(obj: Named, nodes: int, owners: Owners) -> tuple[int, str]:
+    """How many pods at most a workload lacks, and which field says so."""
+    match obj:
+        case Deployment() if owners.replica_sets_of(obj):
+            return 0, ""
+        case Deployment():
+            present = owners.pods_by_template_hash(obj).total()
+            return max(obj.spec.replicas - present, 0), "spec.replicas"
+        case ReplicaSet() | ReplicationController() | StatefulSet():
+            return max(obj.spec.replicas - len(owners.active_pods_of(obj)), 0), "spec.replicas"
+        case Job() if obj.spec.completion_mode is CompletionMode.INDEXED:
+            # Each of its indexes is looked at, whatever runs at the same time.
+            return max(obj.spec.completions or 0, 0), "spec.completions"
+        case Job():
+            number = _missing_pods(obj, len(owners.active_pods_of(obj)))
+            return number, "spec.parallelism"
+        case DaemonSet():
+            return max(nodes - len(owners.active_pods_of(obj)), 0), "spec.template"
+    return 0, ""
+
+
 def _of_deployment(deployment: Deployment, owners: Owners) -> Iterator[Named]:
     if deployment.spec.template is None or owners.replica_sets_of(deployment):
         return  # its ReplicaSets say how many pods there are
     template = deployment.spec.template
-    hashes = Counter(
-        pod.labels[_TEMPLATE_HASH]
-        for pod in owners.pods_in(deployment.namespace)
-        if pod.metadata.controller is not None
-        and pod.metadata.controller.kind == "ReplicaSet"
-        and pod.metadata.controller.name == f"{deployment.name}-{pod.labels.get(_TEMPLATE_HASH, '')}"
-    )
+    hashes = owners.pods_by_template_hash(deployment)
     # Pods whose ReplicaSet wasn't dumped tell what its name was.
     template_hash = hashes.most_common(1)[0][0] if hashes else _hash_of(template)
-    labels = FrozenDict({**template.metadata.labels, _TEMPLATE_HASH: template_hash})
+    labels = FrozenDict({**template.metadata.labels, TEMPLATE_HASH: template_hash})
     selector = deployment.spec.selector or LabelSelector()
     metadata = ObjectMeta(
         name=f"{deployment.name}-{template_hash}",
@@ -100,7 +133,7 @@ def _of_deployment(deployment: Deployment, owners: Owners) -> Iterator[Named]:
         default_metadata(metadata, "ReplicaSet", namespaced=True),
         LabelSelected(
             selector=attrs.evolve(
-                selector, match_labels=FrozenDict({**selector.match_labels, _TEMPLATE_HASH: template_hash})
+                selector, match_labels=FrozenDict({**selector.match_labels, TEMPLATE_HASH: template_hash})
             ),
             # Pods of older ReplicaSets count towards the Deployment's number.
             replicas=deployment.spec.replicas - (hashes.total() - hashes[template_hash]),
@@ -138,11 +171,10 @@ def _of_stateful_set(owner: StatefulSet, owners: Owners) -> Iterator[Pod]:
     template = owner.spec.template
     if template is None:
         return
-    present = {pod.name for pod in owners.pods_in(owner.namespace)}
     revision = f"{owner.name}-{_hash_of(template)}"
     for ordinal in _ordinals(owner):
         name = f"{owner.name}-{ordinal}"
-        if name not in present:
+        if not owners.is_loaded(owner.namespace, name):
             labels = {
                 "apps.kubernetes.io/pod-index": str(ordinal),
                 _REVISION_HASH: revision,
@@ -156,10 +188,7 @@ def _of_job(job: Job, owners: Owners) -> Iterator[Pod]:
     if template is None or spec.suspend or job.is_finished:
         return
     present = owners.active_pods_of(job)
-    number = spec.parallelism
-    if spec.completions is not None:
-        number = min(number, spec.completions - job.status.succeeded)
-    number -= len(present)
+    number = _missing_pods(job, len(present))
     labels = {
         "batch.kubernetes.io/controller-uid": job.uid,
         "batch.kubernetes.io/job-name": job.name,
@@ -170,7 +199,7 @@ def _of_job(job: Job, owners: Owners) -> Iterator[Pod]:
         for name in _free_names(job, number, owners):
             yield make_pod(job, template, name, labels)
         return
-    for index in _missing_indexes(job, present)[: max(number, 0)]:
+    for index in _missing_indexes(job, present)[:number]:
         text = str(index)
         owners.take(job.namespace, f"{job.name}-{index}")
         yield make_pod(
@@ -182,18 +211,35 @@ def _of_job(job: Job, owners: Owners) -> Iterator[Pod]:
         )
 
 
+def _missing_pods(job: Job, present: int) -> int:
+    number = job.spec.parallelism
+    if job.spec.completions is not None:
+        number = min(number, job.spec.completions - job.status.succeeded)
+    return max(number - present, 0)
+
+
 def _missing_indexes(job: Job, present: Sequence[Pod]) -> list[int]:
     done = {pod.annotations.get(_COMPLETION_INDEX, pod.labels.get(_COMPLETION_INDEX)) for pod in present}
-    done |= {str(index) for index in _indexes(job.status.completed_indexes)}
-    return [index for index in range(job.spec.completions or 0) if str(index) not in done]
+    number = job.spec.completions or 0
+    done |= {str(index) for index in _indexes(job.status.completed_indexes, number)}
+    return [index for index in range(number) if str(index) not in done]
 
 
-def _indexes(text: str) -> Iterator[int]:
-    """The numbers in `1,3-5`."""
+def _indexes(text: str, number: int) -> set[int]:
+    """The numbers in `1,3-5` that are below `number`."""
+    found: set[int] = set()
+    reached = 0  # they are in order; what goes back says nothing new
     for part in text.split(","):
         first, _, last = part.partition("-")
-        if first.isdecimal():
-            yield from range(int(first), int(last if last.isdecimal() else first) + 1)
+        if _is_index(first):
+            end = min(int(last if _is_index(last) else first) + 1, number)
+            found.update(range(max(int(first), reached), end))
+            reached = max(reached, end)
+    return found
+
+
+def _is_index(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 20
 
 
 def _hash_of(template: PodTemplateSpec | None) -> str:

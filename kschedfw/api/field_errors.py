@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
@@ -16,6 +16,9 @@ from kschedfw.api.errors import KschedfwError
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _SHOWN = 200  # a value is quoted so that it can be found, not to repeat the manifest
+_LONGEST_PATH = 500
+_LONGEST = 2000  # of a whole message; the longest of Kubernetes' own have some 500 characters
+_MOST_LINES = 50
 
 
 @attrs.frozen
@@ -26,7 +29,8 @@ class FieldError:
     detail: str
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.detail}" if self.path else self.detail
+        detail = printable(self.detail, _LONGEST)
+        return f"{printable(self.path, _LONGEST_PATH)}: {detail}" if self.path else detail
 
     @classmethod
     def invalid(cls, path: str, value: object, why: str) -> FieldError:
@@ -63,7 +67,8 @@ class UnknownField(FieldError):
         return cls(path, f"known are: {', '.join(known)}")
 
     def __str__(self) -> str:
-        return f'strict decoding error: unknown field "{self.path}"; {self.detail}'
+        detail = printable(self.detail, _LONGEST)
+        return f'strict decoding error: unknown field "{printable(self.path, _LONGEST_PATH)}"; {detail}'
 
 
 class FieldErrors(KschedfwError, ValueError):
@@ -71,7 +76,10 @@ class FieldErrors(KschedfwError, ValueError):
 
     def __init__(self, errors: Iterable[FieldError]) -> None:
         self.errors = tuple(errors)
-        super().__init__("\n".join(map(str, self.errors)))
+        super().__init__(self.errors)
+
+    def __str__(self) -> str:
+        return "\n".join(first_of([str(error) for error in self.errors], "problems"))
 
 
 def join(prefix: str, path: str) -> str:
@@ -89,10 +97,31 @@ def at(prefix: str, key: str | int) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as JSON, cut where it is long."""
+    """A value as JSON, cut where it is long, with nothing in it that a terminal would obey."""
+    if isinstance(value, str):
+        value = value[: _SHOWN + 1]
     plain = dict(value) if isinstance(value, Mapping) else value
     try:
         text = json.dumps(plain, ensure_ascii=False, default=str, skipkeys=True)
     except (ValueError, RecursionError):  # endless or bottomless
         text = f"({type(value).__name__})"
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    return printable(text)
+
+
+def printable(text: str, longest: int = _SHOWN) -> str:
+    """The text on one line, cut where it is long, and without what a terminal would obey or turn around.
+
+    Control characters and the like are written as Python writes them: `\\x1b`, `\\u202e`.
+    """
+    if len(text) > longest:
+        text = text[: longest - 1] + "…"
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+def first_of(lines: Sequence[str], what: str) -> list[str]:
+    """The lines, or where there are very many, the first of them and how many more there are."""
+    if len(lines) <= _MOST_LINES:
+        return list(lines)
+    return [*lines[:_MOST_LINES], f"… and {len(lines) - _MOST_LINES:,} more {what}"]

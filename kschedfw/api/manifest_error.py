@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kschedfw.api.errors import KschedfwError
-from kschedfw.api.field_errors import FieldError
+from kschedfw.api.field_errors import FieldError, first_of, printable
 
 
 class ManifestError(KschedfwError, ValueError):
@@ -32,8 +32,25 @@ class ManifestError(KschedfwError, ValueError):
     def __str__(self) -> str:
         where = f"document {self.document}" if self.document else ""
         place = f"{where} ({self.subject})" if where and self.subject else where or self.subject
-        prefix = "".join(f"{part}: " for part in (self.source, place) if part)
-        return "\n".join(f"{prefix}{error}" for error in self.errors)
+        prefix = "".join(f"{printable(part)}: " for part in (self.source, place) if part)
+        return "\n".join(first_of([f"{prefix}{error}" for error in self.errors], "problems"))
+
+
+class InvalidManifestsError(KschedfwError, ValueError):
+    """Some of what was to be loaded is invalid or can't be read.
+
+    Its text has a line for each problem, and where there are very many, for the first of them.
+
+    Attributes:
+        problems: one error for each thing that is wrong.
+    """
+
+    def __init__(self, problems: Sequence[ManifestError]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        return "\n".join(first_of([str(problem) for problem in self.problems], "problems"))
 
 
 def subject_of(manifest: object, kind: str = "") -> str:

@@ -1,26 +1,29 @@
 """Loads manifests: files, directories or texts, of a whole cluster or of one pod.
 
-Everything that is wrong is collected as a problem, and everything that is right is loaded all the same. Whether
-problems, or finding nothing at all, are errors is the caller's business.
+Everything that is wrong is collected as a problem, and everything that is right is loaded all the same. Whoever takes
+the objects is told of the problems, unless he says that he can do without what is invalid.
 """
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import attrs
 
 from kschedfw.api.custom import CustomObject, read_custom_object
 from kschedfw.api.defaults import default_priorities
-from kschedfw.api.documents import Document, Source, documents, sources
+from kschedfw.api.documents import Document, documents
 from kschedfw.api.expand import expand
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.frozendict import EMPTY, FrozenDict
-from kschedfw.api.kinds import BUILT_IN_GROUPS, KIND_OF, group_of
-from kschedfw.api.manifest_error import ManifestError, subject_of
+from kschedfw.api.kinds import BUILT_IN_GROUPS, KIND_OF, KINDS, group_of
+from kschedfw.api.limits import DEFAULT_LIMITS, Limits
+from kschedfw.api.manifest_error import InvalidManifestsError, ManifestError, subject_of
 from kschedfw.api.meta import DEFAULT_NAMESPACE, Named
 from kschedfw.api.node import Node
 from kschedfw.api.objects import (
@@ -33,6 +36,7 @@ from kschedfw.api.objects import (
     to_manifest,
 )
 from kschedfw.api.pod import Pod
+from kschedfw.api.sources import Source, UnreadableError, sources
 from kschedfw.api.storage import (
     CSIDriver,
     CSINode,
@@ -51,8 +55,11 @@ from kschedfw.api.workloads import (
     Service,
     StatefulSet,
 )
+from kschedfw.api.yaml_loader import TAKEN
 
 __all__ = [
+    "InvalidManifestsError",
+    "Limits",
     "ManifestError",
     "Manifests",
     "node_from_manifest",
@@ -65,7 +72,26 @@ __all__ = [
 
 N = TypeVar("N", bound=Named)
 
+Progress: TypeAlias = Callable[[int, int], None]
+"""Told while reading how many bytes of how many are read, roughly."""
+
 _LIST: Final = "List"
+_SNAPSHOT: Final = {
+    "pods": "Pod",
+    "nodes": "Node",
+    "pvs": "PersistentVolume",
+    "pvcs": "PersistentVolumeClaim",
+    "storageClasses": "StorageClass",
+    "priorityClasses": "PriorityClass",
+    "namespaces": "Namespace",
+}
+_SNAPSHOT_CONFIGURATION: Final = "schedulerConfig"
+_SIMKUBE: Final = (
+    "is a SimKube trace, which records the changes of a cluster over time, and isn't read here; "
+    "read the objects themselves, such as `kubectl get -o json` writes them"
+)
+_STEP: Final = 1 << 16
+"""How much is read, in characters, before progress is told again."""
 
 
 @attrs.frozen
@@ -100,8 +126,18 @@ class Manifests:
     ignored: FrozenDict[str, int] = EMPTY
     problems: tuple[ManifestError, ...] = ()
 
-    def objects(self) -> Iterator[Named]:
-        """All objects: what others refer to comes first, pods come last."""
+    def objects(self, *, skip_invalid: bool = False) -> Iterator[Named]:
+        """All objects: what others refer to comes first, pods come last.
+
+        Raises:
+            InvalidManifestsError: there are problems, all of which it names; unless `skip_invalid` says to do without
+                what is invalid.
+        """
+        if self.problems and not skip_invalid:
+            raise InvalidManifestsError(self.problems)
+        return self._objects()
+
+    def _objects(self) -> Iterator[Named]:
         yield from self.namespaces
         yield from self.priority_classes
         yield from self.storage_classes
@@ -121,33 +157,52 @@ class Manifests:
         yield from self.pods
 
 
-def read_manifests(*paths: Path | str) -> Manifests:
+def read_manifests(
+    *paths: Path | str, limits: Limits = DEFAULT_LIMITS, progress: Progress | None = None
+) -> Manifests:
     """Load files, directories (with all in them, in the order of their names) and `-`, the standard input.
 
     Files end in `.yaml`, `.yml` or `.json`, perhaps with `.gz` behind; those that are named themselves may be called
-    anything.
+    anything. They are read piece by piece; `progress` is told how far.
     """
-    return _load(sources(paths))
+    return _load(list(sources(paths)), limits, progress)
 
 
-def parse_manifests(text: str, source: str = "") -> Manifests:
+def parse_manifests(text: str, source: str = "", *, limits: Limits = DEFAULT_LIMITS) -> Manifests:
     """Load a YAML or JSON text with any number of documents; `source` is what problems call it."""
-    return _load([Source(source, text)])
+    return _load([Source(source, text)], limits, None)
 
 
-def _load(texts: Iterable[Source]) -> Manifests:
-    loader = _Loader()
-    for source in texts:
-        loader.load(source)
-    return loader.result()
+def _load(texts: Sequence[Source], limits: Limits, progress: Progress | None) -> Manifests:
+    loader = _Loader(limits, progress, sum(source.size for source in texts))
+    with _without_collections():
+        for source in texts:
+            loader.load(source)
+        return loader.result()
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Nothing that is read here refers to itself; to look for that again and again takes a sixth of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class _Loader:
     """Collects objects, problems and what is ignored, one source after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits, progress: Progress | None, total: int) -> None:
+        self._limits = limits
+        self._progress, self._total = progress, total
+        self._before = self._told = 0
+        """How far reading had come before this source, and where progress was told the last time."""
         self._objects: dict[tuple[type[Named], str], Named] = {}
-        self._places: dict[tuple[type[Named], str], str] = {}
+        self._places: dict[tuple[type[Named], str], tuple[Source, int]] = {}
         self._ignored: Counter[str] = Counter()
         self._problems: list[ManifestError] = []
         self._generated: Counter[tuple[str, str, str]] = Counter()
@@ -156,14 +211,23 @@ class _Loader:
 
     def load(self, source: Source) -> None:
         self._source, self._document = source, 0
-        if source.problem:
-            self._report([FieldError("", source.problem)])
-            return
-        for document in documents(source.text):
-            self._load_document(document)
+        try:
+            for document in documents(source.pieces(self._limits), self._limits):
+                self._load_document(document)
+                self._tell(document.end)
+        except UnreadableError as error:
+            self._document = 0
+            self._report([FieldError("", str(error))])
+        self._before += source.size
+        self._tell(0)
+
+    def _tell(self, end: int) -> None:
+        if self._progress is not None and not 0 <= self._before + end - self._told < _STEP:
+            self._told = self._before + end
+            self._progress(self._told, max(self._told, self._total))
 
     def result(self) -> Manifests:
-        everything = list(expand(self._objects.values()))
+        everything = list(expand(self._objects.values(), self._limits, self._refuse))
 
         def of(cls: type[N]) -> tuple[N, ...]:
             return tuple(obj for obj in everything if isinstance(obj, cls))
@@ -194,9 +258,9 @@ class _Loader:
     def _load_document(self, document: Document) -> None:
         self._document = document.number
         if document.problem:
-            self._report([FieldError("", document.problem)])
+            self._report([FieldError("", document.problem)], subject_of(document.content) or document.item)
         else:
-            self._load_manifest(document.content, "")
+            self._load_manifest(document.content, document.item)
 
     def _load_manifest(self, manifest: Any, item: str) -> None:
         """Load an object or a list; `item` says which item of a list it is."""
@@ -204,6 +268,11 @@ class _Loader:
             if _is_list(manifest):
                 self._load_items(manifest, item)
                 return
+            if _is_snapshot(manifest):
+                self._load_snapshot(manifest)
+                return
+            if _is_simkube_trace(manifest):
+                raise ManifestError((FieldError("", _SIMKUBE),))
             kind = supported_kind(manifest)
             if kind is not None:
                 obj = read_object(manifest, kind, self._ordinal(manifest, kind.name))
@@ -225,9 +294,26 @@ class _Loader:
         # Items of typed lists needn't repeat what they are.
         kind, version = str(manifest["kind"]).removesuffix(_LIST), manifest.get("apiVersion")
         for index, content in enumerate(items):
+            if content is TAKEN:
+                continue
             if kind and isinstance(content, Mapping) and "kind" not in content:
                 content = {"apiVersion": version, **content, "kind": kind}
             self._load_manifest(content, f"{item}items[{index}]")
+
+    def _load_snapshot(self, manifest: Mapping[str, Any]) -> None:
+        """Load what kube-scheduler-simulator exports: lists without kinds, by what is in them."""
+        for key, content in manifest.items():
+            name = _SNAPSHOT.get(key)
+            if name is None:
+                self._ignored["KubeSchedulerConfiguration"] += content is not None
+            elif isinstance(content, list):
+                typed = {"apiVersion": KINDS[name].api_version, "kind": name}
+                for index, item in enumerate(content):
+                    if isinstance(item, Mapping):
+                        item = {**item, **typed}
+                    self._load_manifest(item, f"{key}[{index}]")
+            elif content is not None:
+                self._report([FieldError(key, "must be a list")])
 
     def _ordinal(self, manifest: Mapping[str, Any], kind: str) -> int:
         """How many objects with the same `generateName` came before."""
@@ -242,12 +328,18 @@ class _Loader:
         kind = obj.kind.name if isinstance(obj, CustomObject) else KIND_OF[type(obj)].name
         key = (type(obj), obj.key)
         if key in self._objects:
-            why = f'Duplicate value: "{obj.name}": there is one in {self._places[key]}, which is kept'
+            source, number = self._places[key]
+            place = f"document {number}" + (f" of {source.name}" if source.name else "")
+            why = f'Duplicate value: "{obj.name}": there is one in {place}, which is kept'
             self._report([FieldError("metadata.name", why)], f"{kind} {obj.metadata.key}")
             return
         self._objects[key] = obj
-        document = f"document {self._document}"
-        self._places[key] = f"{document} of {self._source.name}" if self._source.name else document
+        self._places[key] = (self._source, self._document)
+
+    def _refuse(self, obj: Named, error: FieldError) -> None:
+        """Report what is wrong with an object that was loaded."""
+        self._source, self._document = self._places[type(obj), obj.key]
+        self._report([error], f"{KIND_OF[type(obj)].name} {obj.metadata.key}")
 
     def _report(self, errors: Iterable[FieldError], subject: str = "") -> None:
         for error in errors:
@@ -259,6 +351,17 @@ def _is_list(manifest: Any) -> bool:
         return False
     kind = manifest.get("kind")
     return isinstance(kind, str) and kind.endswith(_LIST)
+
+
+def _is_snapshot(manifest: Any) -> bool:
+    """Whether it is what kube-scheduler-simulator exports and imports."""
+    if not isinstance(manifest, Mapping) or "kind" in manifest:
+        return False
+    return manifest.keys() >= {"pods", "nodes"} and manifest.keys() <= {*_SNAPSHOT, _SNAPSHOT_CONFIGURATION}
+
+
+def _is_simkube_trace(manifest: Any) -> bool:
+    return isinstance(manifest, Mapping) and manifest.keys() >= {"version", "config", "events", "index"}
 
 
 def _name_of_kind(manifest: Mapping[str, Any]) -> str:

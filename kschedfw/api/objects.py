@@ -19,11 +19,11 @@ from kschedfw.api.defaults import (
 from kschedfw.api.field_errors import FieldError, FieldErrors, shown
 from kschedfw.api.kinds import BUILT_IN_GROUPS, KIND_OF, KINDS, Kind, group_of
 from kschedfw.api.manifest_error import ManifestError, subject_of
-from kschedfw.api.meta import Named
+from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.api.sharing import with_shared_parts
-from kschedfw.api.validation import validate
+from kschedfw.api.pod import Pod, PodStatus
+from kschedfw.api.sharing import shared_spec, with_shared_parts
+from kschedfw.api.validation import is_valid_with_spec, validate
 from kschedfw.api.workloads import Namespace, ReplicationController
 
 T = TypeVar("T", bound=Named)
@@ -135,6 +135,8 @@ def read_object(manifest: Mapping[str, Any], kind: Kind, ordinal: int = 0, *, ch
     Raises:
         ManifestError: with everything that the API server would refuse.
     """
+    if kind.cls is Pod and check and (pod := _common_pod(manifest, kind, ordinal)) is not None:
+        return pod
     try:
         raw = structure(manifest, kind.cls)
         errors: list[FieldError] = []
@@ -152,16 +154,33 @@ def read_object(manifest: Mapping[str, Any], kind: Kind, ordinal: int = 0, *, ch
     return with_shared_parts(result) if isinstance(result, Pod) else result
 
 
+def _common_pod(manifest: Mapping[str, Any], kind: Kind, ordinal: int) -> Pod | None:
+    """A valid pod, most of whose spec has been read with another pod; None where it must be read as a whole."""
+    try:
+        metadata = structure(manifest.get("metadata") or {}, ObjectMeta)
+        status = structure(manifest.get("status") or {}, PodStatus)
+    except FieldErrors:
+        return None
+    spec = shared_spec(manifest.get("spec"), metadata.labels)
+    if spec is None:
+        return None
+    pod = Pod(_with_default_metadata(metadata, kind, ordinal), spec, status)
+    return with_shared_parts(pod) if is_valid_with_spec(pod) else None
+
+
 def with_defaults(raw: Named, kind: Kind, ordinal: int = 0) -> Named:
     """What the API server makes of an object before it looks whether it is valid."""
-    metadata = raw.metadata
-    if metadata.generate_name and not metadata.name:
-        metadata = attrs.evolve(metadata, name=f"{metadata.generate_name}{ordinal}")
-    metadata = default_metadata(metadata, kind.name, namespaced=kind.namespaced)
+    metadata = _with_default_metadata(raw.metadata, kind, ordinal)
     if metadata is not raw.metadata:
         raw = attrs.evolve(raw, metadata=metadata)  # type: ignore[misc]  # every Named is an attrs class
     default = _DEFAULTS.get(type(raw))
     return raw if default is None else default(raw)
+
+
+def _with_default_metadata(metadata: ObjectMeta, kind: Kind, ordinal: int) -> ObjectMeta:
+    if metadata.generate_name and not metadata.name:
+        metadata = attrs.evolve(metadata, name=f"{metadata.generate_name}{ordinal}")
+    return default_metadata(metadata, kind.name, namespaced=kind.namespaced)
 
 
 _DEFAULTS: Final[Mapping[type, Callable[[Any], Named]]] = {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from kschedfw.api.defaults import default_metadata, default_pod
 from kschedfw.api.frozendict import EMPTY, FrozenDict
@@ -12,24 +13,31 @@ from kschedfw.api.meta import Named, ObjectMeta, OwnerReference
 from kschedfw.api.pod import Pod, PodTemplateSpec
 from kschedfw.api.workloads import Deployment, ReplicaSet
 
+TEMPLATE_HASH: Final = "pod-template-hash"
+
 
 class Owners:
     """The loaded pods and ReplicaSets by their controllers, and the names of pods that are taken."""
 
     def __init__(self, objects: Iterable[Named]) -> None:
         self.names: set[tuple[str, str]] = set()
-        self._pods: defaultdict[str, list[Pod]] = defaultdict(list)
+        self._by_template_hash: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self._owned_pods: defaultdict[tuple[str, str, str], list[Pod]] = defaultdict(list)
         self._owned_replica_sets: defaultdict[tuple[str, str, str], list[ReplicaSet]] = defaultdict(list)
         for obj in objects:
             if isinstance(obj, Pod):
                 self.names.add((obj.namespace, obj.name))
-                self._pods[obj.namespace].append(obj)
+                self._count_template_hash(obj)
                 for key in _keys_of_owner(obj):
                     self._owned_pods[key].append(obj)
             elif isinstance(obj, ReplicaSet):
                 for key in _keys_of_owner(obj):
                     self._owned_replica_sets[key].append(obj)
+        self._loaded = frozenset(self.names)
+
+    def is_loaded(self, namespace: str, name: str) -> bool:
+        """Whether there was a pod of that name to begin with."""
+        return (namespace, name) in self._loaded
 
     def take(self, namespace: str, name: str) -> bool:
         """Take a name for a pod; False if it is taken."""
@@ -37,8 +45,17 @@ class Owners:
         self.names.add((namespace, name))
         return free
 
-    def pods_in(self, namespace: str) -> Sequence[Pod]:
-        return self._pods[namespace]
+    def _count_template_hash(self, pod: Pod) -> None:
+        owner, template_hash = pod.metadata.controller, pod.labels.get(TEMPLATE_HASH)
+        if owner is None or owner.kind != "ReplicaSet" or template_hash is None:
+            return
+        name = owner.name.removesuffix(f"-{template_hash}")
+        if name != owner.name:
+            self._by_template_hash[pod.namespace, name][template_hash] += 1
+
+    def pods_by_template_hash(self, owner: Deployment) -> Counter[str]:
+        """How many pods there are of each ReplicaSet that has the Deployment's name and the hash in its own."""
+        return self._by_template_hash.get((owner.namespace, owner.name), Counter())
 
     def pods_of(self, owner: Named) -> list[Pod]:
         """The pods that `owner` controls, by its uid or by its kind and name."""

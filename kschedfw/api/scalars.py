@@ -29,8 +29,9 @@ Duration: TypeAlias = Annotated[float, "duration"]
 """Seconds; in a manifest a text such as `1m30s`."""
 
 _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_PART: Final = r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)"
-_DURATION: Final = re.compile(rf"[-+]?(?:0|(?:{_PART})+)")
+# Possessive, so that a long wrong text takes linear time.
+_PART: Final = re.compile(r"([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(ns|us|µs|μs|ms|s|m|h)")
+_LONGEST_DURATION: Final = (1 << 63) / 1e9  # seconds; Kubernetes counts nanoseconds
 
 
 def wrong(value: object, expected: str) -> FieldErrors:
@@ -67,9 +68,18 @@ def read_number(value: object, _type: object) -> float:
 
 def read_duration(value: object, _type: object) -> float:
     """Seconds of a text such as `1m30s`; a number has no unit, and is refused, as by Kubernetes."""
-    if not isinstance(value, str) or not _DURATION.fullmatch(value):
+    if not isinstance(value, str):
         raise wrong(value, "a duration such as 30s or 1m30s")
-    seconds = math.fsum(float(amount) * _UNITS[unit] for amount, unit in re.findall(_PART, value))
+    text = value[1:] if value[:1] in ("-", "+") else value
+    parts, position = [], 0
+    while part := _PART.match(text, position):
+        parts.append(float(part[1]) * _UNITS[part[2]])
+        position = part.end()
+    if text != "0" and (not parts or position < len(text)):
+        raise wrong(value, "a duration such as 30s or 1m30s")
+    seconds = math.fsum(parts)
+    if not seconds < _LONGEST_DURATION:
+        raise wrong(value, "a duration of less than 293 years")
     return -seconds if value.startswith("-") else seconds
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
 import attrs
 
@@ -103,6 +104,10 @@ def _from_labels(labels: Mapping[str, str]) -> tuple[Requirement, ...]:
 
 NOTHING = Selector(nothing=True)
 EVERYTHING = Selector()
+
+
+LABEL_OPERATORS: Final = (Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.DOES_NOT_EXIST)
+"""What a LabelSelector may say of labels; nodes' have Gt and Lt beside."""
 
 
 @attrs.frozen

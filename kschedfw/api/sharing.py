@@ -1,45 +1,99 @@
-"""Makes equal parts of pods one and the same object.
+"""Makes equal parts of pods one and the same object, and reads them once.
 
-The pods of a workload differ in little but their names. What is kept by their labels or affinity is found by identity
-then, not by comparing field by field; and the parts themselves are read again and again, instead of once each.
+The pods of a workload differ in little but their names, nodes and volumes. What is kept by their labels or affinity is
+found by identity then, not by comparing field by field; and to read one more of them costs half of what the first cost.
 """
 
 from __future__ import annotations
 
 import functools
+import marshal
 from collections.abc import Hashable
-from typing import TypeVar
+from typing import Final, TypeVar
 
+import attrs
+
+from kschedfw.api.convert import json_name, structure
+from kschedfw.api.defaults import default_pod
 from kschedfw.api.evolver import evolver
+from kschedfw.api.field_errors import FieldErrors
+from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.meta import ObjectMeta
-from kschedfw.api.pod import Pod, PodSpec, PodStatus
+from kschedfw.api.pod import Container, Pod, PodSpec, PodStatus
+from kschedfw.api.validate_pods import pod_spec
+from kschedfw.api.volumes import Volume
 
 T = TypeVar("T", bound=Hashable)
 
-_MOST_KEPT = 10_000
-_NO_STATUS = PodStatus()
+_MOST_KEPT: Final = 10_000
+_NO_STATUS: Final = PodStatus()
+_OWN: Final = frozenset(("nodeName", "volumes"))
+"""What each pod of a workload may have of its own."""
+_COMMON: Final = frozenset(map(json_name, attrs.fields(PodSpec))) - _OWN
+_OF_CONTAINERS: Final = frozenset(map(json_name, attrs.fields(Container)))
+_FORMAT: Final = 2  # of marshal: the last one in which equal values have equal bytes
 
 _with_labels = evolver(ObjectMeta, "labels")
 _with_parts = evolver(PodSpec, "containers", "affinity", "tolerations", "topology_spread_constraints")
+_with_own = evolver(PodSpec, "node_name", "volumes")
 
 
 def with_shared_parts(pod: Pod) -> Pod:
     """An equal pod that shares with others what it may have in common with them."""
-    meta, spec, status = pod.metadata, pod.spec, pod.status
+    meta, status = pod.metadata, pod.status
     # Dicts are equal whatever their order, but it shows in messages and in what is written.
+    return Pod(
+        _with_labels(meta, _shared(meta.labels, tuple(meta.labels))) if meta.labels else meta,
+        pod.spec,
+        _NO_STATUS if status == _NO_STATUS else status,
+    )
+
+
+def shared_spec(manifest: object, labels: FrozenDict[str, str]) -> PodSpec | None:
+    """The spec of a pod with these labels, with its defaults; None unless it is there and valid.
+
+    `manifest` is that of the spec.
+    """
+    if not isinstance(manifest, dict):
+        return None
+    common = {key: value for key, value in manifest.items() if key in _COMMON}
+    try:
+        for field in ("containers", "initContainers"):
+            if containers := common.get(field):
+                common[field] = [
+                    {key: value for key, value in container.items() if key in _OF_CONTAINERS}
+                    for container in containers
+                ]
+        encoded = marshal.dumps(common, _FORMAT)
+        node_name = structure(manifest.get("nodeName") or "", str)
+        volumes = structure(manifest.get("volumes") or (), tuple[Volume, ...])
+    except (AttributeError, TypeError, ValueError):  # no manifest of a pod, or not plain data
+        return None
+    # Labels count where `matchLabelKeys` and `mismatchLabelKeys` refer to them.
+    spec = _common_spec(encoded, labels if b"atchLabelKeys" in encoded else EMPTY)
+    if spec is None or not (node_name or volumes):
+        return spec
+    return _with_own(spec, node_name, volumes)
+
+
+@functools.lru_cache(maxsize=_MOST_KEPT)
+def _common_spec(encoded: bytes, labels: FrozenDict[str, str]) -> PodSpec | None:
+    try:
+        raw = structure(marshal.loads(encoded), PodSpec)
+        spec = default_pod(Pod(ObjectMeta(labels=labels), raw)).spec
+    except FieldErrors:
+        return None
+    if next(pod_spec(spec, "spec"), None) is not None:
+        return None
     orders = tuple(
         [(tuple(each.resources.requests), tuple(each.resources.limits)) for each in spec.containers]
     )
-    return Pod(
-        _with_labels(meta, _shared(meta.labels, tuple(meta.labels))) if meta.labels else meta,
-        _with_parts(
-            spec,
-            _shared(spec.containers, orders),
-            _shared(spec.affinity),
-            _shared(spec.tolerations),
-            _shared(spec.topology_spread_constraints),
-        ),
-        _NO_STATUS if status == _NO_STATUS else status,
+    return _with_parts(
+        spec,
+        _shared(spec.containers, orders),
+        _shared(spec.affinity),
+        _shared(spec.tolerations),
+        _shared(spec.topology_spread_constraints),
     )
 
 

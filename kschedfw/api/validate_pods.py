@@ -45,9 +45,7 @@ def pod_spec(spec: PodSpec, path: str) -> Errors:
         yield from _pod_resources(spec, spec.resources, f"{path}.resources")
     yield from resource_list(spec.overhead, f"{path}.overhead")
     yield from labels(spec.node_selector, f"{path}.nodeSelector")
-    if spec.node_name:
-        for why in subdomain_problems(spec.node_name):
-            yield FieldError.invalid(f"{path}.nodeName", spec.node_name, why)
+    yield from node_name(spec, path)
     yield from affinity(spec.affinity, f"{path}.affinity")
     yield from tolerations(spec.tolerations, f"{path}.tolerations")
     yield from spread_constraints(spec.topology_spread_constraints, f"{path}.topologySpreadConstraints")
@@ -57,6 +55,12 @@ def pod_spec(spec: PodSpec, path: str) -> Errors:
             yield FieldError.invalid(f"{path}.priorityClassName", spec.priority_class_name, why)
     if spec.priority is not None and not -(1 << 31) <= spec.priority < 1 << 31:
         yield FieldError.invalid(f"{path}.priority", spec.priority, "must fit 32 bits")
+
+
+def node_name(spec: PodSpec, path: str) -> Errors:
+    if spec.node_name:
+        for why in subdomain_problems(spec.node_name):
+            yield FieldError.invalid(f"{path}.nodeName", spec.node_name, why)
 
 
 def _gates(spec: PodSpec, path: str) -> Errors:

@@ -23,6 +23,7 @@ from kschedfw.api.pod import (
     UnsatisfiableAction,
 )
 from kschedfw.api.selectors import (
+    LABEL_OPERATORS,
     LabelSelector,
     NodeSelector,
     NodeSelectorTerm,
@@ -52,6 +53,13 @@ def labels(given: Mapping[str, str], path: str) -> Errors:
             yield FieldError.invalid(path, value, why)
 
 
+def not_a_label_operator(path: str, operator: str) -> FieldError:
+    supported = ", ".join(f'"{each}"' for each in LABEL_OPERATORS)
+    return FieldError.invalid(
+        path, operator, f"not a valid selector operator; label selectors support {supported}"
+    )
+
+
 def label_selector(selector: LabelSelector | None, path: str) -> Errors:
     if selector is None:
         return
@@ -64,7 +72,7 @@ def label_selector(selector: LabelSelector | None, path: str) -> Errors:
         elif requirement.operator in _EXISTENCE and requirement.values:
             yield FieldError.forbidden(f"{at}.values", _VALUES)
         elif requirement.operator in (Operator.GT, Operator.LT):
-            yield FieldError.invalid(f"{at}.operator", requirement.operator, "not a valid selector operator")
+            yield not_a_label_operator(f"{at}.operator", requirement.operator)
         for place, value in enumerate(requirement.values):
             for why in label_value_problems(value):
                 yield FieldError.invalid(f"{at}.values[{place}]", value, why)

@@ -7,6 +7,7 @@ API server, for its volumes, say.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any, Final
 
 from kschedfw.api.field_errors import FieldError
@@ -16,7 +17,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodTemplateSpec, RestartPolicy
 from kschedfw.api.selectors import LabelSelector, Selector
 from kschedfw.api.storage import CSIStorageCapacity, PersistentVolume
-from kschedfw.api.validate_pods import gated_pod, metadata_key, pod_spec, resource_list
+from kschedfw.api.validate_pods import gated_pod, metadata_key, node_name, pod_spec, resource_list
 from kschedfw.api.validate_selectors import Errors, label_key, label_selector, labels, node_selector
 from kschedfw.api.workloads import (
     DaemonSet,
@@ -45,6 +46,12 @@ def validate(obj: Named) -> list[FieldError]:
     if check is not None:
         errors += check(obj)
     return errors
+
+
+def is_valid_with_spec(pod: Pod) -> bool:
+    """Whether a pod is valid, if all of its spec but its node's name is."""
+    wrong = chain(_metadata(pod), node_name(pod.spec, "spec"), gated_pod(pod))
+    return next(wrong, None) is None
 
 
 def _metadata(obj: Named) -> Errors:

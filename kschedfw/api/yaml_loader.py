@@ -1,51 +1,381 @@
-"""YAML as Kubernetes reads it.
+"""YAML as Kubernetes reads it, built from the parser's events.
 
 PyYAML follows YAML 1.1 where Kubernetes' parser doesn't: it makes dates of `2023-01-01`, sexagesimal numbers of
 `22:22`, stumbles over `=`, and takes `1e3` for a text. What is the same: `yes`, `no`, `on` and `off` are booleans.
+What comes out is what JSON has, as on the way to the API server: objects with texts as keys, lists, scalars.
+
+Only PyYAML's parser is used (libyaml's, where it is there). To build the values from its events takes half the time
+that PyYAML's nodes take and none of their memory, and what goes too far is seen at once: nesting, what aliases stand
+for, and keys that are given twice.
 """
 
 from __future__ import annotations
 
+import base64
+import functools
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
+import attrs
 import yaml
+from yaml.parser import Parser
+from yaml.reader import Reader
+from yaml.scanner import Scanner
 
-if TYPE_CHECKING:
-    Base = yaml.SafeLoader
-else:  # the one in C is ten times as fast, but not everywhere there
-    Base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+from kschedfw.api.limits import how_to_raise
+
+DEEPEST: Final = 100
+"""How many objects and lists may be inside each other; whoever reads them has to go as deep."""
+
+TOO_DEEP: Final = f"nested too deeply, more than {DEEPEST} levels"
+
+_LONGEST_INTEGER: Final = 3500  # characters; Python writes integers of up to 4300 digits
+_FREE_ALIASED: Final = 100_000
+_ALIASED_PER_VALUE: Final = 4
 
 
-class ManifestLoader(Base):
-    """A safe loader with Kubernetes' idea of what a plain scalar is."""
-
-    yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012  # PyYAML's interface; nothing is inherited
+class TakenItem:
+    """Stands in a list for an item that was handed out by itself."""
 
 
-_SCALARS: Final = (
-    ("bool", "yYnNtTfFoO", r"yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF"),
-    ("int", "-+0123456789", r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]+|0|[1-9][0-9_]*)"),
-    (
-        "float",
-        "-+0123456789.",
-        r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
-    ),
-    ("null", "~nN", r"~|null|Null|NULL|"),
-    ("merge", "<", r"<<"),
+TAKEN: Final = TakenItem()
+
+
+class DocumentError(ValueError):
+    """A document that can't be read; `line` counts from 0, and is negative where it isn't known."""
+
+    def __init__(self, why: str, line: int = -1) -> None:
+        super().__init__(why)
+        self.why, self.line = why, line
+
+
+def too_large(limit: int) -> str:
+    return f"an object of more than {limit} characters: {how_to_raise('object', limit)}"
+
+
+@attrs.frozen
+class Built:
+    """A value that was read.
+
+    Attributes:
+        content: dicts, lists and scalars.
+        item: where in the document it is, such as `items[3]`; empty for the document.
+        duplicates: the line (from 0) and the name of every key that an object in it has twice.
+        end: how far the text is read, in characters.
+    """
+
+    content: Any
+    item: str = ""
+    duplicates: tuple[tuple[int, str], ...] = ()
+    end: int = 0
+
+
+class _PythonParser(Reader, Scanner, Parser):
+    """For where libyaml isn't there."""
+
+    def __init__(self, stream: str) -> None:
+        Reader.__init__(self, stream)
+        Scanner.__init__(self)
+        Parser.__init__(self)
+
+
+_Parser: Final[Callable[[str], Any]] = getattr(getattr(yaml, "cyaml", None), "CParser", _PythonParser)
+
+
+# --- Scalars -----------------------------------------------------------------------------------------------------
+
+_BOOLEAN: Final = re.compile("yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF")
+_INTEGER: Final = re.compile("[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]+|0|[1-9][0-9_]*)")
+_FLOAT: Final = re.compile(
+    r"[-+]?(?:\.[0-9]+|[0-9]++(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 )
-for _name, _first, _pattern in _SCALARS:
-    _starts = [*_first, ""] if _name == "null" else list(_first)
-    ManifestLoader.add_implicit_resolver(
-        f"tag:yaml.org,2002:{_name}", re.compile(f"^(?:{_pattern})$"), _starts
-    )
+_TIMESTAMP: Final = re.compile(
+    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:(?:[Tt]|[ \t]++)[0-9:.]+[ \t]*+(?:Z|[-+][0-9:]+)?)?"
+)
+_MAP_TAG: Final = "tag:yaml.org,2002:map"
+_SEQUENCE_TAG: Final = "tag:yaml.org,2002:seq"
+_NULLS: Final = frozenset(("", "~", "null", "Null", "NULL"))
+_TRUE: Final = frozenset(("yes", "true", "on"))
+_MAY_BE_MORE: Final = frozenset("-+.0123456789yYnNtTfFoO~")
+_MERGE: Final = "<<"
 
 
-def _integer(loader: Any, node: Any) -> int:
-    text = loader.construct_scalar(node).replace("_", "").lower()
+@functools.lru_cache(maxsize=1 << 16)
+def plain_scalar(text: str) -> object:
+    """What a plain scalar is: most are texts, and manifests have the same few again and again.
+
+    Raises:
+        DocumentError: it is a number that is too long.
+    """
+    if text in _NULLS:
+        return None
+    if text[0] not in _MAY_BE_MORE:
+        return text
+    if _BOOLEAN.fullmatch(text):
+        return text.lower() in _TRUE
+    if _INTEGER.fullmatch(text):
+        return _integer(text)
+    if _FLOAT.fullmatch(text):
+        return _float(text)
+    return text
+
+
+def _integer(text: str) -> int:
+    if len(text) > _LONGEST_INTEGER:
+        raise DocumentError(f"an integer of {len(text)} characters; {_LONGEST_INTEGER} are the most")
+    text = text.replace("_", "").lower()
     digits = text.lstrip("+-")
     base = {"0b": 2, "0x": 16, "0o": 8}.get(digits[:2], 8 if digits[:1] == "0" else 10)
-    return int(text, base)
+    try:
+        return int(text, base)
+    except ValueError:  # underscores and nothing else
+        raise DocumentError(f"{_shown(text)} is no integer") from None
 
 
-ManifestLoader.add_constructor("tag:yaml.org,2002:int", _integer)
+def _float(text: str) -> float:
+    return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+
+
+def _tagged(tag: str, text: str) -> object:
+    """A scalar that says of what type it is.
+
+    Raises:
+        DocumentError: it isn't, or nothing that JSON has is of that type.
+    """
+    name = tag.removeprefix("tag:yaml.org,2002:")
+    if tag == "!" or name == "str":
+        return text
+    value: object
+    if name == "binary":
+        try:
+            return base64.b64decode(text, validate=False).decode()
+        except ValueError:
+            raise DocumentError("!!binary has to be a text in base64") from None
+    if name == "timestamp":
+        if _TIMESTAMP.fullmatch(text):
+            return text
+    elif name in ("bool", "int", "float", "null"):
+        value = plain_scalar(text)
+        if name == "float" and type(value) is int:
+            return float(value)
+        if type(value) is {"bool": bool, "int": int, "float": float, "null": type(None)}[name]:
+            return value
+    else:
+        raise DocumentError(f"the tag {_shown(_tag_name(tag))} is unknown")
+    raise DocumentError(f"{_shown(text)} is no !!{name}")
+
+
+def _tag_name(tag: str) -> str:
+    core = tag.removeprefix("tag:yaml.org,2002:")
+    return tag if core == tag else f"!!{core}"
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:59]}…")
+
+
+# --- Documents ---------------------------------------------------------------------------------------------------
+
+
+def build(text: str, *, largest: int, whole: bool = False) -> Iterator[Built]:
+    """The one document of a text: first, by themselves, the items of a list that say what they are, then the document.
+
+    Such an item is an object with kind and apiVersion in the list `items` of the outermost object. In the document
+    `TAKEN` stands in its place. So the objects of a long list needn't all be there at the same time.
+
+    `largest` is how many characters an object may have; where it has lists, each of their items. With `whole` nothing
+    is handed out by itself.
+
+    Raises:
+        DocumentError: the text isn't YAML, has more than one document, or goes beyond a limit.
+    """
+    builder = _Builder(text, largest, whole)
+    try:
+        yield from builder.build()
+    except yaml.MarkedYAMLError as error:
+        why = ", ".join(part for part in (error.context, error.problem) if part)
+        raise DocumentError(why, -1 if error.problem_mark is None else error.problem_mark.line) from None
+    except yaml.YAMLError as error:
+        raise DocumentError(str(error).partition("\n")[0]) from None
+    finally:
+        builder.dispose()
+
+
+class _Frame:
+    """A container that is being filled."""
+
+    __slots__ = ("anchor", "before", "container", "is_outer_list", "key", "merged")
+
+    def __init__(
+        self, container: Any, anchor: str | None, before: int, *, is_outer_list: bool = False
+    ) -> None:
+        self.container = container
+        self.key: object = _NO_KEY
+        """What the next value is for, in a mapping."""
+        self.merged: list[dict[str, object]] = []
+        self.anchor = anchor
+        self.before = before
+        """How many values the document had before it."""
+        self.is_outer_list = is_outer_list
+
+
+_NO_KEY: Final = object()
+_MERGE_KEY: Final = object()
+
+
+class _Builder:
+    """Builds values from events, with a stack of its own: no text can make Python's run over."""
+
+    def __init__(self, text: str, largest: int, whole: bool) -> None:
+        self._parser = _Parser(text)
+        self._largest, self._whole = largest, whole
+        self._anchors: dict[str, tuple[object, int]] = {}
+        """What an anchor stands for, and how many values that is; 0 while it isn't complete."""
+        self._values = self._aliased = 0
+        """How many values there are, and how many of them by aliases alone."""
+        self._start = 0
+        """Where the present object begins."""
+        self._duplicates: list[tuple[int, str]] = []
+
+    def dispose(self) -> None:
+        self._parser.dispose()
+
+    def build(self) -> Iterator[Built]:
+        """See the function `build`."""
+        next_event = self._parser.get_event
+        next_event()  # the beginning of the stream
+        root: list[object] = []
+        if not isinstance(next_event(), yaml.StreamEndEvent):
+            frame = _Frame(root, None, 0)
+            stack: list[_Frame] = []
+            while True:
+                event = next_event()
+                kind = type(event)
+                if kind is yaml.ScalarEvent:
+                    value = self._scalar(event, frame)
+                elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+                    stack.append(frame)
+                    frame = self._begin(event, frame, len(stack))
+                    continue
+                elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+                    value = self._end(frame)
+                    frame = stack.pop()
+                    if frame.is_outer_list:
+                        self._start = event.end_mark.index
+                        if not self._whole and stack[-1].key == "items" and says_what_it_is(value):
+                            place = f"items[{len(frame.container)}]"
+                            yield Built(value, place, self._found_duplicates(), self._start)
+                            value = TAKEN
+                elif kind is yaml.AliasEvent:
+                    value = self._alias(event)
+                else:
+                    break  # the end of the document
+                if type(frame.container) is list:
+                    frame.container.append(value)
+                elif frame.key is _NO_KEY:
+                    self._take_key(frame, value, event)
+                elif frame.key is _MERGE_KEY:
+                    frame.merged += _to_merge(value, event)
+                    frame.key = _NO_KEY
+                else:
+                    frame.container[frame.key] = value
+                    frame.key = _NO_KEY
+            event = next_event()
+            if not isinstance(event, yaml.StreamEndEvent):
+                raise DocumentError(
+                    "there is another document, but nothing in between", event.start_mark.line
+                )
+        yield Built(root[0] if root else None, duplicates=self._found_duplicates())
+
+    def _scalar(self, event: Any, frame: _Frame) -> object:
+        self._values += 1
+        text: str = event.value
+        is_plain, is_text = event.implicit
+        try:
+            value = plain_scalar(text) if is_plain else text if is_text else _tagged(event.tag, text)
+        except DocumentError as error:
+            raise DocumentError(error.why, event.start_mark.line) from None
+        if event.anchor is not None:
+            self._anchors[event.anchor] = (value, 1)
+        if is_plain and text == _MERGE and frame.key is _NO_KEY and type(frame.container) is dict:
+            return _MERGE_KEY
+        return value
+
+    def _begin(self, event: Any, outer: _Frame, depth: int) -> _Frame:
+        if depth > DEEPEST:
+            raise DocumentError(TOO_DEEP, event.start_mark.line)
+        if event.start_mark.index - self._start > self._largest:
+            raise DocumentError(too_large(self._largest), event.start_mark.line)
+        is_mapping = type(event) is yaml.MappingStartEvent
+        if event.tag not in (None, "!", _MAP_TAG if is_mapping else _SEQUENCE_TAG):
+            raise DocumentError(
+                f"the tag {_shown(_tag_name(event.tag))} is not one of {'objects' if is_mapping else 'lists'}",
+                event.start_mark.line,
+            )
+        container: Any = {} if is_mapping else []
+        if event.anchor is not None:
+            self._anchors[event.anchor] = (container, 0)
+        is_outer_list = depth == 2 and type(outer.container) is dict and not is_mapping
+        return _Frame(container, event.anchor, self._values, is_outer_list=is_outer_list)
+
+    def _end(self, frame: _Frame) -> object:
+        self._values += 1
+        container = frame.container
+        if frame.merged:
+            own = dict(container)
+            container.clear()
+            for mapping in reversed(frame.merged):  # the first one counts
+                container.update(mapping)
+            container.update(own)
+        if frame.anchor is not None:
+            self._anchors[frame.anchor] = (container, self._values - frame.before)
+        return container
+
+    def _alias(self, event: Any) -> object:
+        line = event.start_mark.line
+        if event.anchor not in self._anchors:
+            raise DocumentError(f"found undefined alias {_shown(event.anchor)}", line)
+        value, size = self._anchors[event.anchor]
+        if not size:
+            raise DocumentError(f"the alias {_shown(event.anchor)} is inside of what it stands for", line)
+        self._values += size
+        self._aliased += size
+        written = self._values - self._aliased
+        if self._aliased > _FREE_ALIASED + _ALIASED_PER_VALUE * written:
+            raise DocumentError("contains excessive aliasing: its aliases stand for too many values", line)
+        return value
+
+    def _take_key(self, frame: _Frame, key: object, event: Any) -> None:
+        if key is not _MERGE_KEY and type(key) is not str:
+            key = _key(key, event.start_mark.line)
+        name = _MERGE if key is _MERGE_KEY else key
+        if key in frame.container or (key is _MERGE_KEY and frame.merged):
+            self._duplicates.append((event.start_mark.line, str(name)))
+        frame.key = key
+
+    def _found_duplicates(self) -> tuple[tuple[int, str], ...]:
+        found = tuple(self._duplicates)
+        self._duplicates.clear()
+        return found
+
+
+def _key(key: object, line: int) -> str:
+    """A key that isn't a text, as JSON has it."""
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if isinstance(key, (int, float)):
+        return str(key)
+    raise DocumentError("a key has to be a text, a number, true or false", line)
+
+
+def _to_merge(value: object, event: Any) -> list[dict[str, object]]:
+    mappings = value if isinstance(value, list) else [value]
+    if not all(isinstance(mapping, dict) for mapping in mappings):
+        raise DocumentError("only objects can be merged with <<", event.start_mark.line)
+    return mappings
+
+
+def says_what_it_is(value: object) -> bool:
+    """Whether a value is an object with kind and apiVersion."""
+    return isinstance(value, dict) and bool(value.get("kind")) and bool(value.get("apiVersion"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -15,11 +14,12 @@ from typing import Annotated
 import typer
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.limits import Limits
 from kschedfw.cli.bench import BENCH_HELP, bench
 from kschedfw.cli.chosen import chosen_configuration
 from kschedfw.cli.compare import COMPARE_HELP, compare
 from kschedfw.cli.config import config_app
-from kschedfw.cli.exits import ExitCode, complain
+from kschedfw.cli.exits import ExitCode, complain, tell
 from kschedfw.cli.explain import EXPLAIN_HELP, explain
 from kschedfw.cli.inputs import InputFormat, InvalidInputError, read_input
 from kschedfw.cli.options import (
@@ -27,13 +27,14 @@ from kschedfw.cli.options import (
     ConfigOption,
     FormatOption,
     GatesOption,
+    LimitOption,
     NoProgressOption,
     ParallelismOption,
     PodsOption,
     ProviderOption,
     SkipInvalidOption,
 )
-from kschedfw.cli.output import print_report, progress_bar
+from kschedfw.cli.output import print_report, progress_bar, reading_bar
 from kschedfw.cli.plugins import plugins_app
 from kschedfw.cli.serve_extender import SERVE_EXTENDER_HELP, serve_extender
 from kschedfw.config import ConfigurationError, SchedulerConfiguration
@@ -87,11 +88,10 @@ def run(args: Sequence[str] | None = None) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.DONE
     except InvalidInputError as error:
-        for problem in error.problems:
-            print(problem, file=sys.stderr)
+        tell(error.problems)
         return complain(str(error), ExitCode.BAD_INPUT)
     except ConfigurationError as error:
-        print(error, file=sys.stderr)
+        tell(str(error).splitlines())
         return complain("the configuration is refused, so nothing was done", ExitCode.BAD_INPUT)
     except KschedfwError as error:
         return complain(str(error), ExitCode.BAD_INPUT)
@@ -160,6 +160,7 @@ def simulate(
     ] = None,
     parallelism: ParallelismOption = 1,
     skip_invalid: SkipInvalidOption = False,
+    limit: LimitOption = None,
     explanations: Annotated[
         Path | None,
         typer.Option(
@@ -173,9 +174,12 @@ def simulate(
     ] = False,
     no_progress: NoProgressOption = False,
 ) -> None:
-    loaded = read_input(format, cluster, pods or [], skip_invalid=skip_invalid)
-    for problem in loaded.problems:
-        print(problem, file=sys.stderr)
+    limits = Limits.of(limit or [])
+    with reading_bar(enabled=not no_progress) as reading:
+        loaded = read_input(
+            format, cluster, pods or [], skip_invalid=skip_invalid, limits=limits, progress=reading
+        )
+    tell(loaded.problems)
     configuration = chosen_configuration(config, algorithm_provider, feature_gates)
     with ExitStack() as stack:
         extenders = make_extenders(configuration.extenders)

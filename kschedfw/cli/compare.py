@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from kschedfw.api.limits import Limits
 from kschedfw.cli.compare_output import print_comparison
 from kschedfw.cli.compare_page import page_writer
 from kschedfw.cli.compare_profiles import WHAT_THERE_IS, candidates_of, check_pods
-from kschedfw.cli.exits import ExitCode, complain
+from kschedfw.cli.exits import ExitCode, complain, tell
 from kschedfw.cli.inputs import InputFormat, read_input
 from kschedfw.cli.options import (
     ClusterArgument,
     FormatOption,
+    LimitOption,
     NoProgressOption,
     ParallelismOption,
     PodsOption,
     SeedOption,
     SkipInvalidOption,
 )
-from kschedfw.cli.output import labelled_progress_bar
+from kschedfw.cli.output import labelled_progress_bar, reading_bar
 from kschedfw.compare import compare as compare_candidates
 from kschedfw.scheduler.errors import MissingExtraError
 
@@ -54,6 +55,7 @@ def compare(
     seed: SeedOption = 0,
     parallelism: ParallelismOption = 1,
     skip_invalid: SkipInvalidOption = False,
+    limit: LimitOption = None,
     show: Annotated[
         int, typer.Option(min=0, metavar="N", help="List so many of the pods that fared differently.")
     ] = 5,
@@ -71,9 +73,12 @@ def compare(
     except MissingExtraError as error:
         raise typer.Exit(complain(str(error), ExitCode.NOTHING_TO_DO)) from None
     candidates = candidates_of(profile or [])
-    loaded = read_input(format, cluster, pods or [], skip_invalid=skip_invalid)
-    for problem in loaded.problems:
-        print(problem, file=sys.stderr)
+    limits = Limits.of(limit or [])
+    with reading_bar(enabled=not no_progress) as reading:
+        loaded = read_input(
+            format, cluster, pods or [], skip_invalid=skip_invalid, limits=limits, progress=reading
+        )
+    tell(loaded.problems)
     check_pods(candidates, loaded.cluster)
     with labelled_progress_bar(enabled=not no_progress) as progress:
         comparison = compare_candidates(

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from enum import IntEnum
+
+from kschedfw.api.field_errors import first_of, printable
+
+_LONGEST = 4000
 
 
 class ExitCode(IntEnum):
@@ -18,5 +23,16 @@ class ExitCode(IntEnum):
 
 def complain(message: str, code: ExitCode) -> ExitCode:
     """Say on stderr what the code means."""
-    print(f"kschedfw: {' '.join(message.split())}", file=sys.stderr)
+    print(f"kschedfw: {_line(message)}", file=sys.stderr)
     return code
+
+
+def tell(problems: Sequence[str]) -> None:
+    """Print what is wrong on stderr: a line for each problem, and of very many the first."""
+    for problem in first_of([_line(problem) for problem in problems], "problems"):
+        print(problem, file=sys.stderr)
+
+
+def _line(message: str) -> str:
+    """One line that isn't endless, with nothing in it that a terminal would obey."""
+    return printable(" ".join(message[: 2 * _LONGEST].split()), _LONGEST)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from difflib import get_close_matches
@@ -12,21 +11,24 @@ from typing import Annotated
 
 import typer
 
+from kschedfw.api.limits import Limits
 from kschedfw.api.pod import Pod
 from kschedfw.cli.chosen import chosen_configuration
 from kschedfw.cli.enabled import UsageError
-from kschedfw.cli.exits import ExitCode
+from kschedfw.cli.exits import ExitCode, tell
 from kschedfw.cli.explain_output import print_explanation
 from kschedfw.cli.inputs import Input, InputFormat, read_input
 from kschedfw.cli.options import (
     ConfigOption,
     FormatOption,
     GatesOption,
+    LimitOption,
     PodsOption,
     ProviderOption,
     SeedOption,
     SkipInvalidOption,
 )
+from kschedfw.cli.output import reading_bar
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.explain import Explaining, Explanation, Result, explain_pod, read_explanations
@@ -75,6 +77,7 @@ def explain(
         ),
     ] = None,
     skip_invalid: SkipInvalidOption = False,
+    limit: LimitOption = None,
     now: Annotated[
         bool, typer.Option("--now", help="As if the pod were first, and the cluster as the files say.")
     ] = False,
@@ -99,9 +102,17 @@ def explain(
                 f"{arguments[0]}: a cluster and a pod are needed: CLUSTER... POD (or --from FILE POD)"
             )
         *paths, name = arguments
-        loaded = read_input(format, [Path(path) for path in paths], pods or [], skip_invalid=skip_invalid)
-        for problem in loaded.problems:
-            print(problem, file=sys.stderr)
+        limits = Limits.of(limit or [])
+        with reading_bar() as reading:
+            loaded = read_input(
+                format,
+                [Path(path) for path in paths],
+                pods or [],
+                skip_invalid=skip_invalid,
+                limits=limits,
+                progress=reading,
+            )
+        tell(loaded.problems)
         pod = _pending(loaded, name)
         configuration = chosen_configuration(config, algorithm_provider, feature_gates)
         if percentage is None:

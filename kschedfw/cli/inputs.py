@@ -9,9 +9,9 @@ from pathlib import Path
 
 import attrs
 
-from kschedfw.api.documents import sources
 from kschedfw.api.errors import KschedfwError
-from kschedfw.api.manifests import Manifests, read_manifests
+from kschedfw.api.limits import DEFAULT_LIMITS, Limits
+from kschedfw.api.manifests import Manifests, Progress, read_manifests
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cluster import InMemoryCluster, from_manifests
 from kschedfw.simulator import openb_notes, read_openb_nodes, read_openb_pods
@@ -19,7 +19,6 @@ from kschedfw.simulator import openb_notes, read_openb_nodes, read_openb_pods
 KINDS_NAMED = 5
 """How many kinds a note lists before it only counts them."""
 
-SUFFIXES = ".yaml, .yml or .json (or the same with .gz)"
 OPENB_HINT = "; the CSVs of the OpenB trace are read with --format openb, the pods' with --pods"
 
 
@@ -53,9 +52,15 @@ class Input:
 
 
 def read_input(
-    format: InputFormat, cluster: Sequence[Path], pods: Sequence[Path], *, skip_invalid: bool = False
+    format: InputFormat,
+    cluster: Sequence[Path],
+    pods: Sequence[Path],
+    *,
+    skip_invalid: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+    progress: Progress | None = None,
 ) -> Input:
-    """Read everything into one cluster.
+    """Read everything into one cluster; `progress` is told how many bytes of how many are read.
 
     Raises:
         InvalidInputError: something is wrong with it, unless `skip_invalid`.
@@ -66,33 +71,38 @@ def read_input(
     """
     if format is InputFormat.OPENB:
         return _read_openb(cluster, pods)
-    return read_manifest_input((*cluster, *pods), skip_invalid=skip_invalid, csv_hint=OPENB_HINT)
+    return read_manifest_input(
+        (*cluster, *pods), skip_invalid=skip_invalid, csv_hint=OPENB_HINT, limits=limits, progress=progress
+    )
 
 
-def read_manifest_input(paths: Sequence[Path], *, skip_invalid: bool = False, csv_hint: str = "") -> Input:
+def read_manifest_input(
+    paths: Sequence[Path],
+    *,
+    skip_invalid: bool = False,
+    csv_hint: str = "",
+    limits: Limits = DEFAULT_LIMITS,
+    progress: Progress | None = None,
+) -> Input:
     """Read manifests into one cluster; `csv_hint` says what the command would rather do with a CSV.
 
     Raises:
         InvalidInputError: something is wrong with them, unless `skip_invalid`.
         OSError: a file can't be read.
     """
-    unsuitable = {path: why for path in paths if (why := _unsuitable(path, csv_hint))}
-    manifests = read_manifests(*(path for path in paths if path not in unsuitable))
-    problems = [f"{path}: {why}" for path, why in unsuitable.items()]
-    problems += [" ".join(str(problem).splitlines()) for problem in manifests.problems]
+    csvs = [path for path in paths if _is_csv(path) and path.exists()]
+    manifests = read_manifests(
+        *(path for path in paths if path not in csvs), limits=limits, progress=progress
+    )
+    problems = [f"{path}: a CSV is no manifest, expected YAML or JSON{csv_hint}" for path in csvs]
+    directories = {str(path): path for path in paths if path.is_dir()}
+    for problem in manifests.problems:
+        directory = directories.get(problem.source)
+        has_csv = directory is not None and any(map(_is_csv, directory.iterdir()))
+        problems.append(f"{problem}{csv_hint if has_csv else ''}")
     if problems and not skip_invalid:
         raise InvalidInputError(problems)
-    return Input(from_manifests(manifests), problems, _notes(manifests))
-
-
-def _unsuitable(path: Path, csv_hint: str) -> str:
-    """Why the path can't be manifests, as can be seen without reading them; empty if they may be some."""
-    if path.is_dir():
-        if next(iter(sources([path])), None) is not None:
-            return ""
-        has_csv = any(map(_is_csv, path.iterdir()))
-        return f"no manifest in this directory, expected {SUFFIXES} files{csv_hint if has_csv else ''}"
-    return f"a CSV is no manifest, expected YAML or JSON{csv_hint}" if _is_csv(path) and path.exists() else ""
+    return Input(from_manifests(manifests, skip_invalid=True), problems, _notes(manifests))
 
 
 def _is_csv(path: Path) -> bool:

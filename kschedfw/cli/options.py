@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import attrs
 import typer
 
+from kschedfw.api.limits import DEFAULT_LIMITS
 from kschedfw.cli.inputs import InputFormat
 from kschedfw.config import FEATURE_GATES, PROVIDERS
 
@@ -23,6 +25,16 @@ FormatOption = Annotated[
 ]
 SkipInvalidOption = Annotated[
     bool, typer.Option("--skip-invalid", help="Leave invalid objects out instead of giving up.")
+]
+LimitOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--limit",
+        metavar="NAME=N",
+        help="Read more, or less: "
+        + ", ".join(f"{name}={limit}" for name, limit in attrs.asdict(DEFAULT_LIMITS).items())
+        + ". Repeatable.",
+    ),
 ]
 ConfigOption = Annotated[
     Path | None,

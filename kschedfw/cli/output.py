@@ -8,7 +8,14 @@ from functools import partial
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
@@ -41,6 +48,23 @@ def labelled_progress_bar(*, enabled: bool = True) -> Iterator[Callable[[str, in
 
         def update(label: str, done: int, total: int) -> None:
             bar.update(task, description=label, completed=done, total=total)
+
+        yield update
+
+
+@contextmanager
+def reading_bar(*, enabled: bool = True) -> Iterator[Callable[[int, int], None] | None]:
+    """As `progress_bar`, for input: the callback takes how many bytes of how many are read."""
+    console = Console(stderr=True)
+    if not enabled or not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def update(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
 
         yield update
 

@@ -6,6 +6,10 @@ from kschedfw.api.manifests import Manifests
 from kschedfw.cluster.memory import InMemoryCluster
 
 
-def from_manifests(manifests: Manifests) -> InMemoryCluster:
-    """A cluster of everything that was loaded. What couldn't be loaded (`problems`) is the caller's business."""
-    return InMemoryCluster(manifests.objects())
+def from_manifests(manifests: Manifests, *, skip_invalid: bool = False) -> InMemoryCluster:
+    """A cluster of everything that was loaded.
+
+    Raises:
+        InvalidManifestsError: there are problems, unless `skip_invalid` says to do without what is invalid.
+    """
+    return InMemoryCluster(manifests.objects(skip_invalid=skip_invalid))

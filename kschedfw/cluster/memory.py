@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import uuid
 from collections import OrderedDict
@@ -15,6 +16,7 @@ from kschedfw.api.defaults import default_namespace
 from kschedfw.api.evolver import evolver
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.kinds import KIND_OF
+from kschedfw.api.manifest_error import ManifestError
 from kschedfw.api.meta import DEFAULT_NAMESPACE, Named, ObjectMeta
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodCondition, PodStatus
@@ -26,6 +28,7 @@ from kschedfw.cluster.watch import Subscription
 # What the API server's PodTopologyLabels admission copies from the node to the pod that is bound to it.
 TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
+_LOG = logging.getLogger("kschedfw.cluster.memory")
 
 _SCHEDULED = PodCondition("PodScheduled", "True")
 
@@ -67,6 +70,8 @@ class InMemoryCluster:
         self._objects: dict[type[Named], dict[str, Named]] = {}
         self._listed: dict[tuple[type[Named], str | None], tuple[Named, ...]] = {}
         """What `list` gave: plugins ask for Services with every pod, and they seldom change."""
+        self._malformed: set[tuple[type[Named], str, str]] = set()
+        """Which objects of custom kinds have been logged, as read as which class, and in which version."""
         self._subscriptions: list[Subscription] = []
         self._implied_namespaces: set[str] = set()
         self._version = 0
@@ -88,7 +93,11 @@ class InMemoryCluster:
             return cast("T | None", self._objects.get(kind, {}).get(key))
 
     def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
-        """The objects of the kind (in the namespace, if given) in the order in which they were added."""
+        """The objects of the kind (in the namespace, if given) in the order in which they were added.
+
+        Objects of a custom kind that can't be read as the class are left out and logged (`kschedfw.cluster.memory`);
+        `get` raises a ManifestError for them.
+        """
         with self._lock:
             listed = self._listed.get((kind, namespace))
             if listed is None:
@@ -245,7 +254,20 @@ class InMemoryCluster:
         objects = self._objects.get(_stored_as(kind), {}).values()
         if not issubclass(kind, CustomResource):
             return objects
-        return [read for obj in objects if (read := kind.of(obj)) is not None]
+        _ = kind.kind  # a class that has none isn't asked for because there is nothing yet
+        read = (self._read_as(kind, obj) for obj in objects)
+        return [obj for obj in read if obj is not None]
+
+    def _read_as(self, kind: type[CustomResource], obj: Named) -> CustomResource | None:
+        """None for an object of another kind, and for one that is malformed, which is logged once."""
+        try:
+            return kind.of(obj)
+        except ManifestError as error:
+            known = (kind, obj.key, obj.metadata.resource_version)
+            if known not in self._malformed:
+                self._malformed.add(known)
+                _LOG.warning("left out of the list of %s: %s", kind.__name__, error)
+            return None
 
     def _present(self, obj: T) -> T:
         """The stored object that is meant."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kschedfw.api.errors import KschedfwError
-from kschedfw.api.field_errors import FieldError
+from kschedfw.api.field_errors import FieldError, first_of
 
 
 class ConfigurationError(KschedfwError, ValueError):
@@ -17,7 +17,7 @@ class ConfigurationError(KschedfwError, ValueError):
         super().__init__(source, self.errors)
 
     def __str__(self) -> str:
-        return "\n".join(f"{self.source}: {error}" for error in self.errors)
+        return "\n".join(first_of([f"{self.source}: {error}" for error in self.errors], "problems"))
 
 
 class ExtenderConfigError(KschedfwError, ValueError):
@@ -28,4 +28,4 @@ class ExtenderConfigError(KschedfwError, ValueError):
         super().__init__(self.errors)
 
     def __str__(self) -> str:
-        return "; ".join(map(str, self.errors))
+        return "; ".join(first_of([str(error) for error in self.errors], "problems"))

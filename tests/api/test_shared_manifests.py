@@ -38,14 +38,16 @@ def expected_documents(shared_data: SharedData) -> Iterator[tuple[str, dict[str,
     expected = json.loads((directory / "manifests/expected-k8s136.json").read_text())
     for file in expected["files"]:
         text = (directory / file["file"]).read_text()
-        found = {document.number - 1: document for document in documents(text)}
+        found = {document.number - 1: document for document in documents([text]) if not document.item}
+        items = {(each.number - 1, each.item): each.content for each in documents([text]) if each.item}
         for each in file["docs"]:
             document = found.get(each["doc"])
             content: Any = document.content if document is not None else None
             if "item" in each:
                 kind = content["kind"].removesuffix("List")
                 typed = {"apiVersion": content["apiVersion"], "kind": kind} if kind else {}
-                content = {**typed, **content["items"][each["item"]]}
+                taken = items.get((each["doc"], f"items[{each['item']}]"))
+                content = {**typed, **(taken or content["items"][each["item"]])}
             yield file["file"], each, content
 
 

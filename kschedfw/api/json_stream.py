@@ -1,0 +1,263 @@
+"""JSON, one object after another, from a text that comes in chunks.
+
+A list of objects (`kubectl get -o json`) is handed out item by item, as soon as each is read, so that neither the text
+nor all that it says need be in memory. Strictness is that of Kubernetes: no NaN, no key twice.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NoReturn
+
+from kschedfw.api.yaml_loader import (
+    DEEPEST,
+    TAKEN,
+    TOO_DEEP,
+    Built,
+    DocumentError,
+    says_what_it_is,
+    too_large,
+)
+
+_SPACE: Final = re.compile(r"[ \t\n\r]*+")
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_LONGEST_TOKEN: Final = 16
+"""How far from the end of an incomplete text the decoder may complain, other than about a text that isn't closed."""
+
+
+class TextWindow:
+    """The part of a text that is being read. The rest is fetched when it is needed, and what is behind, forgotten.
+
+    Attributes:
+        text: what is in view.
+        position: where reading goes on in `text`.
+        complete: whether nothing is to come.
+    """
+
+    def __init__(self, chunks: Iterable[str], line: int = 1) -> None:
+        self.text, self.position, self.complete = "", 0, False
+        self._chunks = iter(chunks)
+        self._line = line
+        self._forgotten = 0
+
+    def grow(self) -> None:
+        """Bring more into view: at least as much again, so that to begin anew each time costs little in all."""
+        self._line += self.text.count("\n", 0, self.position)
+        self._forgotten += self.position
+        kept = self.text[self.position :]
+        pieces, size = [kept], 0
+        while size <= len(kept):
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                self.complete = True
+                break
+            pieces.append(chunk)
+            size += len(chunk)
+        self.text, self.position = "".join(pieces), 0
+
+    def skip_space(self) -> str:
+        """Go to the next character that isn't white space, and tell it; empty at the end."""
+        while True:
+            match = _SPACE.match(self.text, self.position)
+            self.position = match.end() if match else self.position
+            if self.position < len(self.text):
+                return self.text[self.position]
+            if self.complete:
+                return ""
+            self.grow()
+
+    def line(self, position: int | None = None) -> int:
+        """The line that a place in `text` is in; by default, of where reading goes on."""
+        return self._line + self.text.count("\n", 0, self.position if position is None else position)
+
+    @property
+    def end(self) -> int:
+        """How far the whole text is read, in characters."""
+        return self._forgotten + self.position
+
+    def go_back(self, end: int) -> bool:
+        """Go back to where `end` was that; False if that is out of view."""
+        position = end - self._forgotten
+        if position < 0:
+            return False
+        self.position = position
+        return True
+
+    def rest(self) -> Iterator[str]:
+        """All that comes from here on; the window is of no use then."""
+        yield self.text[self.position :]
+        yield from self._chunks
+
+
+class JsonReader:
+    """Reads JSON values from a window. `largest` is how many characters an object, or an item of a list, may have."""
+
+    def __init__(self, window: TextWindow, largest: int) -> None:
+        self._window, self._largest = window, largest
+        self._duplicates: list[str] = []
+        self._decoder = json.JSONDecoder(object_pairs_hook=self._object, parse_constant=_refuse_constant)
+
+    def read(self) -> Iterator[Built]:
+        """The value that begins here: first, by themselves, the items of a long list, then the value (see `build`).
+
+        Raises:
+            DocumentError: it isn't JSON, or goes beyond a limit; lines count from the beginning of the whole text, and
+                from 1.
+        """
+        window = self._window
+        while True:
+            try:
+                content = self._decode()
+            except _IncompleteError:
+                if window.text[window.position] == "{":
+                    yield from self._read_members()
+                    return
+                self._grow()
+            else:
+                yield Built(content, duplicates=self._found_duplicates(), end=window.end)
+                return
+
+    def _read_members(self) -> Iterator[Built]:
+        """An object whose end isn't in view yet."""
+        window = self._window
+        content: dict[str, object] = {}
+        self._expect("{")
+        separator = "}" if window.skip_space() == "}" else ","
+        if separator == "}":
+            self._expect("}")
+        while separator == ",":
+            if window.skip_space() != '"':
+                self._refuse("expected a key in double quotes")
+            key = str(self._value())
+            self._expect(":")
+            if key in content:
+                self._duplicates.append(key)
+            if window.skip_space() == "[":
+                content[key] = items = []
+                yield from self._read_items(key, items)
+            else:
+                content[key] = self._value()
+            separator = self._expect(",}")
+        yield Built(content, duplicates=self._found_duplicates(), end=window.end)
+
+    def _read_items(self, key: str, items: list[object]) -> Iterator[Built]:
+        window = self._window
+        self._expect("[")
+        separator = "]" if window.skip_space() == "]" else ","
+        if separator == "]":
+            self._expect("]")
+        while separator == ",":
+            value = self._value()
+            if key == "items" and says_what_it_is(value):
+                yield Built(value, f"items[{len(items)}]", self._found_duplicates(), window.end)
+                value = TAKEN
+            items.append(value)
+            separator = self._expect(",]")
+
+    def _value(self) -> object:
+        self._window.skip_space()
+        while True:
+            try:
+                return self._decode()
+            except _IncompleteError:
+                self._grow()
+
+    def _grow(self) -> None:
+        if len(self._window.text) - self._window.position > self._largest:
+            raise DocumentError(too_large(self._largest), self._window.line())
+        self._window.grow()
+
+    def _expect(self, characters: str) -> str:
+        found = self._window.skip_space()
+        if not found or found not in characters:
+            self._refuse(f"expected {' or '.join(map(repr, characters))}")
+        self._window.position += 1
+        return found
+
+    def _refuse(self, why: str) -> NoReturn:
+        raise DocumentError(why, self._window.line())
+
+    def _decode(self) -> object:
+        """The value that begins here.
+
+        Raises:
+            _IncompleteError: it ends beyond what is in view.
+            DocumentError: see `read`.
+        """
+        window, start = self._window, self._window.position
+        text = window.text
+        noted = len(self._duplicates)
+        try:
+            content, end = self._decoder.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            is_open = error.msg.startswith("Unterminated string") or error.pos + _LONGEST_TOKEN > len(text)
+            if is_open and not window.complete:
+                del self._duplicates[noted:]
+                raise _IncompleteError from None
+            raise DocumentError(error.msg, window.line(error.pos)) from None
+        except RecursionError:
+            raise DocumentError(TOO_DEEP, window.line()) from None
+        except ValueError as error:  # a number
+            raise DocumentError(str(error).partition(":")[0], window.line()) from None
+        if end == len(text) and not window.complete and not isinstance(content, (str, dict, list)):
+            raise _IncompleteError  # a number may go on
+        if end - start > self._largest and not (
+            isinstance(content, dict) and any(isinstance(each, list) for each in content.values())
+        ):
+            raise DocumentError(too_large(self._largest), window.line())
+        if text.count("{", start, end) + text.count("[", start, end) > DEEPEST and _is_too_deep(content):
+            raise DocumentError(TOO_DEEP, window.line())
+        if _SURROGATE.search(text, start, end):
+            content = _without_surrogates(content)
+        window.position = end
+        return content
+
+    def _object(self, pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            counted = Counter(key for key, _ in pairs)
+            self._duplicates += [key for key, count in counted.items() if count > 1]
+        return found
+
+    def _found_duplicates(self) -> tuple[tuple[int, str], ...]:
+        found = tuple((-1, key) for key in self._duplicates)
+        self._duplicates.clear()
+        return found
+
+
+class _IncompleteError(Exception):
+    """More of the text is needed."""
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def _is_too_deep(content: object) -> bool:
+    level = [content]
+    for _ in range(DEEPEST + 1):
+        level = [
+            inner
+            for value in level
+            if isinstance(value, (dict, list))
+            for inner in (value.values() if isinstance(value, dict) else value)
+            if isinstance(inner, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _without_surrogates(content: Any) -> Any:
+    """Halves of surrogate pairs, which no text in UTF-8 can have, become U+FFFD, as in Go."""
+    match content:
+        case str():
+            return content.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case dict():
+            return {_without_surrogates(key): _without_surrogates(value) for key, value in content.items()}
+        case list():
+            return [_without_surrogates(item) for item in content]
+    return content

@@ -1,0 +1,65 @@
+"""How much input may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Self
+
+import attrs
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.quantity import QuantityError, parse_quantity
+
+_MIB: Final = 1 << 20
+
+
+class LimitError(KschedfwError, ValueError):
+    """A limit that can't be: an unknown name, or no whole number from 1 up."""
+
+
+@attrs.frozen
+class Limits:
+    """What reading stops at, so that a small file can't take all memory. Everyday input is far below.
+
+    Attributes:
+        unpacked: bytes that a packed file (`.gz`) may unpack to.
+        document: characters of one YAML document, which is held in memory; a list of 50,000 pods has 100 million.
+        object: characters of one object; the API server takes no more than 3 MiB.
+        pods: how many pods Deployments, Jobs and other workloads may stand for, all of them together.
+    """
+
+    unpacked: int = 1024 * _MIB
+    document: int = 256 * _MIB
+    object: int = 16 * _MIB
+    pods: int = 200_000
+
+    @classmethod
+    def of(cls, given: Iterable[str]) -> Self:
+        """The default limits with others in their place, given as `NAME=AMOUNT` (`unpacked=4Gi`).
+
+        Raises:
+            LimitError: one isn't of that form.
+        """
+        known = [field.name for field in attrs.fields(cls)]
+        changes = {}
+        for text in given:
+            name, _, amount = text.partition("=")
+            if name not in known:
+                raise LimitError(f"--limit {text}: expected NAME=AMOUNT, where NAME is {', '.join(known)}")
+            try:
+                changes[name] = parse_quantity(amount).value()
+            except QuantityError:
+                changes[name] = 0
+            if changes[name] < 1:
+                raise LimitError(f"--limit {text}: expected a whole number from 1 up, such as 500000 or 4Gi")
+        return cls(**changes)
+
+
+DEFAULT_LIMITS: Final = Limits()
+
+
+def how_to_raise(name: str, limit: int) -> str:
+    """What an error says of the limit that it is about."""
+    return (
+        f"the limit `{name}` is {limit}; raise it with --limit {name}=N, or in Python with Limits({name}=N)"
+    )

@@ -1,0 +1,160 @@
+"""From paths to texts, in pieces: finds the files, unpacks and decodes them."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import attrs
+
+from kschedfw.api.limits import DEFAULT_LIMITS, Limits, how_to_raise
+
+SUFFIXES: Final = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
+_EXPECTED: Final = "expected .yaml, .yml or .json (or the same with .gz) files"
+_PIECE: Final = 1 << 20
+_MAGIC: Final = 16
+_SIMKUBE: Final = (
+    "is no text, and looks like a SimKube trace (MessagePack), which isn't read here; "
+    "read the objects themselves, such as `kubectl get -o json` writes them"
+)
+STANDARD_INPUT: Final = "standard input"
+
+
+class UnreadableError(Exception):
+    """A source can't be read, or not to its end; the text says why."""
+
+
+@attrs.frozen
+class Source:
+    """A text that manifests are read from.
+
+    Attributes:
+        name: what problems call it; empty for a text without a name.
+        text: the text itself, where it isn't in a file.
+        path: its file; `-` is the standard input.
+        problem: why there is none.
+    """
+
+    name: str
+    text: str = ""
+    path: Path | None = None
+    problem: str = ""
+
+    @property
+    def size(self) -> int:
+        """How long it is, roughly, in bytes; 0 where nobody can tell."""
+        if self.path is None:
+            return len(self.text)
+        try:
+            if _is_packed(self.path):
+                with self.path.open("rb") as file:
+                    file.seek(-4, io.SEEK_END)
+                    return int.from_bytes(file.read(4), "little")
+            return self.path.stat().st_size
+        except OSError:
+            return 0
+
+    def pieces(self, limits: Limits = DEFAULT_LIMITS) -> Iterator[str]:
+        """The text, piece by piece.
+
+        Raises:
+            UnreadableError: it can't be read, isn't UTF-8, or unpacks to more than the limit.
+        """
+        if self.problem:
+            raise UnreadableError(self.problem)
+        if self.path is None:
+            text = self.text.removeprefix("\ufeff")
+            for start in range(0, len(text), _PIECE):
+                piece = text[start : start + _PIECE]
+                try:
+                    piece.encode()
+                except UnicodeEncodeError as error:
+                    at = start + error.start
+                    raise UnreadableError(f"is no text: {error.reason} at character {at}") from None
+                yield piece
+            return
+        try:
+            with _opened(self.path) as file:
+                yield from _decoded(_limited(file, limits) if _is_packed(self.path) else _read(file))
+        except OSError as error:
+            raise UnreadableError(f"can't be read: {error.strerror or error}") from None
+        except (EOFError, zlib.error) as error:
+            raise UnreadableError(f"can't be unpacked: {error}") from None
+
+
+def sources(paths: Iterable[Path | str]) -> Iterator[Source]:
+    """Files, all manifests in directories (in the order of their names), the standard input for `-`."""
+    for given in paths:
+        path = Path(given)
+        if str(given) == "-":
+            yield Source(STANDARD_INPUT, path=path)
+        elif path.is_dir():
+            found = False
+            for inner in sorted(path.rglob("*")):
+                if inner.name.lower().endswith(SUFFIXES) and inner.is_file():
+                    found = True
+                    yield Source(str(inner), path=inner)
+            if not found:
+                yield Source(str(path), problem=f"no manifest in this directory, {_EXPECTED}")
+        else:
+            yield Source(str(path), path=path)
+
+
+def _is_packed(path: Path) -> bool:
+    return path.name.lower().endswith(".gz")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    if str(path) == "-":
+        yield sys.stdin.buffer
+    elif _is_packed(path):
+        with gzip.open(path) as packed:
+            yield packed  # type: ignore[misc]  # reads bytes like any other file
+    else:
+        with path.open("rb") as file:
+            yield file
+
+
+def _read(file: BinaryIO) -> Iterator[bytes]:
+    while data := file.read(_PIECE):
+        yield data
+
+
+def _limited(file: BinaryIO, limits: Limits) -> Iterator[bytes]:
+    size = 0
+    for data in _read(file):
+        size += len(data)
+        if size > limits.unpacked:
+            limit = how_to_raise("unpacked", limits.unpacked)
+            raise UnreadableError(f"unpacks to more than {limits.unpacked} bytes: {limit}")
+        yield data
+
+
+def _decoded(pieces: Iterable[bytes]) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    fed = 0
+    for piece in _with_end(pieces):
+        pending = len(decoder.getstate()[0])
+        try:
+            text = decoder.decode(piece, final=not piece)
+        except UnicodeDecodeError as error:
+            at = fed - pending + error.start
+            if not at and b"version" in piece[:_MAGIC]:
+                raise UnreadableError(_SIMKUBE) from None
+            raise UnreadableError(f"is not UTF-8 text: {error.reason} at byte {at}") from None
+        fed += len(piece)
+        if text:
+            yield text
+
+
+def _with_end(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    yield from pieces
+    yield b""
