@@ -22,6 +22,7 @@ from kschedfw.plugins._resources import (
     ScoredResource,
     duplicate_errors,
     resources_or_default,
+    valid_score,
 )
 from kschedfw.plugins.node_resources_fit.args import (
     MAX_UTILIZATION,
@@ -107,7 +108,7 @@ class _AverageShare(Plugin[NodeResourcesAllocatedArgs]):
             if requested <= allocatable and allocatable:
                 share = allocatable - requested if self._counts_what_is_free else requested
                 score += share * MAX_NODE_SCORE // allocatable * weight
-        return score // weights
+        return valid_score(score // weights)
 
 
 class NodeResourcesLeastAllocated(_AverageShare):
@@ -157,4 +158,7 @@ def _utilization(requested: int, allocatable: int) -> int:
     """In percent, rounded up: v1.20 rounded what is free down."""
     if requested > allocatable or not allocatable:
         return MAX_UTILIZATION
-    return MAX_UTILIZATION - (allocatable - requested) * MAX_UTILIZATION // allocatable
+    # Amounts that have wrapped around are outside of the table; the shape is constant out there.
+    return min(
+        max(MAX_UTILIZATION - (allocatable - requested) * MAX_UTILIZATION // allocatable, 0), MAX_UTILIZATION
+    )

@@ -269,14 +269,11 @@ class TestPrioritize:
         with scripted({"/prioritize": answer}) as server, extender(server.url) as made:
             assert made.prioritize(POD, NODES) == {"a": 3}
 
-    def test_a_priority_that_nothing_can_be_added_to_is_an_error(self) -> None:
-        answer = f'[{{"Host":"a","Score":{(1 << 63) // 10}}}]'
-        with (
-            scripted({"/prioritize": answer}) as server,
-            extender(server.url, weight=2) as made,
-            pytest.raises(ExtenderError, match='priority of node "a" is out of all range'),
-        ):
-            made.prioritize(POD, NODES)
+    def test_a_sum_beyond_int64_wraps_around(self) -> None:
+        most = (1 << 63) - 1
+        answer = f'[{{"Host":"a","Score":{most}}}, {{"Host":"a","Score":{most}}}]'
+        with scripted({"/prioritize": answer}) as server, extender(server.url, weight=2) as made:
+            assert made.prioritize(POD, NODES) == {"a": -2}
 
     def test_without_the_verb_all_are_equal(self) -> None:
         with extender(refused_url(), prioritize_verb="") as made:
