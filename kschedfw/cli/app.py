@@ -130,7 +130,7 @@ def simulate(
     feature_gates: GatesOption = None,
     select_host: Annotated[
         SelectHost,
-        typer.Option(help="Which of equally good nodes: one at random, or each in turn as until v1.12."),
+        typer.Option(help="Which of equally good nodes: one at random, or each in turn as until v1.15."),
     ] = SelectHost.RANDOM,
     arrivals: Annotated[
         bool, typer.Option("--arrivals", help="Pods come and go by their own times, where they have some.")

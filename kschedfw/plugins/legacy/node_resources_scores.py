@@ -6,7 +6,7 @@ with its weight, also one that the node hasn't got or the pod doesn't want.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import attrs
@@ -17,7 +17,6 @@ from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
 from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.plugins._resources import (
-    DEFAULT_RESOURCES,
     ResourceSpec,
     ScoredResource,
     duplicate_errors,
@@ -40,11 +39,25 @@ _MAX_WEIGHT = 100
 
 
 @attrs.frozen
+class WeightedResource(ResourceSpec):
+    """A resource with its weight, which has to be given: v1.20 took none for 0, and refused it."""
+
+    weight: int = 0
+
+
+def _resources_or_default(resources: Sequence[ResourceSpec]) -> tuple[WeightedResource, ...]:
+    return tuple(WeightedResource(each.name, each.weight) for each in resources_or_default(resources))
+
+
+_DEFAULT_RESOURCES = _resources_or_default(())
+
+
+@attrs.frozen
 class NodeResourcesAllocatedArgs:
     """The resources that count, and how much."""
 
-    resources: tuple[ResourceSpec, ...] = attrs.field(
-        default=DEFAULT_RESOURCES, converter=resources_or_default
+    resources: tuple[WeightedResource, ...] = attrs.field(
+        default=_DEFAULT_RESOURCES, converter=_resources_or_default
     )
 
     def validate(self) -> Iterator[FieldError]:
@@ -60,8 +73,8 @@ class RequestedToCapacityRatioArgs:
     """A score (0–10) by utilization (0–100), and the resources that count."""
 
     shape: tuple[UtilizationShapePoint, ...] = ()
-    resources: tuple[ResourceSpec, ...] = attrs.field(
-        default=DEFAULT_RESOURCES, converter=resources_or_default
+    resources: tuple[WeightedResource, ...] = attrs.field(
+        default=_DEFAULT_RESOURCES, converter=_resources_or_default
     )
 
     def validate(self) -> Iterator[FieldError]:
@@ -77,7 +90,7 @@ class RequestedToCapacityRatioArgs:
 class _Readings:
     """Reads off a node what would be requested of each resource with the pod, what there is, and its weight."""
 
-    def __init__(self, resources: tuple[ResourceSpec, ...]) -> None:
+    def __init__(self, resources: Sequence[ResourceSpec]) -> None:
         self._resources = [ScoredResource.of(resource, non_zero=True) for resource in resources]
 
     def usages(self, pod: Pod, node_info: NodeInfo) -> Iterator[tuple[int, int, int]]:
