@@ -8,7 +8,7 @@ from typing import Self, TypeVar
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.pod import Pod
 from kschedfw.api.quantity import wrapped
-from kschedfw.config.extenders import ExtenderConfig, check_extenders
+from kschedfw.config.extenders import ExtenderConfig, check_extenders, without_password
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.extender import ExtenderFilterResult, Victims
 from kschedfw.framework.node_info import NodeInfo
@@ -54,8 +54,8 @@ class HTTPExtender:
 
     @property
     def name(self) -> str:
-        """Its URL prefix."""
-        return self.config.url_prefix
+        """Its URL prefix, without a password."""
+        return without_password(self.config.url_prefix)
 
     @property
     def weight(self) -> int:
