@@ -89,10 +89,37 @@ def at(prefix: str, key: str | int) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as JSON, cut where it is long."""
-    plain = dict(value) if isinstance(value, Mapping) else value
-    try:
-        text = json.dumps(plain, ensure_ascii=False, default=str, skipkeys=True)
-    except (ValueError, RecursionError):  # endless or bottomless
-        text = f"({type(value).__name__})"
+    """A value as Kubernetes' errors show it (Go's %q of a text, else compact JSON), cut where it is long."""
+    if isinstance(value, str):
+        text = _quoted(value[:_SHOWN])
+    else:
+        plain = dict(value) if isinstance(value, Mapping) else value
+        try:
+            text = json.dumps(plain, ensure_ascii=False, default=str, skipkeys=True, separators=(",", ":"))
+        except (ValueError, RecursionError):  # endless or bottomless
+            text = f"({type(value).__name__})"
+        text = "".join(character if character.isprintable() else _escaped(character) for character in text)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def _quoted(text: str) -> str:
+    """As Go quotes a text: what can't be seen, or would move a terminal's cursor, is spelled out."""
+    characters = (
+        f"\\{character}"
+        if character in '"\\'
+        else character
+        if character.isprintable()
+        else _escaped(character)
+        for character in text
+    )
+    return f'"{"".join(characters)}"'
+
+
+_SHORT = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if code < 0x80:
+        return _SHORT.get(character, f"\\x{code:02x}")
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -13,6 +13,7 @@ from kschedfw.api.names import qualified_name_problems
 from kschedfw.api.resource_names import is_extended
 from kschedfw.api.scalars import Duration
 from kschedfw.config.errors import ExtenderConfigError
+from kschedfw.framework.clock import format_duration
 from kschedfw.framework.profile import Profile
 
 DEFAULT_TIMEOUT = 5.0
@@ -112,7 +113,9 @@ class ExtenderConfig:
         yield from _url_errors(self.url_prefix)
         yield from self.validate_rules()
         if self.http_timeout < 0:
-            yield FieldError.invalid("httpTimeout", self.http_timeout, "must not be negative")
+            yield FieldError.invalid(
+                "httpTimeout", format_duration(self.http_timeout), "must not be negative"
+            )
         if self.tls_config is not None:
             yield from _tls_errors(self.tls_config)
 

@@ -74,7 +74,7 @@ class TestOne:
         assert ExtenderConfig(URL, http_timeout=0).timeout == 5.0
         assert ExtenderConfig(URL, http_timeout=0.1).timeout == 0.1
         assert errors(ExtenderConfig(URL, http_timeout=-1)) == [
-            "extenders[0].httpTimeout: Invalid value: -1: must not be negative"
+            'extenders[0].httpTimeout: Invalid value: "-1s": must not be negative'
         ]
 
     @pytest.mark.parametrize("name", ["cpu", "kubernetes.io/gpu", "gpu"])
@@ -86,7 +86,7 @@ class TestOne:
     def test_names_of_resources_are_names(self) -> None:
         (error,) = errors(ExtenderConfig(URL, managed_resources=(FPGA, ExtenderManagedResource("a/b/c"))))
         assert error.startswith(
-            'extenders[0].managedResources[1].name: Invalid value: "a/b/c": a qualified name'
+            'extenders[0].managedResources[1].name: Invalid value: "a/b/c": a valid label key'
         )
 
     def test_insecure_and_a_ca_contradict_each_other(self) -> None:
