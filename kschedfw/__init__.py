@@ -23,7 +23,7 @@ from kschedfw.api.custom import CustomKind, CustomObject, CustomResource
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.manifests import read_manifests
+from kschedfw.api.manifests import FieldValidation, read_manifests
 from kschedfw.api.meta import ObjectMeta
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
@@ -70,6 +70,7 @@ __all__ = [
     "Evaluation",
     "EventResource",
     "FieldError",
+    "FieldValidation",
     "FitError",
     "Framework",
     "FrozenDict",

@@ -5,6 +5,7 @@ from kschedfw.api.errors import InvalidObjectError, KschedfwError
 from kschedfw.api.field_errors import FieldError, FieldErrors
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.manifests import (
+    FieldValidation,
     ManifestError,
     Manifests,
     node_from_manifest,
@@ -101,6 +102,7 @@ __all__ = [
     "Deployment",
     "FieldError",
     "FieldErrors",
+    "FieldValidation",
     "FrozenDict",
     "InvalidObjectError",
     "Job",

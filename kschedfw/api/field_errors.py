@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
 
 import attrs
 
 from kschedfw.api.errors import KschedfwError
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
+STRICT = "strict decoding error: "
+_LONGEST_NAME = 100  # no field has a longer one, and comparing takes time
 _SHOWN = 200  # a value is quoted so that it can be found, not to repeat the manifest
 
 
@@ -56,14 +59,20 @@ class FieldError:
 
 @attrs.frozen
 class UnknownField(FieldError):
-    """A field that a configuration can't have."""
+    """A field that a configuration or an object can't have."""
 
     @classmethod
     def among(cls, path: str, known: Iterable[str]) -> UnknownField:
         return cls(path, f"known are: {', '.join(known)}")
 
+    @classmethod
+    def near(cls, path: str, name: str, known: Collection[str], of: str) -> UnknownField:
+        """`name` may stand for one of the fields known `of` a type: the one that is spelt most like it."""
+        similar = get_close_matches(name, known, n=1) if len(name) <= _LONGEST_NAME else ()
+        return cls(path, f'did you mean "{similar[0]}"?' if similar else f"{of} has nothing like it")
+
     def __str__(self) -> str:
-        return f'strict decoding error: unknown field "{self.path}"; {self.detail}'
+        return f'{STRICT}unknown field "{self.path}"; {self.detail}'
 
 
 class FieldErrors(KschedfwError, ValueError):

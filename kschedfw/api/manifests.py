@@ -7,7 +7,7 @@ problems, or finding nothing at all, are errors is the caller's business.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -19,7 +19,8 @@ from kschedfw.api.documents import Document, Source, documents, sources
 from kschedfw.api.expand import expand
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.frozendict import EMPTY, FrozenDict
-from kschedfw.api.kinds import BUILT_IN_GROUPS, KIND_OF, group_of
+from kschedfw.api.kinds import BUILT_IN_GROUPS, KIND_OF, Kind, group_of
+from kschedfw.api.known_fields import FieldValidation, as_warning, unknown_fields
 from kschedfw.api.manifest_error import ManifestError, subject_of
 from kschedfw.api.meta import DEFAULT_NAMESPACE, Named
 from kschedfw.api.node import Node
@@ -53,6 +54,7 @@ from kschedfw.api.workloads import (
 )
 
 __all__ = [
+    "FieldValidation",
     "ManifestError",
     "Manifests",
     "node_from_manifest",
@@ -78,6 +80,7 @@ class Manifests:
         ignored: how many objects of which kind scheduling has no use for; a kind of someone else's API group is
             named with it (`Kustomization.kustomize.config.k8s.io`).
         problems: one error for each thing that is wrong.
+        warnings: one for each unknown field that was passed over.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -99,6 +102,7 @@ class Manifests:
     custom_objects: tuple[CustomObject, ...] = ()
     ignored: FrozenDict[str, int] = EMPTY
     problems: tuple[ManifestError, ...] = ()
+    warnings: tuple[ManifestError, ...] = ()
 
     def objects(self) -> Iterator[Named]:
         """All objects: what others refer to comes first, pods come last."""
@@ -121,22 +125,32 @@ class Manifests:
         yield from self.pods
 
 
-def read_manifests(*paths: Path | str) -> Manifests:
+def read_manifests(
+    *paths: Path | str, field_validation: FieldValidation = FieldValidation.STRICT
+) -> Manifests:
     """Load files, directories (with all in them, in the order of their names) and `-`, the standard input.
 
     Files end in `.yaml`, `.yml` or `.json`, perhaps with `.gz` behind; those that are named themselves may be called
     anything.
+
+    A field that Kubernetes doesn't know is a problem, and its object isn't loaded, unless `field_validation` says
+    otherwise.
     """
-    return _load(sources(paths))
+    return _load(sources(paths), field_validation)
 
 
-def parse_manifests(text: str, source: str = "") -> Manifests:
-    """Load a YAML or JSON text with any number of documents; `source` is what problems call it."""
-    return _load([Source(source, text)])
+def parse_manifests(
+    text: str, source: str = "", *, field_validation: FieldValidation = FieldValidation.STRICT
+) -> Manifests:
+    """Load a YAML or JSON text with any number of documents; `source` is what problems call it.
+
+    For `field_validation` see `read_manifests`.
+    """
+    return _load([Source(source, text)], field_validation)
 
 
-def _load(texts: Iterable[Source]) -> Manifests:
-    loader = _Loader()
+def _load(texts: Iterable[Source], field_validation: FieldValidation) -> Manifests:
+    loader = _Loader(field_validation)
     for source in texts:
         loader.load(source)
     return loader.result()
@@ -145,11 +159,13 @@ def _load(texts: Iterable[Source]) -> Manifests:
 class _Loader:
     """Collects objects, problems and what is ignored, one source after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, field_validation: FieldValidation) -> None:
+        self._field_validation = field_validation
         self._objects: dict[tuple[type[Named], str], Named] = {}
         self._places: dict[tuple[type[Named], str], str] = {}
         self._ignored: Counter[str] = Counter()
         self._problems: list[ManifestError] = []
+        self._warnings: list[ManifestError] = []
         self._generated: Counter[tuple[str, str, str]] = Counter()
         self._source = Source("")
         self._document = 0
@@ -189,6 +205,7 @@ class _Loader:
             custom_objects=of(CustomObject),
             ignored=FrozenDict(sorted(self._ignored.items())),
             problems=tuple(self._problems),
+            warnings=tuple(self._warnings),
         )
 
     def _load_document(self, document: Document) -> None:
@@ -206,7 +223,8 @@ class _Loader:
                 return
             kind = supported_kind(manifest)
             if kind is not None:
-                obj = read_object(manifest, kind, self._ordinal(manifest, kind.name))
+                unknown = self._unknown_fields(manifest, kind)
+                obj = read_object(manifest, kind, self._ordinal(manifest, kind.name), unknown=unknown)
             elif is_custom(manifest):
                 obj = read_custom_object(manifest, self._ordinal(manifest, _name_of_kind(manifest)))
             else:
@@ -229,6 +247,16 @@ class _Loader:
                 content = {"apiVersion": version, **content, "kind": kind}
             self._load_manifest(content, f"{item}items[{index}]")
 
+    def _unknown_fields(self, manifest: Mapping[str, Any], kind: Kind) -> Sequence[FieldError]:
+        """Those that are to be refused; they may be told as warnings instead."""
+        if self._field_validation is FieldValidation.IGNORE:
+            return ()
+        unknown = unknown_fields(manifest, kind.name)
+        if self._field_validation is FieldValidation.STRICT:
+            return unknown
+        self._warnings += self._told(map(as_warning, unknown), subject_of(manifest, kind.name))
+        return ()
+
     def _ordinal(self, manifest: Mapping[str, Any], kind: str) -> int:
         """How many objects with the same `generateName` came before."""
         metadata = manifest.get("metadata")
@@ -250,8 +278,11 @@ class _Loader:
         self._places[key] = f"{document} of {self._source.name}" if self._source.name else document
 
     def _report(self, errors: Iterable[FieldError], subject: str = "") -> None:
+        self._problems += self._told(errors, subject)
+
+    def _told(self, errors: Iterable[FieldError], subject: str) -> Iterator[ManifestError]:
         for error in errors:
-            self._problems.append(ManifestError((error,), subject, self._source.name, self._document))
+            yield ManifestError((error,), subject, self._source.name, self._document)
 
 
 def _is_list(manifest: Any) -> bool:

@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.manifests import FieldValidation
 from kschedfw.cli.bench import BENCH_HELP, bench
 from kschedfw.cli.chosen import chosen_configuration
 from kschedfw.cli.compare import COMPARE_HELP, compare
@@ -25,6 +26,7 @@ from kschedfw.cli.inputs import InputFormat, InvalidInputError, read_input
 from kschedfw.cli.options import (
     ClusterArgument,
     ConfigOption,
+    FieldValidationOption,
     FormatOption,
     GatesOption,
     NoProgressOption,
@@ -160,6 +162,7 @@ def simulate(
     ] = None,
     parallelism: ParallelismOption = 1,
     skip_invalid: SkipInvalidOption = False,
+    field_validation: FieldValidationOption = FieldValidation.STRICT,
     explanations: Annotated[
         Path | None,
         typer.Option(
@@ -173,7 +176,9 @@ def simulate(
     ] = False,
     no_progress: NoProgressOption = False,
 ) -> None:
-    loaded = read_input(format, cluster, pods or [], skip_invalid=skip_invalid)
+    loaded = read_input(
+        format, cluster, pods or [], skip_invalid=skip_invalid, field_validation=field_validation
+    )
     for problem in loaded.problems:
         print(problem, file=sys.stderr)
     configuration = chosen_configuration(config, algorithm_provider, feature_gates)

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from kschedfw.api.manifests import FieldValidation
 from kschedfw.cli.compare_output import print_comparison
 from kschedfw.cli.compare_page import page_writer
 from kschedfw.cli.compare_profiles import WHAT_THERE_IS, candidates_of, check_pods
@@ -17,6 +18,7 @@ from kschedfw.cli.exits import ExitCode, complain
 from kschedfw.cli.inputs import InputFormat, read_input
 from kschedfw.cli.options import (
     ClusterArgument,
+    FieldValidationOption,
     FormatOption,
     NoProgressOption,
     ParallelismOption,
@@ -54,6 +56,7 @@ def compare(
     seed: SeedOption = 0,
     parallelism: ParallelismOption = 1,
     skip_invalid: SkipInvalidOption = False,
+    field_validation: FieldValidationOption = FieldValidation.STRICT,
     show: Annotated[
         int, typer.Option(min=0, metavar="N", help="List so many of the pods that fared differently.")
     ] = 5,
@@ -71,7 +74,9 @@ def compare(
     except MissingExtraError as error:
         raise typer.Exit(complain(str(error), ExitCode.NOTHING_TO_DO)) from None
     candidates = candidates_of(profile or [])
-    loaded = read_input(format, cluster, pods or [], skip_invalid=skip_invalid)
+    loaded = read_input(
+        format, cluster, pods or [], skip_invalid=skip_invalid, field_validation=field_validation
+    )
     for problem in loaded.problems:
         print(problem, file=sys.stderr)
     check_pods(candidates, loaded.cluster)

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from kschedfw.api.manifests import FieldValidation
 from kschedfw.api.pod import Pod
 from kschedfw.cli.chosen import chosen_configuration
 from kschedfw.cli.enabled import UsageError
@@ -20,6 +21,7 @@ from kschedfw.cli.explain_output import print_explanation
 from kschedfw.cli.inputs import Input, InputFormat, read_input
 from kschedfw.cli.options import (
     ConfigOption,
+    FieldValidationOption,
     FormatOption,
     GatesOption,
     PodsOption,
@@ -75,6 +77,7 @@ def explain(
         ),
     ] = None,
     skip_invalid: SkipInvalidOption = False,
+    field_validation: FieldValidationOption = FieldValidation.STRICT,
     now: Annotated[
         bool, typer.Option("--now", help="As if the pod were first, and the cluster as the files say.")
     ] = False,
@@ -99,7 +102,13 @@ def explain(
                 f"{arguments[0]}: a cluster and a pod are needed: CLUSTER... POD (or --from FILE POD)"
             )
         *paths, name = arguments
-        loaded = read_input(format, [Path(path) for path in paths], pods or [], skip_invalid=skip_invalid)
+        loaded = read_input(
+            format,
+            [Path(path) for path in paths],
+            pods or [],
+            skip_invalid=skip_invalid,
+            field_validation=field_validation,
+        )
         for problem in loaded.problems:
             print(problem, file=sys.stderr)
         pod = _pending(loaded, name)

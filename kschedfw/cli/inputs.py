@@ -11,7 +11,8 @@ import attrs
 
 from kschedfw.api.documents import sources
 from kschedfw.api.errors import KschedfwError
-from kschedfw.api.manifests import Manifests, read_manifests
+from kschedfw.api.field_errors import UnknownField
+from kschedfw.api.manifests import FieldValidation, Manifests, read_manifests
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cluster import InMemoryCluster, from_manifests
 from kschedfw.simulator import openb_notes, read_openb_nodes, read_openb_pods
@@ -33,19 +34,23 @@ class InputFormat(StrEnum):
 class InvalidInputError(KschedfwError, ValueError):
     """Some of the input is wrong; `problems` has a line for each."""
 
-    def __init__(self, problems: Sequence[str]) -> None:
+    def __init__(self, problems: Sequence[str], *, has_unknown_fields: bool = False) -> None:
         super().__init__(problems)
         self.problems = tuple(problems)
+        self._has_unknown_fields = has_unknown_fields
 
     def __str__(self) -> str:
         count = len(self.problems)
         found = "1 problem" if count == 1 else f"{count} problems"
-        return f"{found} in the input, so nothing was done (--skip-invalid leaves out what is invalid)"
+        way_out = "--skip-invalid leaves out what is invalid"
+        if self._has_unknown_fields:
+            way_out += ", --field-validation=warn lets unknown fields pass"
+        return f"{found} in the input, so nothing was done ({way_out})"
 
 
 @attrs.frozen
 class Input:
-    """A cluster, what was left out of it and why, and notes on what was read."""
+    """A cluster; as problems, what was left out of it and why, and warnings; and notes on what was read."""
 
     cluster: InMemoryCluster
     problems: Sequence[str] = ()
@@ -53,7 +58,12 @@ class Input:
 
 
 def read_input(
-    format: InputFormat, cluster: Sequence[Path], pods: Sequence[Path], *, skip_invalid: bool = False
+    format: InputFormat,
+    cluster: Sequence[Path],
+    pods: Sequence[Path],
+    *,
+    skip_invalid: bool = False,
+    field_validation: FieldValidation = FieldValidation.STRICT,
 ) -> Input:
     """Read everything into one cluster.
 
@@ -66,10 +76,21 @@ def read_input(
     """
     if format is InputFormat.OPENB:
         return _read_openb(cluster, pods)
-    return read_manifest_input((*cluster, *pods), skip_invalid=skip_invalid, csv_hint=OPENB_HINT)
+    return read_manifest_input(
+        (*cluster, *pods),
+        skip_invalid=skip_invalid,
+        field_validation=field_validation,
+        csv_hint=OPENB_HINT,
+    )
 
 
-def read_manifest_input(paths: Sequence[Path], *, skip_invalid: bool = False, csv_hint: str = "") -> Input:
+def read_manifest_input(
+    paths: Sequence[Path],
+    *,
+    skip_invalid: bool = False,
+    field_validation: FieldValidation = FieldValidation.STRICT,
+    csv_hint: str = "",
+) -> Input:
     """Read manifests into one cluster; `csv_hint` says what the command would rather do with a CSV.
 
     Raises:
@@ -77,11 +98,15 @@ def read_manifest_input(paths: Sequence[Path], *, skip_invalid: bool = False, cs
         OSError: a file can't be read.
     """
     unsuitable = {path: why for path in paths if (why := _unsuitable(path, csv_hint))}
-    manifests = read_manifests(*(path for path in paths if path not in unsuitable))
+    suitable = (path for path in paths if path not in unsuitable)
+    manifests = read_manifests(*suitable, field_validation=field_validation)
     problems = [f"{path}: {why}" for path, why in unsuitable.items()]
     problems += [" ".join(str(problem).splitlines()) for problem in manifests.problems]
     if problems and not skip_invalid:
-        raise InvalidInputError(problems)
+        wrong = (error for problem in manifests.problems for error in problem.errors)
+        unknown = any(isinstance(error, UnknownField) for error in wrong)
+        raise InvalidInputError(problems, has_unknown_fields=unknown)
+    problems += [f"warning: {' '.join(str(warning).splitlines())}" for warning in manifests.warnings]
     return Input(from_manifests(manifests), problems, _notes(manifests))
 
 

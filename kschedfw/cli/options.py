@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kschedfw.api.manifests import FieldValidation
 from kschedfw.cli.inputs import InputFormat
 from kschedfw.config import FEATURE_GATES, PROVIDERS
 
@@ -23,6 +24,13 @@ FormatOption = Annotated[
 ]
 SkipInvalidOption = Annotated[
     bool, typer.Option("--skip-invalid", help="Leave invalid objects out instead of giving up.")
+]
+FieldValidationOption = Annotated[
+    FieldValidation,
+    typer.Option(
+        case_sensitive=False,
+        help="What to do about fields that Kubernetes doesn't know: refuse their object, warn, or pass over them.",
+    ),
 ]
 ConfigOption = Annotated[
     Path | None,

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kschedfw.api.manifests import FieldValidation
 from kschedfw.cli.enabled import UsageError, enabled_plugin
 from kschedfw.cli.exits import ExitCode, complain
 from kschedfw.cli.inputs import read_manifest_input
-from kschedfw.cli.options import SkipInvalidOption
+from kschedfw.cli.options import FieldValidationOption, SkipInvalidOption
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
@@ -65,6 +66,7 @@ def serve_extender(
         int, typer.Option(min=1, metavar="N", help="Threads for plugins. Pays off where they block.")
     ] = 1,
     skip_invalid: SkipInvalidOption = False,
+    field_validation: FieldValidationOption = FieldValidation.STRICT,
 ) -> None:
     try:
         import uvicorn
@@ -77,7 +79,7 @@ def serve_extender(
     app = ExtenderApp(
         _profile(plugin or [], registry),
         registry=registry,
-        cluster=_read_cluster(cluster, skip_invalid=skip_invalid),
+        cluster=_read_cluster(cluster, skip_invalid, field_validation),
         parallelism=parallelism,
     )
     config = uvicorn.Config(app, log_level="warning", lifespan="on", timeout_keep_alive=75)
@@ -118,10 +120,12 @@ def _profile(plugins: list[str], registry: Registry) -> Profile:
     return Profile(enabled_plugin("--plugin", text) for text in plugins)
 
 
-def _read_cluster(files: list[Path] | None, *, skip_invalid: bool) -> InMemoryCluster | None:
+def _read_cluster(
+    files: list[Path] | None, skip_invalid: bool, field_validation: FieldValidation
+) -> InMemoryCluster | None:
     if not files:
         return None
-    loaded = read_manifest_input(files, skip_invalid=skip_invalid)
+    loaded = read_manifest_input(files, skip_invalid=skip_invalid, field_validation=field_validation)
     for line in (*loaded.problems, *loaded.notes):
         print(line, file=sys.stderr)
     return loaded.cluster
