@@ -12,8 +12,8 @@ rules of one's own `PreemptionEvaluator`, `PreemptionRules`, `PreemptionPlan`, `
 For embedders: `Scheduler`, `Registry`, `Profile`, `EnabledPlugin`, `default_profile`, `load_configuration`,
 `SchedulerConfiguration`, `ConfigurationError`, `scheduler_from_configuration`, `Framework`, `Snapshot`, `Cache`,
 `Parallelizer`, `GenericScheduler`, `ScheduleResult`, `FitError`, `NoNodesAvailableError`, `SchedulingError`,
-`NodeSelection`, `Evaluation`, `InMemoryCluster`, `VolumeController`, `read_manifests`, `read_openb_nodes`,
-`read_openb_pods`.
+`NodeSelection`, `Evaluation`, `InMemoryCluster`, `VolumeController`, `read_manifests`, `FieldValidation`,
+`read_openb_nodes`, `read_openb_pods`.
 For everyone: `KschedfwError`, the base of all errors, and `__version__`.
 """
 

@@ -29,6 +29,7 @@ PUBLIC = {
         "Evaluation",
         "EventResource",
         "FieldError",
+        "FieldValidation",
         "FitError",
         "Framework",
         "FrozenDict",
