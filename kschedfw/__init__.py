@@ -14,7 +14,7 @@ For embedders: `Scheduler`, `Registry`, `Profile`, `EnabledPlugin`, `default_pro
 `SchedulerConfiguration`, `ConfigurationError`, `scheduler_from_configuration`, `Framework`, `Snapshot`, `Cache`,
 `Parallelizer`, `GenericScheduler`, `ScheduleResult`, `FitError`, `NoNodesAvailableError`, `SchedulingError`,
 `NodeSelection`, `Evaluation`, `Clock`, `SystemClock`, `ClusterClient`, `InMemoryCluster`, `VolumeController`,
-`read_manifests`, `read_openb_nodes`, `read_openb_pods`.
+`read_manifests`, `FieldValidation`, `read_openb_nodes`, `read_openb_pods`.
 For everyone: `KschedfwError`, the base of all errors, and `__version__`.
 """
 
@@ -24,7 +24,7 @@ from kschedfw.api.custom import CustomKind, CustomObject, CustomResource
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.manifests import read_manifests
+from kschedfw.api.manifests import FieldValidation, read_manifests
 from kschedfw.api.meta import ObjectMeta
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
@@ -75,6 +75,7 @@ __all__ = [
     "Evaluation",
     "EventResource",
     "FieldError",
+    "FieldValidation",
     "FitError",
     "Framework",
     "FrozenDict",

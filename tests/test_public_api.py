@@ -34,6 +34,7 @@ PUBLIC = {
         "Evaluation",
         "EventResource",
         "FieldError",
+        "FieldValidation",
         "FitError",
         "Framework",
         "FrozenDict",

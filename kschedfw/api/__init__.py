@@ -10,6 +10,7 @@ from kschedfw.api.errors import InvalidObjectError, KschedfwError
 from kschedfw.api.field_errors import FieldError, FieldErrors
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.manifests import (
+    FieldValidation,
     ManifestError,
     Manifests,
     node_from_manifest,
@@ -166,6 +167,7 @@ __all__ = [
     "EphemeralVolumeSource",
     "FieldError",
     "FieldErrors",
+    "FieldValidation",
     "FrozenDict",
     "GCEPersistentDiskSource",
     "ISCSISource",

@@ -123,7 +123,7 @@ def _tuple_hook(type_: Any, converter: cattrs.Converter) -> Callable[[object, ob
 
 def _class_hook(cls: type[Any], converter: cattrs.Converter) -> Callable[[object, object], Any]:
     _resolve_types(cls)
-    names = {attribute.name: json_name(attribute) for attribute in attrs.fields(cls)}
+    attributes = {attribute.name: attribute for attribute in attrs.fields(cls)}
     # An enumeration that is written as "" is absent.
     choices = tuple(json_name(attribute) for attribute in attrs.fields(cls) if _is_choice(attribute.type))
     read = make_dict_structure_fn(
@@ -145,7 +145,7 @@ def _class_hook(cls: type[Any], converter: cattrs.Converter) -> Callable[[object
         try:
             return read(value, cls)
         except ClassValidationError as group:
-            raise FieldErrors(_flattened(group, names)) from None
+            raise FieldErrors(_flattened(group, attributes)) from None
 
     return hook
 
@@ -186,18 +186,26 @@ def _is_choice(hint: Any) -> bool:
     return any(isinstance(candidate, type) and issubclass(candidate, StrEnum) for candidate in candidates)
 
 
-def _flattened(group: ClassValidationError, names: Mapping[str, str]) -> list[FieldError]:
+def _flattened(
+    group: ClassValidationError, attributes: Mapping[str, attrs.Attribute[Any]]
+) -> list[FieldError]:
     errors: list[FieldError] = []
     for error in group.exceptions:
         notes = getattr(error, "__notes__", ())
-        key = next((names[note.name] for note in notes if isinstance(note, AttributeValidationNote)), "")
+        names = (note.name for note in notes if isinstance(note, AttributeValidationNote))
+        attribute = attributes.get(next(names, ""))
+        key = "" if attribute is None else json_name(attribute)
         if isinstance(error, FieldErrors):
             errors += [problem.inside(key) for problem in error.errors]
         elif isinstance(error, KeyError):
-            errors.append(FieldError.required(key))
+            errors.append(FieldError.required(key, _why_required(attribute)))
         else:
             errors.append(FieldError(key, str(error)))
     return errors
+
+
+def _why_required(attribute: attrs.Attribute[Any] | None) -> str:
+    return "" if attribute is None else str(attribute.metadata.get("required", ""))
 
 
 def _write_hook(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any], dict[str, Any]]:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 
 import attrs
 
 from kschedfw.api.errors import KschedfwError
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
+STRICT = "strict decoding error: "
+_LONGEST_NAME = 100  # no field has a longer one, and comparing takes time
 _SHOWN = 200  # a value is quoted so that it can be found, not to repeat the manifest
 _LONGEST_PATH = 500
 _LONGEST = 2000  # of a whole message; the longest of Kubernetes' own have some 500 characters
@@ -60,15 +63,20 @@ class FieldError:
 
 @attrs.frozen
 class UnknownField(FieldError):
-    """A field that a configuration can't have."""
+    """A field that a configuration or an object can't have."""
 
     @classmethod
     def among(cls, path: str, known: Iterable[str]) -> UnknownField:
         return cls(path, f"known are: {', '.join(known)}")
 
+    @classmethod
+    def near(cls, path: str, name: str, known: Collection[str], of: str) -> UnknownField:
+        """`name` may stand for one of the fields known `of` a type: the one that is spelt most like it."""
+        similar = get_close_matches(name, known, n=1) if len(name) <= _LONGEST_NAME else ()
+        return cls(path, f'did you mean "{similar[0]}"?' if similar else f"{of} has nothing like it")
+
     def __str__(self) -> str:
-        detail = printable(self.detail, _LONGEST)
-        return f'strict decoding error: unknown field "{printable(self.path, _LONGEST_PATH)}"; {detail}'
+        return f'{STRICT}unknown field "{printable(self.path, _LONGEST_PATH)}"; {printable(self.detail, _LONGEST)}'
 
 
 class FieldErrors(KschedfwError, ValueError):
@@ -97,27 +105,29 @@ def at(prefix: str, key: str | int) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as JSON, cut where it is long, with nothing in it that a terminal would obey."""
+    """A value as Kubernetes' errors show it (Go's %q of a text, else compact JSON), cut where it is long."""
     if isinstance(value, str):
-        value = value[: _SHOWN + 1]
-    plain = dict(value) if isinstance(value, Mapping) else value
-    try:
-        text = json.dumps(plain, ensure_ascii=False, default=str, skipkeys=True)
-    except (ValueError, RecursionError):  # endless or bottomless
-        text = f"({type(value).__name__})"
-    return printable(text)
+        text = _quoted(value[:_SHOWN])
+    else:
+        plain = dict(value) if isinstance(value, Mapping) else value
+        try:
+            text = json.dumps(plain, ensure_ascii=False, default=str, skipkeys=True, separators=(",", ":"))
+        except (ValueError, RecursionError):  # endless or bottomless
+            text = f"({type(value).__name__})"
+        text = printable(text, len(text))
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
 def printable(text: str, longest: int = _SHOWN) -> str:
     """The text on one line, cut where it is long, and without what a terminal would obey or turn around.
 
-    Control characters and the like are written as Python writes them: `\\x1b`, `\\u202e`.
+    Control characters and the like are written as Go writes them: `\\x1b`, `\\u202e`.
     """
     if len(text) > longest:
         text = text[: longest - 1] + "…"
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+    return "".join(each if each.isprintable() else _escaped(each) for each in text)
 
 
 def first_of(lines: Sequence[str], what: str) -> list[str]:
@@ -125,3 +135,26 @@ def first_of(lines: Sequence[str], what: str) -> list[str]:
     if len(lines) <= _MOST_LINES:
         return list(lines)
     return [*lines[:_MOST_LINES], f"… and {len(lines) - _MOST_LINES:,} more {what}"]
+
+
+def _quoted(text: str) -> str:
+    """As Go quotes a text: what can't be seen, or would move a terminal's cursor, is spelled out."""
+    characters = (
+        f"\\{character}"
+        if character in '"\\'
+        else character
+        if character.isprintable()
+        else _escaped(character)
+        for character in text
+    )
+    return f'"{"".join(characters)}"'
+
+
+_SHORT = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if code < 0x80:
+        return _SHORT.get(character, f"\\x{code:02x}")
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

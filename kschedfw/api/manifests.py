@@ -21,7 +21,8 @@ from kschedfw.api.documents import Document, documents
 from kschedfw.api.expand import expand
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.frozendict import EMPTY, FrozenDict
-from kschedfw.api.kinds import BUILT_IN_GROUPS, KIND_OF, KINDS, group_of
+from kschedfw.api.kinds import BUILT_IN_GROUPS, KIND_OF, KINDS, Kind, group_of
+from kschedfw.api.known_fields import FieldValidation, as_warning, unknown_fields
 from kschedfw.api.limits import DEFAULT_LIMITS, Limits
 from kschedfw.api.manifest_error import InvalidManifestsError, ManifestError, subject_of
 from kschedfw.api.meta import DEFAULT_NAMESPACE, Named
@@ -58,6 +59,7 @@ from kschedfw.api.workloads import (
 from kschedfw.api.yaml_loader import TAKEN
 
 __all__ = [
+    "FieldValidation",
     "InvalidManifestsError",
     "Limits",
     "ManifestError",
@@ -104,6 +106,7 @@ class Manifests:
         ignored: how many objects of which kind scheduling has no use for; a kind of someone else's API group is
             named with it (`Kustomization.kustomize.config.k8s.io`).
         problems: one error for each thing that is wrong.
+        warnings: one for each unknown field that was passed over.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -125,6 +128,7 @@ class Manifests:
     custom_objects: tuple[CustomObject, ...] = ()
     ignored: FrozenDict[str, int] = EMPTY
     problems: tuple[ManifestError, ...] = ()
+    warnings: tuple[ManifestError, ...] = ()
 
     def objects(self, *, skip_invalid: bool = False) -> Iterator[Named]:
         """All objects: what others refer to comes first, pods come last.
@@ -158,23 +162,40 @@ class Manifests:
 
 
 def read_manifests(
-    *paths: Path | str, limits: Limits = DEFAULT_LIMITS, progress: Progress | None = None
+    *paths: Path | str,
+    field_validation: FieldValidation = FieldValidation.STRICT,
+    limits: Limits = DEFAULT_LIMITS,
+    progress: Progress | None = None,
 ) -> Manifests:
     """Load files, directories (with all in them, in the order of their names) and `-`, the standard input.
 
     Files end in `.yaml`, `.yml` or `.json`, perhaps with `.gz` behind; those that are named themselves may be called
     anything. They are read piece by piece; `progress` is told how far.
+
+    A field that Kubernetes doesn't know is a problem, and its object isn't loaded, unless `field_validation` says
+    otherwise.
     """
-    return _load(list(sources(paths)), limits, progress)
+    return _load(list(sources(paths)), field_validation, limits, progress)
 
 
-def parse_manifests(text: str, source: str = "", *, limits: Limits = DEFAULT_LIMITS) -> Manifests:
-    """Load a YAML or JSON text with any number of documents; `source` is what problems call it."""
-    return _load([Source(source, text)], limits, None)
+def parse_manifests(
+    text: str,
+    source: str = "",
+    *,
+    field_validation: FieldValidation = FieldValidation.STRICT,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Manifests:
+    """Load a YAML or JSON text with any number of documents; `source` is what problems call it.
+
+    For `field_validation` see `read_manifests`.
+    """
+    return _load([Source(source, text)], field_validation, limits, None)
 
 
-def _load(texts: Sequence[Source], limits: Limits, progress: Progress | None) -> Manifests:
-    loader = _Loader(limits, progress, sum(source.size for source in texts))
+def _load(
+    texts: Sequence[Source], field_validation: FieldValidation, limits: Limits, progress: Progress | None
+) -> Manifests:
+    loader = _Loader(field_validation, limits, progress, sum(source.size for source in texts))
     with _without_collections():
         for source in texts:
             loader.load(source)
@@ -196,7 +217,14 @@ def _without_collections() -> Iterator[None]:
 class _Loader:
     """Collects objects, problems and what is ignored, one source after the other."""
 
-    def __init__(self, limits: Limits, progress: Progress | None, total: int) -> None:
+    def __init__(
+        self,
+        field_validation: FieldValidation,
+        limits: Limits,
+        progress: Progress | None,
+        total: int,
+    ) -> None:
+        self._field_validation = field_validation
         self._limits = limits
         self._progress, self._total = progress, total
         self._before = self._told = 0
@@ -205,6 +233,7 @@ class _Loader:
         self._places: dict[tuple[type[Named], str], tuple[Source, int]] = {}
         self._ignored: Counter[str] = Counter()
         self._problems: list[ManifestError] = []
+        self._warnings: list[ManifestError] = []
         self._generated: Counter[tuple[str, str, str]] = Counter()
         self._source = Source("")
         self._document = 0
@@ -253,6 +282,7 @@ class _Loader:
             custom_objects=of(CustomObject),
             ignored=FrozenDict(sorted(self._ignored.items())),
             problems=tuple(self._problems),
+            warnings=tuple(self._warnings),
         )
 
     def _load_document(self, document: Document) -> None:
@@ -275,7 +305,8 @@ class _Loader:
                 raise ManifestError((FieldError("", _SIMKUBE),))
             kind = supported_kind(manifest)
             if kind is not None:
-                obj = read_object(manifest, kind, self._ordinal(manifest, kind.name))
+                unknown = self._unknown_fields(manifest, kind)
+                obj = read_object(manifest, kind, self._ordinal(manifest, kind.name), unknown=unknown)
             elif is_custom(manifest):
                 obj = read_custom_object(manifest, self._ordinal(manifest, _name_of_kind(manifest)))
             else:
@@ -315,6 +346,16 @@ class _Loader:
             elif content is not None:
                 self._report([FieldError(key, "must be a list")])
 
+    def _unknown_fields(self, manifest: Mapping[str, Any], kind: Kind) -> Sequence[FieldError]:
+        """Those that are to be refused; they may be told as warnings instead."""
+        if self._field_validation is FieldValidation.IGNORE:
+            return ()
+        unknown = unknown_fields(manifest, kind.name)
+        if self._field_validation is FieldValidation.STRICT:
+            return unknown
+        self._warnings += self._located(map(as_warning, unknown), subject_of(manifest, kind.name))
+        return ()
+
     def _ordinal(self, manifest: Mapping[str, Any], kind: str) -> int:
         """How many objects with the same `generateName` came before."""
         metadata = manifest.get("metadata")
@@ -342,8 +383,11 @@ class _Loader:
         self._report([error], f"{KIND_OF[type(obj)].name} {obj.metadata.key}")
 
     def _report(self, errors: Iterable[FieldError], subject: str = "") -> None:
+        self._problems += self._located(errors, subject)
+
+    def _located(self, errors: Iterable[FieldError], subject: str) -> Iterator[ManifestError]:
         for error in errors:
-            self._problems.append(ManifestError((error,), subject, self._source.name, self._document))
+            yield ManifestError((error,), subject, self._source.name, self._document)
 
 
 def _is_list(manifest: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The syntax of names, label keys and label values (apimachinery `util/validation`).
+"""The syntax of names, label keys and label values (apimachinery `validate/content`, v1.36).
 
 Each function gives what is wrong with a text, in Kubernetes' words; an empty list means it is valid.
 """
@@ -38,7 +38,8 @@ _LABEL_RE, _SUBDOMAIN_RE, _QUALIFIED_RE, _VALUE_RE = map(re.compile, (_LABEL, _S
 @functools.lru_cache(maxsize=1 << 14)
 def label_problems(text: str) -> tuple[str, ...]:
     """RFC 1123 label: the name of a namespace, a container, a StatefulSet."""
-    return _problems(text, 63, _LABEL_RE, _LABEL_WHY)
+    why = "must not contain dots" if _SUBDOMAIN_RE.fullmatch(text) else _LABEL_WHY
+    return _problems(text, 63, _LABEL_RE, why)
 
 
 @functools.lru_cache(maxsize=1 << 14)
@@ -58,7 +59,7 @@ def qualified_name_problems(text: str) -> tuple[str, ...]:
     prefix, slash, name = text.rpartition("/")
     if "/" in prefix:
         optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        return (f"a qualified name {_QUALIFIED_WHY} {optional}",)
+        return (f"a valid label key {_QUALIFIED_WHY} {optional}",)
     problems: list[str] = []
     if slash and not prefix:
         problems.append("prefix part must be non-empty")
@@ -71,5 +72,5 @@ def qualified_name_problems(text: str) -> tuple[str, ...]:
 
 
 def _problems(text: str, longest: int, pattern: re.Pattern[str], why: str) -> tuple[str, ...]:
-    problems = (f"must be no more than {longest} characters",) if len(text.encode()) > longest else ()
+    problems = (f"must be no more than {longest} bytes",) if len(text.encode()) > longest else ()
     return problems if pattern.fullmatch(text) else (*problems, why)

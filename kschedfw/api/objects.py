@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -129,17 +129,26 @@ def is_custom(manifest: Mapping[str, Any]) -> bool:
     return is_named and group_of(manifest["apiVersion"]) not in BUILT_IN_GROUPS
 
 
-def read_object(manifest: Mapping[str, Any], kind: Kind, ordinal: int = 0, *, check: bool = True) -> Named:
+def read_object(
+    manifest: Mapping[str, Any],
+    kind: Kind,
+    ordinal: int = 0,
+    *,
+    check: bool = True,
+    unknown: Sequence[FieldError] = (),
+) -> Named:
     """Read an object of a known kind; `ordinal` makes a name of a `generateName`.
+
+    `unknown` are fields of the manifest that are refused, to be told with everything else.
 
     Raises:
         ManifestError: with everything that the API server would refuse.
     """
-    if kind.cls is Pod and check and (pod := _common_pod(manifest, kind, ordinal)) is not None:
+    errors = list(unknown)
+    if not errors and kind.cls is Pod and check and (pod := _common_pod(manifest, kind, ordinal)) is not None:
         return pod
     try:
         raw = structure(manifest, kind.cls)
-        errors: list[FieldError] = []
         if raw.namespace and not kind.namespaced:
             errors.append(FieldError.forbidden("metadata.namespace", "not allowed on this type"))
         if manifest.get("apiVersion") in _WITH_DEFAULT_SELECTOR:
@@ -148,7 +157,7 @@ def read_object(manifest: Mapping[str, Any], kind: Kind, ordinal: int = 0, *, ch
         if check:
             errors += validate(result)
     except FieldErrors as error:
-        raise ManifestError(error.errors, subject_of(manifest, kind.name)) from None
+        errors += error.errors
     if errors:
         raise ManifestError(tuple(errors), subject_of(manifest, kind.name))
     return with_shared_parts(result) if isinstance(result, Pod) else result

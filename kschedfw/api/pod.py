@@ -14,7 +14,7 @@ from kschedfw.api.frozendict import EMPTY, FrozenDict, string_map
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.node import Taint, TaintEffect
 from kschedfw.api.quantity import Quantity, quantities
-from kschedfw.api.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm, parse_int64
+from kschedfw.api.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm, parse_canonical_int64
 from kschedfw.api.volumes import Volume
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Toleration:
     """Lets a pod onto nodes with matching taints (core/v1 Toleration).
 
     An empty key with `Exists` tolerates everything; an empty `effect` matches every effect. `Gt` and `Lt`
-    compare the taint's value with the toleration's as integers (KEP-5471).
+    compare the taint's value with the toleration's as integers in canonical form (KEP-5471).
     """
 
     key: str = ""
@@ -124,7 +124,7 @@ class Toleration:
                 return True
             case TolerationOperator.EQUAL:
                 return self.value == taint.value
-        taint_value, own_value = parse_int64(taint.value), parse_int64(self.value)
+        taint_value, own_value = parse_canonical_int64(taint.value), parse_canonical_int64(self.value)
         if taint_value is None or own_value is None:
             return False
         return taint_value > own_value if self.operator is TolerationOperator.GT else taint_value < own_value
@@ -207,7 +207,7 @@ class TopologySpreadConstraint:
 
     max_skew: int
     topology_key: str
-    when_unsatisfiable: UnsatisfiableAction
+    when_unsatisfiable: UnsatisfiableAction = attrs.field(metadata={"required": "can not be empty"})
     label_selector: LabelSelector | None = None
     min_domains: int | None = None
     node_affinity_policy: NodeInclusionPolicy = NodeInclusionPolicy.HONOR

@@ -22,7 +22,7 @@ import attrs
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.frozendict import FrozenDict
 
-__all__ = ["Quantity", "QuantityError", "QuantityFormat", "parse_quantity", "quantities"]
+__all__ = ["Quantity", "QuantityError", "QuantityFormat", "parse_quantity", "quantities", "wrapped"]
 
 
 class QuantityFormat(StrEnum):
@@ -135,12 +135,12 @@ class Quantity:
             return scaled if -_INT64_MAX <= scaled <= _INT64_MAX else 0
         if unscaled >= 0:
             if shift < 0:
-                return _wrapped(_ceil_div(unscaled, 10**-shift))
-            return _wrapped(unscaled * pow(10, shift, 1 << 64))
+                return wrapped(_ceil_div(unscaled, 10**-shift))
+            return wrapped(unscaled * pow(10, shift, 1 << 64))
         # Kubernetes wraps a negative one around before it divides, then adds one for any remainder.
-        grains = _wrapped(unscaled * pow(10, self._scale - self._grain, 1 << 64))
+        grains = wrapped(unscaled * pow(10, self._scale - self._grain, 1 << 64))
         if self._grain >= power:
-            return _wrapped(grains * 10 ** (self._grain - power))
+            return wrapped(grains * 10 ** (self._grain - power))
         grains_per_unit: int = 10 ** (power - self._grain)
         quotient, remainder = divmod(abs(grains), grains_per_unit)
         return (quotient if grains > 0 else -quotient) + (remainder != 0)
@@ -255,7 +255,7 @@ def _parse(text: str) -> Quantity:
     sign, zeros, whole, fraction, suffix = match.groups(default="")
     exponent2, exponent10, format = _meaning_of(suffix, text)
     digits = (whole or "0") + fraction
-    scale = _wrapped(exponent10 - len(fraction), 32)
+    scale = wrapped(exponent10 - len(fraction), 32)
     number = int(digits)
     if format is QuantityFormat.BINARY_SI:
         # Three tenths of a digit for each power of two, and an int64 has room for at least 14 beside.
@@ -284,7 +284,7 @@ def _meaning_of(suffix: str, text: str) -> tuple[int, int, QuantityFormat]:
     if not exponent or not -(2**63) <= int(exponent[1]) < 2**63:
         raise _error(text, _WRONG_SUFFIX)
     # Kubernetes keeps 32 bits of it: 1e4294967299 is 1e3.
-    return 0, _wrapped(int(exponent[1]), 32), QuantityFormat.DECIMAL_EXPONENT
+    return 0, wrapped(int(exponent[1]), 32), QuantityFormat.DECIMAL_EXPONENT
 
 
 def _as_wide(number: int, scale: int, *, capped: bool) -> tuple[int, int, int]:
@@ -310,9 +310,11 @@ def _ceil_div(number: int, divisor: int) -> int:
     return -(-number // divisor)
 
 
-def _wrapped(number: int, bits: int = 64) -> int:
+def wrapped(number: int, bits: int = 64) -> int:
     """Give `number` as a signed integer of `bits` bits would hold it, overflow wrapping around."""
     half = 1 << (bits - 1)
+    if -half <= number < half:
+        return number
     return (number + half) % (2 * half) - half
 
 

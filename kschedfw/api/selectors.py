@@ -14,6 +14,8 @@ import attrs
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict, string_map
 
+_INT64_DIGITS: Final = 19
+
 
 class Operator(StrEnum):
     """How a requirement compares a label with its values. `GT` and `LT` exist for nodes only."""
@@ -62,8 +64,17 @@ def parse_int64(text: str) -> int | None:
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdigit()):
         return None
-    number = int(text)
+    digits = digits.lstrip("0")
+    if len(digits) > _INT64_DIGITS:  # Python reads no more than 4300
+        return None
+    number = int(digits or "0") * (-1 if text[0] == "-" else 1)
     return number if -(1 << 63) <= number < 1 << 63 else None
+
+
+def parse_canonical_int64(text: str) -> int | None:
+    """The same, of an integer as tolerations have to write it: without a plus sign and leading zeros."""
+    number = parse_int64(text)
+    return number if str(number) == text else None
 
 
 @attrs.frozen

@@ -29,6 +29,7 @@ from kschedfw.api.selectors import (
     NodeSelectorTerm,
     Operator,
     Requirement,
+    parse_canonical_int64,
     parse_int64,
 )
 
@@ -226,7 +227,6 @@ def tolerations(given: Iterable[Toleration], path: str) -> Errors:
         elif kind is TolerationOperator.EQUAL:
             for why in label_value_problems(toleration.value):
                 yield FieldError.invalid(f"{at}.operator", toleration.value, why)
-        elif parse_int64(toleration.value) is None:
-            yield FieldError.invalid(
-                f"{at}.value", toleration.value, f"must be an integer when `operator` is '{kind}'"
-            )
+        elif parse_canonical_int64(toleration.value) is None:
+            why = "must be a valid decimal integer in canonical form"
+            yield FieldError.invalid(f"{at}.value", toleration.value, why)

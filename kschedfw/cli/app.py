@@ -15,16 +15,18 @@ import typer
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.limits import Limits
+from kschedfw.api.manifests import FieldValidation
 from kschedfw.cli.bench import BENCH_HELP, bench
 from kschedfw.cli.chosen import chosen_configuration
 from kschedfw.cli.compare import COMPARE_HELP, compare
 from kschedfw.cli.config import config_app
 from kschedfw.cli.exits import ExitCode, complain, tell
 from kschedfw.cli.explain import EXPLAIN_HELP, explain
-from kschedfw.cli.inputs import InputFormat, InvalidInputError, read_input
+from kschedfw.cli.inputs import InputFormat, InvalidInputError, ReadingOptions, read_input
 from kschedfw.cli.options import (
     ClusterArgument,
     ConfigOption,
+    FieldValidationOption,
     FormatOption,
     GatesOption,
     LimitOption,
@@ -130,7 +132,7 @@ def simulate(
     feature_gates: GatesOption = None,
     select_host: Annotated[
         SelectHost,
-        typer.Option(help="Which of equally good nodes: one at random, or each in turn as until v1.12."),
+        typer.Option(help="Which of equally good nodes: one at random, or each in turn as until v1.15."),
     ] = SelectHost.RANDOM,
     arrivals: Annotated[
         bool, typer.Option("--arrivals", help="Pods come and go by their own times, where they have some.")
@@ -160,6 +162,7 @@ def simulate(
     ] = None,
     parallelism: ParallelismOption = 1,
     skip_invalid: SkipInvalidOption = False,
+    field_validation: FieldValidationOption = FieldValidation.STRICT,
     limit: LimitOption = None,
     explanations: Annotated[
         Path | None,
@@ -174,11 +177,9 @@ def simulate(
     ] = False,
     no_progress: NoProgressOption = False,
 ) -> None:
-    limits = Limits.of(limit or [])
+    options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
     with reading_bar(enabled=not no_progress) as reading:
-        loaded = read_input(
-            format, cluster, pods or [], skip_invalid=skip_invalid, limits=limits, progress=reading
-        )
+        loaded = read_input(format, cluster, pods or [], options, progress=reading)
     tell(loaded.problems)
     configuration = chosen_configuration(config, algorithm_provider, feature_gates)
     with ExitStack() as stack:

@@ -10,13 +10,15 @@ from typing import Annotated
 import typer
 
 from kschedfw.api.limits import Limits
+from kschedfw.api.manifests import FieldValidation
 from kschedfw.cli.compare_output import print_comparison
 from kschedfw.cli.compare_page import page_writer
 from kschedfw.cli.compare_profiles import WHAT_THERE_IS, candidates_of, check_pods
 from kschedfw.cli.exits import ExitCode, complain, tell
-from kschedfw.cli.inputs import InputFormat, read_input
+from kschedfw.cli.inputs import InputFormat, ReadingOptions, read_input
 from kschedfw.cli.options import (
     ClusterArgument,
+    FieldValidationOption,
     FormatOption,
     LimitOption,
     NoProgressOption,
@@ -55,6 +57,7 @@ def compare(
     seed: SeedOption = 0,
     parallelism: ParallelismOption = 1,
     skip_invalid: SkipInvalidOption = False,
+    field_validation: FieldValidationOption = FieldValidation.STRICT,
     limit: LimitOption = None,
     show: Annotated[
         int, typer.Option(min=0, metavar="N", help="List so many of the pods that fared differently.")
@@ -73,11 +76,9 @@ def compare(
     except MissingExtraError as error:
         raise typer.Exit(complain(str(error), ExitCode.NOTHING_TO_DO)) from None
     candidates = candidates_of(profile or [])
-    limits = Limits.of(limit or [])
+    options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
     with reading_bar(enabled=not no_progress) as reading:
-        loaded = read_input(
-            format, cluster, pods or [], skip_invalid=skip_invalid, limits=limits, progress=reading
-        )
+        loaded = read_input(format, cluster, pods or [], options, progress=reading)
     tell(loaded.problems)
     check_pods(candidates, loaded.cluster)
     with labelled_progress_bar(enabled=not no_progress) as progress:

@@ -12,14 +12,16 @@ from typing import Annotated
 import typer
 
 from kschedfw.api.limits import Limits
+from kschedfw.api.manifests import FieldValidation
 from kschedfw.api.pod import Pod
 from kschedfw.cli.chosen import chosen_configuration
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, tell
 from kschedfw.cli.explain_output import print_explanation
-from kschedfw.cli.inputs import Input, InputFormat, read_input
+from kschedfw.cli.inputs import Input, InputFormat, ReadingOptions, read_input
 from kschedfw.cli.options import (
     ConfigOption,
+    FieldValidationOption,
     FormatOption,
     GatesOption,
     LimitOption,
@@ -77,6 +79,7 @@ def explain(
         ),
     ] = None,
     skip_invalid: SkipInvalidOption = False,
+    field_validation: FieldValidationOption = FieldValidation.STRICT,
     limit: LimitOption = None,
     now: Annotated[
         bool, typer.Option("--now", help="As if the pod were first, and the cluster as the files say.")
@@ -102,16 +105,9 @@ def explain(
                 f"{arguments[0]}: a cluster and a pod are needed: CLUSTER... POD (or --from FILE POD)"
             )
         *paths, name = arguments
-        limits = Limits.of(limit or [])
+        options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
         with reading_bar() as reading:
-            loaded = read_input(
-                format,
-                [Path(path) for path in paths],
-                pods or [],
-                skip_invalid=skip_invalid,
-                limits=limits,
-                progress=reading,
-            )
+            loaded = read_input(format, [Path(path) for path in paths], pods or [], options, progress=reading)
         tell(loaded.problems)
         pod = _pending(loaded, name)
         configuration = chosen_configuration(config, algorithm_provider, feature_gates)

@@ -10,8 +10,9 @@ from pathlib import Path
 import attrs
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.field_errors import UnknownField
 from kschedfw.api.limits import DEFAULT_LIMITS, Limits
-from kschedfw.api.manifests import Manifests, Progress, read_manifests
+from kschedfw.api.manifests import FieldValidation, Manifests, Progress, read_manifests
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cluster import InMemoryCluster, from_manifests
 from kschedfw.simulator import openb_notes, read_openb_nodes, read_openb_pods
@@ -32,19 +33,35 @@ class InputFormat(StrEnum):
 class InvalidInputError(KschedfwError, ValueError):
     """Some of the input is wrong; `problems` has a line for each."""
 
-    def __init__(self, problems: Sequence[str]) -> None:
+    def __init__(self, problems: Sequence[str], *, has_unknown_fields: bool = False) -> None:
         super().__init__(problems)
         self.problems = tuple(problems)
+        self._has_unknown_fields = has_unknown_fields
 
     def __str__(self) -> str:
         count = len(self.problems)
         found = "1 problem" if count == 1 else f"{count} problems"
-        return f"{found} in the input, so nothing was done (--skip-invalid leaves out what is invalid)"
+        way_out = "--skip-invalid leaves out what is invalid"
+        if self._has_unknown_fields:
+            way_out += ", --field-validation=warn lets unknown fields pass"
+        return f"{found} in the input, so nothing was done ({way_out})"
+
+
+@attrs.frozen
+class ReadingOptions:
+    """How manifests are read: the options that all commands share."""
+
+    skip_invalid: bool = False
+    field_validation: FieldValidation = FieldValidation.STRICT
+    limits: Limits = DEFAULT_LIMITS
+
+
+DEFAULT_OPTIONS = ReadingOptions()
 
 
 @attrs.frozen
 class Input:
-    """A cluster, what was left out of it and why, and notes on what was read."""
+    """A cluster; as problems, what was left out of it and why, and warnings; and notes on what was read."""
 
     cluster: InMemoryCluster
     problems: Sequence[str] = ()
@@ -55,15 +72,14 @@ def read_input(
     format: InputFormat,
     cluster: Sequence[Path],
     pods: Sequence[Path],
+    options: ReadingOptions = DEFAULT_OPTIONS,
     *,
-    skip_invalid: bool = False,
-    limits: Limits = DEFAULT_LIMITS,
     progress: Progress | None = None,
 ) -> Input:
     """Read everything into one cluster; `progress` is told how many bytes of how many are read.
 
     Raises:
-        InvalidInputError: something is wrong with it, unless `skip_invalid`.
+        InvalidInputError: something is wrong with it, unless the options skip what is invalid.
         OpenbError: a CSV is not one of the OpenB trace.
         UsageError: there is a directory where a CSV should be.
         AlreadyExistsError: two CSVs have a node or pod of the same name.
@@ -71,28 +87,28 @@ def read_input(
     """
     if format is InputFormat.OPENB:
         return _read_openb(cluster, pods)
-    return read_manifest_input(
-        (*cluster, *pods), skip_invalid=skip_invalid, csv_hint=OPENB_HINT, limits=limits, progress=progress
-    )
+    return read_manifest_input((*cluster, *pods), options, csv_hint=OPENB_HINT, progress=progress)
 
 
 def read_manifest_input(
     paths: Sequence[Path],
+    options: ReadingOptions = DEFAULT_OPTIONS,
     *,
-    skip_invalid: bool = False,
     csv_hint: str = "",
-    limits: Limits = DEFAULT_LIMITS,
     progress: Progress | None = None,
 ) -> Input:
     """Read manifests into one cluster; `csv_hint` says what the command would rather do with a CSV.
 
     Raises:
-        InvalidInputError: something is wrong with them, unless `skip_invalid`.
+        InvalidInputError: something is wrong with them, unless the options skip what is invalid.
         OSError: a file can't be read.
     """
     csvs = [path for path in paths if _is_csv(path) and path.exists()]
     manifests = read_manifests(
-        *(path for path in paths if path not in csvs), limits=limits, progress=progress
+        *(path for path in paths if path not in csvs),
+        field_validation=options.field_validation,
+        limits=options.limits,
+        progress=progress,
     )
     problems = [f"{path}: a CSV is no manifest, expected YAML or JSON{csv_hint}" for path in csvs]
     directories = {str(path): path for path in paths if path.is_dir()}
@@ -100,8 +116,11 @@ def read_manifest_input(
         directory = directories.get(problem.source)
         has_csv = directory is not None and any(map(_is_csv, directory.iterdir()))
         problems.append(f"{problem}{csv_hint if has_csv else ''}")
-    if problems and not skip_invalid:
-        raise InvalidInputError(problems)
+    if problems and not options.skip_invalid:
+        wrong = (error for problem in manifests.problems for error in problem.errors)
+        unknown = any(isinstance(error, UnknownField) for error in wrong)
+        raise InvalidInputError(problems, has_unknown_fields=unknown)
+    problems += [f"warning: {warning}" for warning in manifests.warnings]
     return Input(from_manifests(manifests, skip_invalid=True), problems, _notes(manifests))
 
 

@@ -9,6 +9,7 @@ import attrs
 import typer
 
 from kschedfw.api.limits import DEFAULT_LIMITS
+from kschedfw.api.manifests import FieldValidation
 from kschedfw.cli.inputs import InputFormat
 from kschedfw.config import FEATURE_GATES, PROVIDERS
 
@@ -34,6 +35,13 @@ LimitOption = Annotated[
         help="Read more, or less: "
         + ", ".join(f"{name}={limit}" for name, limit in attrs.asdict(DEFAULT_LIMITS).items())
         + ". Repeatable.",
+    ),
+]
+FieldValidationOption = Annotated[
+    FieldValidation,
+    typer.Option(
+        case_sensitive=False,
+        help="What to do about fields that Kubernetes doesn't know: refuse their object, warn, or pass over them.",
     ),
 ]
 ConfigOption = Annotated[

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedfw.api.limits import Limits
+from kschedfw.api.manifests import FieldValidation
 from kschedfw.cli.enabled import UsageError, enabled_plugin
 from kschedfw.cli.exits import ExitCode, complain, tell
-from kschedfw.cli.inputs import read_manifest_input
-from kschedfw.cli.options import LimitOption, SkipInvalidOption
+from kschedfw.cli.inputs import ReadingOptions, read_manifest_input
+from kschedfw.cli.options import FieldValidationOption, LimitOption, SkipInvalidOption
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
@@ -66,6 +67,7 @@ def serve_extender(
         int, typer.Option(min=1, metavar="N", help="Threads for plugins. Pays off where they block.")
     ] = 1,
     skip_invalid: SkipInvalidOption = False,
+    field_validation: FieldValidationOption = FieldValidation.STRICT,
     limit: LimitOption = None,
 ) -> None:
     try:
@@ -79,7 +81,9 @@ def serve_extender(
     app = ExtenderApp(
         _profile(plugin or [], registry),
         registry=registry,
-        cluster=_read_cluster(cluster, skip_invalid=skip_invalid, limits=Limits.of(limit or [])),
+        cluster=_read_cluster(
+            cluster, ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
+        ),
         parallelism=parallelism,
     )
     config = uvicorn.Config(app, log_level="warning", lifespan="on", timeout_keep_alive=75)
@@ -120,10 +124,10 @@ def _profile(plugins: list[str], registry: Registry) -> Profile:
     return Profile(enabled_plugin("--plugin", text) for text in plugins)
 
 
-def _read_cluster(files: list[Path] | None, *, skip_invalid: bool, limits: Limits) -> InMemoryCluster | None:
+def _read_cluster(files: list[Path] | None, options: ReadingOptions) -> InMemoryCluster | None:
     if not files:
         return None
-    loaded = read_manifest_input(files, skip_invalid=skip_invalid, limits=limits)
+    loaded = read_manifest_input(files, options)
     tell((*loaded.problems, *loaded.notes))
     return loaded.cluster
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import get_type_hints
 
@@ -29,7 +29,7 @@ def plain(value: object) -> object:
     if attrs.has(cls):
         hints = get_type_hints(cls, include_extras=True)
         found = {
-            json_name(field): _of_type(getattr(value, field.name), hints[field.name])
+            json_name(field): _of_type(_shown(getattr(value, field.name), field), hints[field.name])
             for field in attrs.fields(cls)
             if not (field.metadata.get("feature_gate") and getattr(value, field.name) == field.default)
         }
@@ -43,6 +43,12 @@ def plain(value: object) -> object:
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     return value
+
+
+def _shown(value: object, field: attrs.Attribute[object]) -> object:
+    """What may be seen of a value: a field may have (by its metadata) a function that leaves secrets out."""
+    as_shown: Callable[[object], object] | None = field.metadata.get("shown")
+    return value if as_shown is None else as_shown(value)
 
 
 def _of_type(value: object, type_: object) -> object:

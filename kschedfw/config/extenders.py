@@ -13,6 +13,7 @@ from kschedfw.api.names import qualified_name_problems
 from kschedfw.api.resource_names import is_extended
 from kschedfw.api.scalars import Duration
 from kschedfw.config.errors import ExtenderConfigError
+from kschedfw.framework.clock import format_duration
 from kschedfw.framework.profile import Profile
 
 DEFAULT_TIMEOUT = 5.0
@@ -21,6 +22,20 @@ DEFAULT_TIMEOUT = 5.0
 ProfileT = TypeVar("ProfileT", bound=Profile)
 
 _FIT = "NodeResourcesFit"  # where the resources that extenders manage alone are passed over
+
+
+def without_password(url: str) -> str:
+    """The URL as it may be shown: configurations are printed, and errors end up in events, which many can read."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        scheme, rest = "", url
+    end = next((index for index, character in enumerate(rest) if character in "/?#"), len(rest))
+    host, colon, port = rest[:end].rpartition(":")
+    if colon and "@" not in host and not host.startswith("[") and not port.isdecimal():
+        end = len(rest)  # no port, so a password, and what isn't escaped in it ends the host too early
+    user, at, host = rest[:end].rpartition("@")
+    name, colon, _ = user.partition(":")
+    return f"{scheme}{separator}{name}:xxxxx@{host}{rest[end:]}" if at and colon else url
 
 
 @attrs.frozen
@@ -65,12 +80,17 @@ class ExtenderManagedResource:
 class ExtenderConfig:
     """One entry of `extenders` in a KubeSchedulerConfiguration.
 
-    A verb is appended to `url_prefix`; an empty one means that the extender isn't asked that. `http_timeout` is in
+    A verb is appended to `url_prefix`; an empty one means that the extender isn't asked that. The URL may have user and
+    password, and is shown without the latter. `http_timeout` is in
     seconds and covers a whole call, 0 stands for 5. With `enable_https` and no CA any certificate is
     accepted, as in kube-scheduler; what makes it a TLS connection is the URL.
     """
 
-    url_prefix: str
+    url_prefix: str = attrs.field(
+        default="",
+        repr=lambda url: repr(without_password(url)),
+        metadata={"shown": without_password},
+    )
     filter_verb: str = ""
     preempt_verb: str = ""
     prioritize_verb: str = ""
@@ -93,7 +113,9 @@ class ExtenderConfig:
         yield from _url_errors(self.url_prefix)
         yield from self.validate_rules()
         if self.http_timeout < 0:
-            yield FieldError.invalid("httpTimeout", self.http_timeout, "must not be negative")
+            yield FieldError.invalid(
+                "httpTimeout", format_duration(self.http_timeout), "must not be negative"
+            )
         if self.tls_config is not None:
             yield from _tls_errors(self.tls_config)
 
@@ -166,13 +188,18 @@ def with_ignored_resources(profile: ProfileT, configs: Sequence[ExtenderConfig])
 
 
 def _url_errors(url: str) -> Iterator[FieldError]:
+    if not url:
+        return  # kube-scheduler takes it, and fails when it calls the extender
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 0) >= 0
+        if usable and parts.hostname is not None and parts.hostname.isascii():
+            parts.hostname.encode("idna")  # a name that can't be looked up: a part is empty or too long
     except ValueError:
         usable = False
     if not usable:
-        yield FieldError.invalid("urlPrefix", url, "must be an http or https URL with a host")
+        why = "must be an http or https URL with a host"
+        yield FieldError.invalid("urlPrefix", without_password(url), why)
 
 
 def _tls_errors(tls: ExtenderTLSConfig) -> Iterator[FieldError]:

@@ -1,8 +1,8 @@
 """Feature gates: switches, each with a stage and a default, that change what an old configuration stands for.
 
-Only those are here that change something in kschedfw. The defaults are kube-scheduler v1.20's, the last version whose
-Policy files and algorithm providers there were; a gate that was locked by then can still be turned here, since
-that is what brings an older version's behaviour back.
+Only those are here that change something in kschedfw. The defaults are what kube-scheduler v1.20 does, the last version
+whose Policy files and algorithm providers there were. A gate that was locked or gone by then can still be turned here,
+since that is what brings an older version's behaviour back.
 """
 
 from __future__ import annotations
@@ -80,6 +80,13 @@ FEATURE_GATES: Mapping[str, FeatureGate] = {
 }
 
 
+_ABSENT: Mapping[str, str] = {
+    "BalanceAttachedNodeVolumes": "kube-scheduler had it, alpha and off, from v1.11 on; here "
+    "NodeResourcesBalancedAllocation never counts volumes",
+}
+"""What becomes of gates that somebody may look for here."""
+
+
 class FeatureGateError(KschedfwError, ValueError):
     """Gates that don't exist, or values that are neither true nor false; names all of them."""
 
@@ -146,5 +153,7 @@ DEFAULT_GATES = FeatureGates()
 
 
 def _hint(name: str) -> str:
+    if name in _ABSENT:
+        return _ABSENT[name]
     similar = get_close_matches(name, FEATURE_GATES, n=1)
     return f"did you mean {similar[0]!r}?" if similar else f"known are: {', '.join(FEATURE_GATES)}"

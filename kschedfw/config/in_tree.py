@@ -12,6 +12,7 @@ import attrs
 
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.scalars import Duration
+from kschedfw.framework.clock import format_duration
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint
 
 DEFAULT_PLUGINS = (
@@ -49,9 +50,11 @@ class DynamicResourcesArgs:
 
     def validate(self) -> Iterator[FieldError]:
         if self.filter_timeout < 0:
-            yield FieldError.invalid("filterTimeout", self.filter_timeout, "must be zero or positive")
+            given = format_duration(self.filter_timeout)
+            yield FieldError.invalid("filterTimeout", given, "must be zero or positive")
         if self.binding_timeout < 1:
-            yield FieldError.invalid("bindingTimeout", self.binding_timeout, "must be at least 1 second")
+            given = format_duration(self.binding_timeout)
+            yield FieldError.invalid("bindingTimeout", given, "must be at least 1 second")
 
 
 @attrs.frozen

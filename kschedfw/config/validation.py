@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kschedfw.api.convert import unstructure
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.scalars import INT32
 from kschedfw.config.extenders import extender_errors
@@ -82,8 +81,9 @@ def _leader_election(election: LeaderElection) -> Errors:
         if seconds <= 0:
             yield FieldError.invalid(path, format_duration(seconds), _POSITIVE)
     if election.lease_duration <= election.renew_deadline:
-        lease = format_duration(election.lease_duration)
-        yield FieldError.invalid("leaseDuration", lease, "must be greater than `RenewDeadline`")
+        # The value that it is held against is the one that kube-scheduler shows.
+        renew = format_duration(election.renew_deadline)
+        yield FieldError.invalid("leaseDuration", renew, "must be greater than `RenewDeadline`")
     if election.resource_lock != "leases":
         yield FieldError.invalid(
             "resourceLock", election.resource_lock, 'resourceLock value must be "leases"'
@@ -131,19 +131,27 @@ def _common_queue_sort(profiles: Sequence[KubeSchedulerProfile]) -> Errors:
     """Profiles share one queue, so they must agree on its order."""
     first = profiles[0].plugins.queue_sort
     if (count := len(first.enabled)) > 1:
-        path = "profiles[0].plugins.queueSort.enabled"
+        path = "profiles[0].plugins.queueSort.Enabled"
         yield FieldError.invalid(path, count, "only one queue sort plugin can be enabled")
     name = first.enabled[0].name if first.enabled else None
     args = _args_of(profiles[0], name)
     for index, profile in enumerate(profiles[1:], start=1):
         if profile.plugins.queue_sort != first:
-            shown = unstructure(profile.plugins.queue_sort)
+            shown = _plugin_set_as_shown(profile.plugins.queue_sort)
             path = f"profiles[{index}].plugins.queueSort"
             yield FieldError.invalid(path, shown, "must be the same for all profiles")
         for position, config in enumerate(profile.plugin_config):
             if config.name == name and config.args != args:
                 path = f"profiles[{index}].pluginConfig[{position}].args"
                 yield FieldError.invalid(path, config.args, "queueSort must be the same for all profiles")
+
+
+def _plugin_set_as_shown(plugins: PluginSet) -> dict[str, object]:
+    """As kube-scheduler shows it: its own type's fields have no other names than these."""
+    return {
+        key: [{"Name": plugin.name, "Weight": plugin.weight} for plugin in listed] or None
+        for key, listed in (("Enabled", plugins.enabled), ("Disabled", plugins.disabled))
+    }
 
 
 def _args_of(profile: KubeSchedulerProfile, name: str | None) -> object:

@@ -147,6 +147,7 @@ class NodeInfo:
         self.requested.add(requests.amounts)
         self.non_zero_requested.milli_cpu += requests.non_zero_milli_cpu
         self.non_zero_requested.memory += requests.non_zero_memory
+        self.non_zero_requested.wrap()
         for ip, protocol, port in info.pod.host_ports:
             self.used_ports.add(ip, protocol, port)
         self.generation = next(_generations)
@@ -162,6 +163,7 @@ class NodeInfo:
         self.requested.subtract(requests.amounts)
         self.non_zero_requested.milli_cpu -= requests.non_zero_milli_cpu
         self.non_zero_requested.memory -= requests.non_zero_memory
+        self.non_zero_requested.wrap()
         for ip, protocol, port in info.pod.host_ports:
             self.used_ports.remove(ip, protocol, port)
         self.generation = next(_generations)

@@ -6,12 +6,18 @@ from typing import Self
 
 import attrs
 
+from kschedfw.api.quantity import wrapped
 from kschedfw.api.requests import ResourceAmounts
+
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 
 @attrs.define
 class Resource:
-    """CPU in millicores, memory and ephemeral storage in bytes, everything else in its own whole units."""
+    """CPU in millicores, memory and ephemeral storage in bytes, everything else in its own whole units.
+
+    Sums are int64, as kube-scheduler's: beyond that they wrap around, perhaps below 0.
+    """
 
     milli_cpu: int = 0
     memory: int = 0
@@ -31,7 +37,8 @@ class Resource:
         self.memory += other.memory
         self.ephemeral_storage += other.ephemeral_storage
         for name, amount in other.scalar.items():
-            self.scalar_resources[name] = self.scalar_resources.get(name, 0) + amount
+            self.scalar_resources[name] = wrapped(self.scalar_resources.get(name, 0) + amount)
+        self.wrap()
 
     def subtract(self, other: ResourceAmounts) -> None:
         """Take away everything but the pod count, in place. A scalar stays, as 0, when its last user goes."""
@@ -39,7 +46,17 @@ class Resource:
         self.memory -= other.memory
         self.ephemeral_storage -= other.ephemeral_storage
         for name, amount in other.scalar.items():
-            self.scalar_resources[name] = self.scalar_resources.get(name, 0) - amount
+            self.scalar_resources[name] = wrapped(self.scalar_resources.get(name, 0) - amount)
+        self.wrap()
+
+    def wrap(self) -> None:
+        """Bring what every node has back into int64; whoever changes an amount by hand has to call it."""
+        if not _LEAST <= self.milli_cpu <= _MOST:
+            self.milli_cpu = wrapped(self.milli_cpu)
+        if not _LEAST <= self.memory <= _MOST:
+            self.memory = wrapped(self.memory)
+        if not _LEAST <= self.ephemeral_storage <= _MOST:
+            self.ephemeral_storage = wrapped(self.ephemeral_storage)
 
     def get(self, name: str) -> int:
         """The amount of a resource by its API name (`cpu` in millicores); 0 where there is none."""

@@ -174,8 +174,8 @@ def _expression_errors(requirement: Requirement) -> tuple[FieldError, ...]:
 
 def _find_expression_errors(requirement: Requirement) -> Iterator[FieldError]:
     values = requirement.values
-    for text in qualified_name_problems(requirement.key):
-        yield FieldError.invalid("key", requirement.key, text)
+    if problems := qualified_name_problems(requirement.key):
+        yield FieldError.invalid("key", requirement.key, "; ".join(problems))
     match requirement.operator:
         case Operator.IN | Operator.NOT_IN:
             if not values:
@@ -191,8 +191,9 @@ def _find_expression_errors(requirement: Requirement) -> Iterator[FieldError]:
                     why = "for 'Gt', 'Lt' operators, the value must be an integer"
                     yield FieldError.invalid(f"values[{index}]", value, why)
     for index, value in enumerate(values):
-        for text in label_value_problems(value):
-            yield FieldError.invalid(f"values[{index}]", value, text)
+        if problems := label_value_problems(value):
+            path = f"values[{index}][{requirement.key}]"
+            yield FieldError.invalid(path, value, "; ".join(problems))
 
 
 def _field_errors(requirement: Requirement) -> Iterator[FieldError]:
@@ -204,4 +205,4 @@ def _field_errors(requirement: Requirement) -> Iterator[FieldError]:
 
 
 def _invalid_values(values: tuple[str, ...], why: str) -> FieldError:
-    return FieldError.invalid("values", f"[{', '.join(values)}]", why)
+    return FieldError.invalid("values", values or None, why)

@@ -154,6 +154,15 @@ def plan_columns(plan: Plan, nodes: NodeTable, rows: IntArray) -> Sequence[tuple
     return columns
 
 
+def valid_score(score: int) -> int:
+    """The score, or the end of 0–100 that is nearest to it.
+
+    Amounts that have wrapped around lead beyond, where kube-scheduler fails every pod that such a node is feasible
+    for; here one node's nonsense is no other node's trouble.
+    """
+    return min(max(score, 0), MAX_NODE_SCORE)
+
+
 def _within_bounds(amounts: IntArray) -> bool:
     # A quantity that doesn't fit int64 wraps around, so there are nodes with less than nothing.
     return bool(amounts.min(initial=0) >= 0 and amounts.max(initial=0) <= _LARGEST_AMOUNT)

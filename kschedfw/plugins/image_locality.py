@@ -21,6 +21,8 @@ _MIB = 1024 * 1024
 # Most images lie between these sizes. Less isn't worth a preference; more (per container) earns no more.
 _LEAST_WORTH = 23 * _MIB
 _MOST_WORTH_PER_CONTAINER = 1000 * _MIB
+_ENOUGH = 1 << 50
+"""More than any pod's containers can be worth together."""
 
 
 class ImageLocality(Plugin):
@@ -75,7 +77,8 @@ def _images(pod: Pod) -> list[str]:
 
 
 def _worth(image: ImageStateSummary, number_of_nodes: int) -> int:
-    return int(float(image.size) * (image.num_nodes / number_of_nodes))
+    # So much is worth as much as anything more, and a sum of sizes near 2⁶³ wouldn't fit a column.
+    return min(int(float(image.size) * (image.num_nodes / number_of_nodes)), _ENOUGH)
 
 
 def _container_count(pod: Pod) -> int:

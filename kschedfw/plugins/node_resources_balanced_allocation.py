@@ -27,6 +27,7 @@ from kschedfw.plugins._resources import (
     duplicate_errors,
     plan_columns,
     resources_or_default,
+    valid_score,
 )
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
                 capacity = float(allocatable)
                 before.append(min(used / capacity, 1.0))
                 after.append(min((used + request) / capacity, 1.0))
-        return _HALF + (_HALF + balance(after) - balance(before)) // 2
+        return valid_score(_HALF + (_HALF + balance(after) - balance(before)) // 2)
 
     @hookimpl
     def score_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray | None:

@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from kschedfw.api.pod import Pod
+from kschedfw.api.quantity import wrapped
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NoNodesAvailableError
 from kschedfw.framework.extender import EXTENDER_NAME, MAX_EXTENDER_PRIORITY
@@ -173,9 +174,9 @@ class GenericScheduler:
                 continue
             for name, priority in priorities.items():
                 if name in rows:
-                    totals[rows[name]] += (
-                        priority * extender.weight * (MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY)
-                    )
+                    rated = priority * extender.weight * (MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY)
+                    # In Python's integers, since a sum beyond int64 is to wrap around silently, as in Go.
+                    totals[rows[name]] = wrapped(int(totals[rows[name]]) + rated)
         return totals
 
     @staticmethod

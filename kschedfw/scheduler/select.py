@@ -58,7 +58,7 @@ class ReservoirSelector:
 
 
 class RoundRobinSelector:
-    """Picks the best nodes in turn, as kube-scheduler did until v1.12.
+    """Picks the best nodes in turn, as kube-scheduler did until v1.15.
 
     The turn goes on with every pod that has more than one feasible node, whether or not some of them are equally good.
     """

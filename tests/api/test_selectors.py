@@ -18,6 +18,7 @@ from kschedfw.api.selectors import (
     Requirement,
     Selector,
     as_selector,
+    parse_canonical_int64,
     parse_int64,
 )
 from kschedfw.testing.strategies import label_selectors, labels
@@ -74,7 +75,19 @@ def test_int64(text: str, number: int | None) -> None:
     assert parse_int64(text) == number
 
 
+@pytest.mark.parametrize("text", ["+100", "0100", "-0", "+0", "00", "", "-", " 1", "1.0", "9" * 5000])
+def test_tolerations_take_integers_in_canonical_form_alone(text: str) -> None:
+    assert parse_canonical_int64(text) is None
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_every_integer_has_a_canonical_form(number: int) -> None:
+    assert parse_canonical_int64(str(number)) == number
+
+
 def test_int64_has_limits() -> None:
+    assert parse_int64("9" * 5000) is None
+    assert parse_int64("0" * 5000 + "1") == 1
     assert parse_int64(str(2**63 - 1)) == 2**63 - 1
     assert parse_int64(str(2**63)) is None
 

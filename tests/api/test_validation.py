@@ -46,11 +46,11 @@ class TestMetadata:
             ({"name": "Web"}, 'metadata.name: Invalid value: "Web": a lowercase RFC 1123 subdomain must'),
             (
                 {"name": "a" * 254},
-                f'metadata.name: Invalid value: "{"a" * 198}…: must be no more than 253 characters',
+                f'metadata.name: Invalid value: "{"a" * 198}…: must be no more than 253 bytes',
             ),
             (
                 {"name": "a", "namespace": "a.b"},
-                'metadata.namespace: Invalid value: "a.b": a lowercase RFC 1123 label',
+                'metadata.namespace: Invalid value: "a.b": must not contain dots',
             ),
             (
                 {"name": "a", "labels": {"-": ""}},
@@ -353,7 +353,15 @@ class TestPlacement:
             ),
             (
                 {"key": "a", "operator": "Gt", "value": "b"},
-                "value: Invalid value: \"b\": must be an integer when `operator` is 'Gt'",
+                'value: Invalid value: "b": must be a valid decimal integer in canonical form',
+            ),
+            (
+                {"key": "a", "operator": "Gt", "value": "+100"},
+                'value: Invalid value: "+100": must be a valid decimal integer in canonical form',
+            ),
+            (
+                {"key": "a", "operator": "Lt", "value": "0100"},
+                'value: Invalid value: "0100": must be a valid decimal integer in canonical form',
             ),
         ],
     )
@@ -417,7 +425,7 @@ class TestWorkloads:
     def test_selectors_match_templates(self, kind: str) -> None:
         assert errors_of({"spec": {"template": self.TEMPLATE}}, kind) == [
             "spec.selector: Required value",
-            'spec.template.metadata.labels: Invalid value: {"app": "web"}: `selector` does not match template `labels`',
+            'spec.template.metadata.labels: Invalid value: {"app":"web"}: `selector` does not match template `labels`',
         ]
         assert errors_of({"spec": {"selector": self.SELECTOR}}, kind) == ["spec.template: Required value"]
         assert errors_of({"spec": {"selector": {}, "template": self.TEMPLATE}}, kind) == [
@@ -454,7 +462,7 @@ class TestOthers:
     def test_disruption_budgets(self) -> None:
         assert errors_of({"spec": {"minAvailable": 1, "maxUnavailable": "1%"}}, "PodDisruptionBudget") == [
             (
-                'spec: Invalid value: {"minAvailable": 1, "maxUnavailable": "1%"}: '
+                'spec: Invalid value: {"minAvailable":1,"maxUnavailable":"1%"}: '
                 "minAvailable and maxUnavailable cannot be both set"
             )
         ]
@@ -500,4 +508,4 @@ def test_not_qualified_names(name: str) -> None:
 
 def test_values_of_labels() -> None:
     assert not label_value_problems("")
-    assert label_value_problems("x" * 64) == ("must be no more than 63 characters",)
+    assert label_value_problems("x" * 64) == ("must be no more than 63 bytes",)

@@ -263,6 +263,37 @@ class TestBadInput:
         assert len(result.err.splitlines()) == 2
         assert result.json["pods"]["total"] == 2
 
+    TYPO = BROKEN.partition("---")[0].replace("cpu: lots", "cpu: 1").replace("spec: {", "spec: {nodeNam: n, ")
+
+    def test_a_misspelt_field_is_refused_with_a_way_out(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        (cluster_dir / "typo.yaml").write_text(self.TYPO)
+        result = kschedfw("simulate", cluster_dir)
+        assert (result.code, result.out) == (2, "")
+        field, verdict = result.err.splitlines()
+        assert field.endswith(
+            '(Pod broken): strict decoding error: unknown field "spec.nodeNam"; did you mean "nodeName"?'
+        )
+        assert "--field-validation=warn lets unknown fields pass" in verdict
+
+    @pytest.mark.parametrize(
+        "command",
+        [["simulate"], ["compare", "--profile=default", "--profile=DefaultProvider"], ["explain", "fits"]],
+        ids=lambda command: command[0],
+    )
+    def test_a_misspelt_field_may_be_a_warning_or_nothing(
+        self, kschedfw: Kschedfw, cluster_dir: Path, command: list[str]
+    ) -> None:
+        (cluster_dir / "typo.yaml").write_text(self.TYPO)
+        given = [command[0], cluster_dir, *command[1:]]
+        warned = kschedfw(*given, "--field-validation", "warn")
+        assert warned.code == 0
+        assert warned.err.startswith(
+            f"warning: {cluster_dir / 'typo.yaml'}: document 1 (Pod broken): unknown field"
+        )
+        ignored = kschedfw(*given, "--field-validation=Ignore")
+        assert (ignored.code, ignored.err) == (0, "")
+        assert kschedfw(*given).code == 2
+
     def test_the_same_object_twice(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
         result = kschedfw("simulate", cluster_dir, "--pods", cluster_dir / "pods.yaml")
         assert (result.code, result.out) == (2, "")

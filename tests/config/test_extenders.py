@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw.config.effective import plain
+from kschedfw.config.extenders import without_password
 from kschedfw.framework.profile import Profile
 from kschedfw.plugins.node_resources_fit import NodeResourcesFitArgs
 from kschedfw.scheduler.http_extender import (
@@ -37,7 +39,15 @@ class TestOne:
         assert errors(ExtenderConfig(URL)) == []
 
     @pytest.mark.parametrize(
-        "url", ["", "extender:8888", "ftp://host", "http://", "http://h:port", "http://[::1"]
+        "url",
+        [
+            "extender:8888",
+            "ftp://host",
+            "http://",
+            "http://h:port",
+            "http://[::1",
+            f"http://{64 * 'a'}.example",
+        ],
     )
     def test_the_url_needs_scheme_and_host(self, url: str) -> None:
         (error,) = errors(ExtenderConfig(url))
@@ -45,7 +55,7 @@ class TestOne:
             f'extenders[0].urlPrefix: Invalid value: "{url}": must be an http or https URL with a host'
         )
 
-    @pytest.mark.parametrize("url", ["http://h", "https://h/a/b/", "http://[::1]:80", "http://u:p@h"])
+    @pytest.mark.parametrize("url", ["", "http://h", "https://h/a/b/", "http://[::1]:80", "http://u:p@h"])
     def test_urls_that_will_do(self, url: str) -> None:
         assert errors(ExtenderConfig(url)) == []
 
@@ -64,7 +74,7 @@ class TestOne:
         assert ExtenderConfig(URL, http_timeout=0).timeout == 5.0
         assert ExtenderConfig(URL, http_timeout=0.1).timeout == 0.1
         assert errors(ExtenderConfig(URL, http_timeout=-1)) == [
-            "extenders[0].httpTimeout: Invalid value: -1: must not be negative"
+            'extenders[0].httpTimeout: Invalid value: "-1s": must not be negative'
         ]
 
     @pytest.mark.parametrize("name", ["cpu", "kubernetes.io/gpu", "gpu"])
@@ -76,7 +86,7 @@ class TestOne:
     def test_names_of_resources_are_names(self) -> None:
         (error,) = errors(ExtenderConfig(URL, managed_resources=(FPGA, ExtenderManagedResource("a/b/c"))))
         assert error.startswith(
-            'extenders[0].managedResources[1].name: Invalid value: "a/b/c": a qualified name'
+            'extenders[0].managedResources[1].name: Invalid value: "a/b/c": a valid label key'
         )
 
     def test_insecure_and_a_ca_contradict_each_other(self) -> None:
@@ -90,6 +100,29 @@ class TestOne:
             "extenders[0].tlsConfig.keyFile: Required value: a client certificate and its key belong together",
             "extenders[1].tlsConfig.certFile: Required value: a client certificate and its key belong together",
         ]
+
+    def test_a_password_is_shown_nowhere(self) -> None:
+        config = ExtenderConfig("http://user:secret@h/a")
+        assert "secret" not in repr(config)
+        assert plain(config) == plain(ExtenderConfig("http://user:xxxxx@h/a"))
+        (error,) = errors(ExtenderConfig("http://user:secret/word@h"))  # not escaped, so the host is "user"
+        assert error.startswith('extenders[0].urlPrefix: Invalid value: "http://user:xxxxx@h": must be')
+
+    @pytest.mark.parametrize(
+        ("url", "shown"),
+        [
+            ("http://h:80/a@b", "http://h:80/a@b"),
+            ("http://h/a:b@c", "http://h/a:b@c"),
+            ("http://user@h", "http://user@h"),
+            ("http://[::1]:80/a:b@c", "http://[::1]:80/a:b@c"),
+            ("http://user:p@ss@h:1/a", "http://user:xxxxx@h:1/a"),
+            ("http://user:p#?/w@h", "http://user:xxxxx@h"),
+            ("user:pw@h", "user:xxxxx@h"),
+            ("", ""),
+        ],
+    )
+    def test_what_is_shown_of_a_url(self, url: str, shown: str) -> None:
+        assert without_password(url) == shown
 
     def test_keys_are_not_shown(self) -> None:
         assert "secret" not in repr(ExtenderTLSConfig(key_data=b"secret"))

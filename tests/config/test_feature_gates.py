@@ -31,6 +31,11 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
     ]
 
 
+def test_a_gate_that_is_absent_on_purpose_is_refused_with_what_is_done_instead() -> None:
+    with pytest.raises(FeatureGateError, match="NodeResourcesBalancedAllocation never counts volumes"):
+        FeatureGates.parse("BalanceAttachedNodeVolumes=true")
+
+
 def test_a_value_is_true_or_false() -> None:
     with pytest.raises(FeatureGateError, match='Invalid value: "yes": must be true or false'):
         FeatureGates({EVEN_PODS_SPREAD: "yes"})  # type: ignore[dict-item]  # the point of this test

@@ -115,7 +115,7 @@ SETTINGS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"leaderElection": {"leaseDuration": "5s"}},
-        'leaderElection.leaseDuration: Invalid value: "5s": must be greater than `RenewDeadline`',
+        'leaderElection.leaseDuration: Invalid value: "10s": must be greater than `RenewDeadline`',
     ),
     (
         {"leaderElection": {"resourceLock": "endpoints"}},

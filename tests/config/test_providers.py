@@ -16,6 +16,8 @@ from kschedfw.config import (
     provider_profile,
 )
 from kschedfw.framework import ExtensionPoint
+from kschedfw.simulator import Simulation
+from kschedfw.testing import make_node, make_pod
 
 
 def weights(profile: TracedProfile) -> dict[str, int]:
@@ -40,6 +42,38 @@ def test_the_default_provider_scores_by_what_v1_20_scored_by() -> None:
         "PodTopologySpread": 2,
         "TaintToleration": 1,
     }
+
+
+def test_filters_run_in_v1_20s_order_so_that_taints_come_before_resources() -> None:
+    assert names(DEFAULT, ExtensionPoint.FILTER) == [
+        "NodeUnschedulable",
+        "NodeName",
+        "TaintToleration",
+        "NodeAffinity",
+        "NodePorts",
+        "NodeResourcesFit",
+        "VolumeRestrictions",
+        "EBSLimits",
+        "GCEPDLimits",
+        "NodeVolumeLimits",
+        "AzureDiskLimits",
+        "VolumeBinding",
+        "VolumeZone",
+        "PodTopologySpread",
+        "InterPodAffinity",
+    ]
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_a_tainted_full_node_is_refused_for_its_taint_and_nobody_is_preempted_there(name: str) -> None:
+    victim = make_pod("victim").node("n").requests(cpu=1).build()
+    preemptor = make_pod("preemptor").priority(1000).requests(cpu=1).build()
+    cluster = InMemoryCluster([make_node("n").capacity(cpu=1).taint("gpu").build(), victim, preemptor])
+    profile = provider_configuration(name).profiles[0].profile()
+    (decision,) = Simulation(cluster, profiles=[profile]).run().decisions
+    assert "untolerated taint" in decision.message
+    assert "Insufficient cpu" not in decision.message
+    assert "No preemption victims found" not in decision.message
 
 
 def test_the_cluster_autoscalers_packs_instead_and_is_the_same_otherwise() -> None:

@@ -44,6 +44,19 @@ def test_adding_sums_everything_but_the_pod_count(summands: list[ResourceAmounts
         assert resource.get(name) == sum(each.scalar.get(name, 0) for each in summands)
 
 
+@given(st.lists(st.integers(0, (1 << 63) - 1), max_size=5))
+def test_sums_beyond_int64_wrap_around_and_come_back(amounts: list[int]) -> None:
+    resource = Resource()
+    for amount in amounts:
+        resource.add(ResourceAmounts(amount, amount, amount, FrozenDict({"nvidia.com/gpu": amount})))
+    wrapped = int.from_bytes((sum(amounts) % (1 << 64)).to_bytes(8), signed=True)
+    assert {resource.milli_cpu, resource.memory, resource.ephemeral_storage} == {wrapped}
+    assert resource.get("nvidia.com/gpu") == (wrapped if amounts else 0)
+    for amount in amounts:
+        resource.subtract(ResourceAmounts(amount, amount, amount, FrozenDict({"nvidia.com/gpu": amount})))
+    assert (resource.milli_cpu, resource.memory, resource.get("nvidia.com/gpu")) == (0, 0, 0)
+
+
 @given(AMOUNTS, AMOUNTS)
 def test_subtracting_undoes_adding_and_leaves_zero_scalars_behind(
     first: ResourceAmounts, second: ResourceAmounts

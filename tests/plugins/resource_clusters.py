@@ -27,7 +27,7 @@ def ordinary() -> st.SearchStrategy[int]:
 
 
 def huge(largest: int) -> st.SearchStrategy[int]:
-    edges = [LARGEST_SCORED, LARGEST_SCORED + 1, MAX_INT64 // 100, 2**53 + 1, 2**61 + 1, largest]
+    edges = [LARGEST_SCORED, LARGEST_SCORED + 1, MAX_INT64 // 100, 2**53 + 1, 2**61 + 1, MAX_INT64, largest]
     return ordinary() | st.sampled_from([edge for edge in edges if edge <= largest])
 
 
@@ -94,14 +94,13 @@ class ResourceCluster:
 @st.composite
 def resource_clusters(draw: st.DrawFn, *, with_huge_amounts: bool = False) -> ResourceCluster:
     """Unless there are huge amounts, every sum of two, times 100, fits an int64."""
-    # The pods of a node together stay within int64, as the columns of its sums are.
-    of_bound = huge(2**58) if with_huge_amounts else ordinary()
-    of_others = huge(MAX_INT64) if with_huge_amounts else ordinary()
+    # Amounts wrap around, and sums of amounts, too.
+    amounts = huge(2**64 - 1) if with_huge_amounts else ordinary()
     names = [f"node-{index}" for index in range(draw(st.integers(1, 5)))]
     hosts = draw(st.lists(st.sampled_from(names), max_size=5))
     return ResourceCluster(
-        [draw(nodes_of(name, of_others)) for name in names],
-        [draw(pods_of(f"bound-{index}", host, of_bound)) for index, host in enumerate(hosts)],
-        [draw(pods_of("new", "", of_others))],
+        [draw(nodes_of(name, amounts)) for name in names],
+        [draw(pods_of(f"bound-{index}", host, amounts)) for index, host in enumerate(hosts)],
+        [draw(pods_of("new", "", amounts))],
         draw(st.lists(st.integers(0, len(names) - 1), unique=True) | st.permutations(range(len(names)))),
     )

@@ -44,7 +44,7 @@ def test_size_counts_between_23_and_1000_mib_in_proportion_to_the_share_of_nodes
 
 
 @pytest.mark.parametrize(
-    ("size", "score"), [(23 * MIB, 0), (22 * MIB, 0), (1000 * MIB, 100), (4000 * MIB, 100)]
+    ("size", "score"), [(23 * MIB, 0), (22 * MIB, 0), (1000 * MIB, 100), (4000 * MIB, 100), (2**63 - 1, 100)]
 )
 def test_sizes_beyond_the_bounds_are_cut_off(size: int, score: int) -> None:
     assert scores(running("app:1"), make_node("a").image("app:1", size=size)) == {"a": score}

@@ -137,6 +137,7 @@ def test_with_huge_amounts_batch_scores_are_right_or_left_to_the_scalar_form(
         for pod in cluster.pending:
             batch, scalar = asked.scores(pod)
             assert batch is None or batch == scalar
+            assert all(0 <= score <= 100 for score in scalar)
 
 
 SHARE = st.tuples(st.integers(0, 120), st.sampled_from([0, 1, 7, 100]))
@@ -191,11 +192,11 @@ def test_batch_scores_go_up_to_an_amount_far_beyond_any_node() -> None:
             assert batch == (scalar if answers else None)
 
 
-def test_a_quantity_that_wrapped_around_is_left_to_the_scalar_form() -> None:
+def test_scores_of_a_quantity_that_wrapped_around_are_left_to_the_scalar_form() -> None:
     cluster = cluster_of(MAX_INT64 + 1, 1)
     batch, (status,) = Asked(FIT, cluster, NodeResourcesFitArgs()).verdicts(cluster.pending[0])
-    assert batch is None
-    assert status is not None
+    assert batch is not None
+    assert batch.of(0) == status
     assert Asked(FIT, cluster, NodeResourcesFitArgs()).scores(cluster.pending[0])[0] is None
 
 

@@ -548,7 +548,7 @@ class TestArgs:
 
     def test_unknown_defaulting(self) -> None:
         assert self.errors(defaulting_type="Sytem") == [
-            'defaultingType: Unsupported value: "Sytem": supported values: "List", "System"'
+            'defaultingType: Unsupported value: "Sytem": supported values: "System", "List"'
         ]
 
     def test_every_bad_constraint_is_named(self) -> None:
@@ -572,7 +572,7 @@ class TestArgs:
         constraint = TopologySpreadConstraint(1, "a/b/c", UnsatisfiableAction.SCHEDULE_ANYWAY)
         (error,) = self.errors(default_constraints=(constraint,), defaulting_type=LIST)
         assert error.startswith(
-            'defaultConstraints[0].topologyKey: Invalid value: "a/b/c": a qualified name must consist of'
+            'defaultConstraints[0].topologyKey: Invalid value: "a/b/c": a valid label key must consist of'
         )
 
 

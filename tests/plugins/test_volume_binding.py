@@ -395,7 +395,7 @@ class TestArguments:
             (
                 {"shape": [{"utilization": 7}]},
                 (
-                    'shape: Invalid value: [{"utilization": 7, "score": 0}]: unexpected field `shape`, '
+                    'shape: Invalid value: [{"Utilization":7,"Score":0}]: unexpected field `shape`, '
                     "remove it or turn on the feature gate StorageCapacityScoring"
                 ),
             ),

@@ -182,6 +182,15 @@ class TestPrioritize:
         helper = Helper(weight=3, rate={"a": 0, "b": 1, "c": 10}.__getitem__)
         assert self.totals(helper, scores={"a": 100, "b": 50, "c": 0}) == [100, 80, 300]
 
+    def test_what_does_not_fit_int64_wraps_around_and_the_others_are_rated_all_the_same(self) -> None:
+        most = (1 << 63) - 1
+        heavy, light = (
+            Helper(weight=2, rate={"a": most, "b": 2, "c": 0}.__getitem__),
+            Helper(rate=lambda _: most),
+        )
+        # The largest int64 is -1/2 there: twice it is -2, ten times it is 2⁶³ - 10, which is -2⁶³ - 10 wrapped.
+        assert self.totals(heavy, light, light, scores={"a": 100, "b": 50, "c": 0}) == [60, 70, -20]
+
     def test_several_are_added_up(self) -> None:
         assert self.totals(Helper(rate=lambda name: 1), Helper(rate=lambda name: 2)) == [30, 30, 30]
 

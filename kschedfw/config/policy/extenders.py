@@ -25,7 +25,7 @@ def read_extender(given: object) -> ExtenderConfig:
     """
     if not isinstance(given, Mapping):
         raise wrong(given, "an object")
-    content = {"urlPrefix": "", **_respelt(given, ExtenderConfig)}
+    content = _respelt(given, ExtenderConfig)
     if isinstance(tls := content.get("tlsConfig"), Mapping):
         content["tlsConfig"] = _respelt(tls, ExtenderTLSConfig)
     if isinstance(managed := content.get("managedResources"), list):

@@ -6,7 +6,7 @@ with its weight, also one that the node hasn't got or the pod doesn't want.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import attrs
@@ -17,11 +17,11 @@ from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
 from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.plugins._resources import (
-    DEFAULT_RESOURCES,
     ResourceSpec,
     ScoredResource,
     duplicate_errors,
     resources_or_default,
+    valid_score,
 )
 from kschedfw.plugins.node_resources_fit.args import (
     MAX_UTILIZATION,
@@ -39,11 +39,25 @@ _MAX_WEIGHT = 100
 
 
 @attrs.frozen
+class WeightedResource(ResourceSpec):
+    """A resource with its weight, which has to be given: v1.20 took none for 0, and refused it."""
+
+    weight: int = 0
+
+
+def _resources_or_default(resources: Sequence[ResourceSpec]) -> tuple[WeightedResource, ...]:
+    return tuple(WeightedResource(each.name, each.weight) for each in resources_or_default(resources))
+
+
+_DEFAULT_RESOURCES = _resources_or_default(())
+
+
+@attrs.frozen
 class NodeResourcesAllocatedArgs:
     """The resources that count, and how much."""
 
-    resources: tuple[ResourceSpec, ...] = attrs.field(
-        default=DEFAULT_RESOURCES, converter=resources_or_default
+    resources: tuple[WeightedResource, ...] = attrs.field(
+        default=_DEFAULT_RESOURCES, converter=_resources_or_default
     )
 
     def validate(self) -> Iterator[FieldError]:
@@ -59,8 +73,8 @@ class RequestedToCapacityRatioArgs:
     """A score (0–10) by utilization (0–100), and the resources that count."""
 
     shape: tuple[UtilizationShapePoint, ...] = ()
-    resources: tuple[ResourceSpec, ...] = attrs.field(
-        default=DEFAULT_RESOURCES, converter=resources_or_default
+    resources: tuple[WeightedResource, ...] = attrs.field(
+        default=_DEFAULT_RESOURCES, converter=_resources_or_default
     )
 
     def validate(self) -> Iterator[FieldError]:
@@ -76,7 +90,7 @@ class RequestedToCapacityRatioArgs:
 class _Readings:
     """Reads off a node what would be requested of each resource with the pod, what there is, and its weight."""
 
-    def __init__(self, resources: tuple[ResourceSpec, ...]) -> None:
+    def __init__(self, resources: Sequence[ResourceSpec]) -> None:
         self._resources = [ScoredResource.of(resource, non_zero=True) for resource in resources]
 
     def usages(self, pod: Pod, node_info: NodeInfo) -> Iterator[tuple[int, int, int]]:
@@ -107,7 +121,7 @@ class _AverageShare(Plugin[NodeResourcesAllocatedArgs]):
             if requested <= allocatable and allocatable:
                 share = allocatable - requested if self._counts_what_is_free else requested
                 score += share * MAX_NODE_SCORE // allocatable * weight
-        return score // weights
+        return valid_score(score // weights)
 
 
 class NodeResourcesLeastAllocated(_AverageShare):
@@ -157,4 +171,7 @@ def _utilization(requested: int, allocatable: int) -> int:
     """In percent, rounded up: v1.20 rounded what is free down."""
     if requested > allocatable or not allocatable:
         return MAX_UTILIZATION
-    return MAX_UTILIZATION - (allocatable - requested) * MAX_UTILIZATION // allocatable
+    # Amounts that have wrapped around are outside of the table; the shape is constant out there.
+    return min(
+        max(MAX_UTILIZATION - (allocatable - requested) * MAX_UTILIZATION // allocatable, 0), MAX_UTILIZATION
+    )

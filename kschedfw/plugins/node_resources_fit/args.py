@@ -68,7 +68,7 @@ class ScoringStrategy:
         if self.requested_to_capacity_ratio is not None:
             yield from self.requested_to_capacity_ratio.validate(ratio_path)
         elif self.type == ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO:
-            yield FieldError.required(ratio_path, f"the strategy {self.type} needs a shape")
+            yield FieldError.required(ratio_path, f"must be specified when type is {self.type}")
 
 
 @attrs.frozen

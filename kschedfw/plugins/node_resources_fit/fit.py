@@ -14,7 +14,7 @@ from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
 from kschedfw.framework.results import IntArray, Verdicts
 from kschedfw.framework.status import Status
-from kschedfw.plugins._resources import Plan, Planner, ScoredResource, plan_columns
+from kschedfw.plugins._resources import Plan, Planner, ScoredResource, plan_columns, valid_score
 from kschedfw.plugins.node_resources_fit.args import NodeResourcesFitArgs
 from kschedfw.plugins.node_resources_fit.batch_scoring import batch_scorer_of
 from kschedfw.plugins.node_resources_fit.queueing import after_node_change, after_pod_change
@@ -72,7 +72,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
             allocatable, used = resource.on_node(node_info)
             if allocatable:
                 usages.append((used + request, allocatable, resource.weight))
-        return self._scorer(usages)
+        return valid_score(self._scorer(usages))
 
     @hookimpl
     def score_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray | None:

@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 
 from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.quantity import wrapped
 from kschedfw.api.requests import ResourceAmounts
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
 from kschedfw.framework.node_info import NodeInfo
@@ -59,19 +60,18 @@ def fits(demand: ResourceAmounts, info: NodeInfo) -> bool:
     allocatable, requested = info.allocatable, info.requested
     if len(info.pods) >= allocatable.allowed_pod_number:
         return False
-    if demand.milli_cpu and demand.milli_cpu > allocatable.milli_cpu - requested.milli_cpu:
+    if demand.milli_cpu and demand.milli_cpu > wrapped(allocatable.milli_cpu - requested.milli_cpu):
         return False
-    if demand.memory and demand.memory > allocatable.memory - requested.memory:
+    if demand.memory and demand.memory > wrapped(allocatable.memory - requested.memory):
         return False
-    if (
-        demand.ephemeral_storage
-        and demand.ephemeral_storage > allocatable.ephemeral_storage - requested.ephemeral_storage
+    if demand.ephemeral_storage and demand.ephemeral_storage > wrapped(
+        allocatable.ephemeral_storage - requested.ephemeral_storage
     ):
         return False
     if demand.scalar:
         there, taken = allocatable.scalar_resources, requested.scalar_resources
         for name, amount in demand.scalar.items():
-            if amount and amount > there.get(name, 0) - taken.get(name, 0):
+            if amount and amount > wrapped(there.get(name, 0) - taken.get(name, 0)):
                 return False
     return True
 
@@ -82,7 +82,7 @@ def shortages(demand: ResourceAmounts, info: NodeInfo) -> Sequence[Shortage]:
     for name, amount in _wanted(demand):
         used = len(info.pods) if name == PODS else info.requested.get(name)
         capacity = info.allocatable.get(name)
-        if amount > capacity - used:
+        if amount > wrapped(capacity - used):
             short.append(Shortage(name, amount, used, capacity))
     return short
 
@@ -96,7 +96,7 @@ def verdict(demand: ResourceAmounts, info: NodeInfo) -> Status | None:
 
 
 def verdicts(demand: ResourceAmounts, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
-    """The `verdict` on each of the nodes; None where the amounts go beyond what columns can tell."""
+    """The `verdict` on each of the nodes; None where there are too many resources."""
     wanted = _wanted(demand)
     if len(wanted) > _MOST_RESOURCES:
         return None
@@ -104,12 +104,10 @@ def verdicts(demand: ResourceAmounts, nodes: NodeTable, rows: IntArray) -> Verdi
     unresolvable = np.zeros(len(rows), dtype=np.bool_)
     for index, (name, amount) in enumerate(wanted):
         allocatable, requested = amount_columns(nodes, rows, name)
-        if (allocatable | requested).min(initial=0) < 0:  # wrapped around; the difference could, too
-            return None
-        lacking = amount > allocatable - requested
+        lacking = amount > allocatable - requested  # wraps around as Go's difference does
         short += np.where(lacking, 2 << index, 0)
         if name != PODS:
-            unresolvable |= amount > allocatable
+            unresolvable |= lacking & (amount > allocatable)
     short += unresolvable
     refused = np.flatnonzero(short)
     combinations, which = np.unique(short[refused], return_inverse=True)

@@ -35,7 +35,7 @@ class PodTopologySpreadArgs:
 
     def validate(self) -> Iterator[FieldError]:
         if self.defaulting_type not in (SYSTEM, LIST):
-            yield FieldError.unsupported("defaultingType", self.defaulting_type, (LIST, SYSTEM))
+            yield FieldError.unsupported("defaultingType", self.defaulting_type, (SYSTEM, LIST))
         elif self.defaulting_type == SYSTEM and self.default_constraints:
             yield FieldError.invalid("defaultingType", SYSTEM, "when .defaultConstraints are not empty")
         seen: set[tuple[str, UnsatisfiableAction]] = set()

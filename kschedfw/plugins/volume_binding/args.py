@@ -44,4 +44,6 @@ class VolumeBindingArgs:
             yield from shape_errors(self.shape, "shape")
         else:
             why = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
-            yield FieldError.invalid("shape", [attrs.asdict(point) for point in self.shape], why)
+            # kube-scheduler shows its own type, whose fields have no other names than these.
+            points = [{"Utilization": point.utilization, "Score": point.score} for point in self.shape]
+            yield FieldError.invalid("shape", points, why)

@@ -7,11 +7,11 @@ from typing import Self, TypeVar
 
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.pod import Pod
-from kschedfw.config.extenders import ExtenderConfig, check_extenders
+from kschedfw.api.quantity import wrapped
+from kschedfw.config.extenders import ExtenderConfig, check_extenders, without_password
 from kschedfw.framework.clock import Clock, SystemClock
-from kschedfw.framework.extender import MAX_EXTENDER_PRIORITY, ExtenderFilterResult, Victims
+from kschedfw.framework.extender import ExtenderFilterResult, Victims
 from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.framework.snapshot import NodeNotFoundError, Snapshot
 from kschedfw.scheduler.http_extender.as_sent import NodesAsSent, pod_as_sent
 from kschedfw.scheduler.http_extender.go_json import WireError
@@ -30,8 +30,6 @@ from kschedfw.scheduler.http_extender.wire import (
 )
 
 T = TypeVar("T")
-
-_INT64_MAX = (1 << 63) - 1
 
 
 class HTTPExtender:
@@ -56,8 +54,8 @@ class HTTPExtender:
 
     @property
     def name(self) -> str:
-        """Its URL prefix."""
-        return self.config.url_prefix
+        """Its URL prefix, without a password."""
+        return without_password(self.config.url_prefix)
 
     @property
     def weight(self) -> int:
@@ -115,20 +113,14 @@ class HTTPExtender:
         return ExtenderFilterResult(feasible, result.failed, result.failed_and_unresolvable)
 
     def prioritize(self, pod: Pod, nodes: Sequence[NodeInfo]) -> Mapping[str, int]:
-        """The sum of the priorities that it gave each node; nodes that it left out are missing."""
+        """The sum of the priorities that it gave each node, an int64; nodes that it left out are missing."""
         verb = self.config.prioritize_verb
         if not verb:
             return {info.name: 0 for info in nodes}
         answer = self._ask(verb, self._args(pod, nodes).write(), HostPriorityList.read)
         totals: dict[str, int] = {}
         for host, priority in answer.priorities:
-            totals[host] = totals.get(host, 0) + priority
-        scale = self.weight * (MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY)
-        for host, total in totals.items():
-            if abs(total * scale) > _INT64_MAX:
-                raise self._transport.error(
-                    verb, f'the priority of node "{host}" is out of all range: {total}'
-                )
+            totals[host] = wrapped(totals.get(host, 0) + priority)
         return totals
 
     def process_preemption(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit, urlunsplit
-
 from kschedfw.api.errors import KschedfwError
+from kschedfw.config.extenders import without_password
 
 
 class ExtenderError(KschedfwError):
@@ -24,12 +23,3 @@ class ExtenderError(KschedfwError):
 
     def __str__(self) -> str:
         return f'extender "{self.extender}": {self.verb} at {self.url} failed: {self.cause}'
-
-
-def without_password(url: str) -> str:
-    """The URL as it may be shown; these texts end up in events, which many can read."""
-    parts = urlsplit(url)
-    user, at, host = parts.netloc.rpartition("@")
-    if not at or ":" not in user:
-        return url
-    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}:xxxxx@{host}"))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from urllib.parse import unquote, urlsplit, urlunsplit
 
-from kschedfw.config.extenders import ExtenderConfig
+from kschedfw.config.extenders import ExtenderConfig, without_password
 from kschedfw.framework.clock import Clock, format_duration
 from kschedfw.scheduler.errors import MissingExtraError
 from kschedfw.scheduler.http_extender.errors import ExtenderError
@@ -59,14 +60,17 @@ class Transport:
             import httpx2
         except ModuleNotFoundError as error:
             raise MissingExtraError(NEEDS_EXTRA) from error
-        self._prefix = config.url_prefix
+        self._prefix, credentials = _without_credentials(config.url_prefix)
+        self._name = without_password(config.url_prefix)
         self._timeout = config.timeout
         self._clock = clock
         self._server_name = config.tls_config.server_name if config.tls_config else ""
-        self._failures = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError)
+        # UnicodeError: a host, of a redirect for one, that is too long to be looked up.
+        self._failures = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, UnicodeError)
         self._timeouts = (httpx2.TimeoutException, _TimedOutError)
         self._client = httpx2.Client(
             verify=ssl_context(config),
+            auth=credentials,
             headers={"Content-Type": "application/json", "User-Agent": "kschedfw"},
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             follow_redirects=True,
@@ -97,10 +101,26 @@ class Transport:
         except self._timeouts as error:
             raise self.error(verb, f"no answer within {format_duration(self._timeout)}") from error
         except self._failures as error:
-            raise self.error(verb, str(error) or type(error).__name__) from error
+            raise self.error(verb, _cause(error)) from error
 
     def error(self, verb: str, cause: str) -> ExtenderError:
-        return ExtenderError(self._prefix, verb, f"{self._prefix.rstrip('/')}/{verb}", cause)
+        return ExtenderError(self._name, verb, f"{self._name.rstrip('/')}/{verb}", cause)
 
     def close(self) -> None:
         self._client.close()
+
+
+def _without_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
+    """The URL without user and password, and these: the library writes URLs into its log as they are."""
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    if not at:
+        return url, None
+    name, _, password = user.partition(":")
+    return urlunsplit(parts._replace(netloc=host)), (unquote(name), unquote(password))
+
+
+def _cause(error: Exception) -> str:
+    if isinstance(error, UnicodeError):
+        return f"a host name that can't be looked up, of the extender or where it redirects to: {error}"
+    return str(error) or type(error).__name__

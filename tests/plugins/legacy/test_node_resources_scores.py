@@ -78,7 +78,7 @@ def test_resources_have_weights() -> None:
 
 
 def test_a_resource_that_the_node_has_not_got_counts_as_0() -> None:
-    resources = {"resources": [{"name": "cpu"}, {"name": "example.com/gpu"}]}
+    resources = {"resources": [{"name": "cpu", "weight": 1}, {"name": "example.com/gpu", "weight": 1}]}
     pod = asking("3", 5000).build()
     assert score(NodeResourcesMostAllocated, pod, machine("4", 10000), args=resources) == 37
     assert score(NodeResourcesLeastAllocated, pod, machine("4", 10000), args=resources) == 12
@@ -86,13 +86,19 @@ def test_a_resource_that_the_node_has_not_got_counts_as_0() -> None:
 
 @pytest.mark.parametrize("plugin", [NodeResourcesLeastAllocated, NodeResourcesMostAllocated])
 def test_weights_are_from_1_to_100_and_resources_named_once(plugin: type[AnyPlugin]) -> None:
-    resources = [{"name": "cpu", "weight": 101}, {"name": "memory", "weight": -1}, {"name": "cpu"}]
+    resources = [
+        {"name": "cpu", "weight": 101},
+        {"name": "memory", "weight": 0},
+        {"name": "cpu", "weight": 1},
+        {"name": "ephemeral-storage"},
+    ]
     with pytest.raises(ArgsError) as caught:
         score(plugin, make_pod().build(), make_node("n"), args={"resources": resources})
     assert str(caught.value) == (
         f'{plugin.name}: resources[2].name: Duplicate value: "cpu"; '
         "resources[0].weight: Invalid value: 101: resource weight of cpu not in valid range (0, 100]; "
-        "resources[1].weight: Invalid value: -1: resource weight of memory not in valid range (0, 100]"
+        "resources[1].weight: Invalid value: 0: resource weight of memory not in valid range (0, 100]; "
+        "resources[3].weight: Invalid value: 0: resource weight of ephemeral-storage not in valid range (0, 100]"
     )
 
 
@@ -126,7 +132,7 @@ class TestRatio:
         assert score(RequestedToCapacityRatio, pod, machine("4", 10000), args=args) == 50
 
     def test_a_resource_that_the_node_has_not_got_is_full(self) -> None:
-        args = {"shape": RISING, "resources": [{"name": "example.com/gpu"}]}
+        args = {"shape": RISING, "resources": [{"name": "example.com/gpu", "weight": 1}]}
         assert score(RequestedToCapacityRatio, make_pod().build(), make_node("n"), args=args) == 100
 
     def test_a_shape_is_needed_and_has_rules(self) -> None:
@@ -134,7 +140,7 @@ class TestRatio:
             score(RequestedToCapacityRatio, make_pod().build(), make_node("n"))
         args = {
             "shape": [{"utilization": 50, "score": 11}, {"utilization": 50, "score": 0}],
-            "resources": [{"name": "cpu", "weight": -1}],
+            "resources": [{"name": "cpu", "weight": -1}, {"name": "memory", "weight": 0}],
         }
         with pytest.raises(ArgsError) as caught:
             score(RequestedToCapacityRatio, make_pod().build(), make_node("n"), args=args)
@@ -142,6 +148,7 @@ class TestRatio:
             "shape[1].utilization",
             "shape[0].score",
             "resources[0].weight",
+            "resources[1].weight",
         ]
 
 
@@ -157,7 +164,7 @@ def test_scores_are_within_bounds(plugin: type[AnyPlugin], requested: int, alloc
 @given(AMOUNTS, st.integers(1, 1 << 40))
 def test_free_and_used_make_up_the_whole(requested: int, allocatable: int) -> None:
     pod, node = asking("0", requested).build(), machine("0", allocatable)
-    resources = {"resources": [{"name": "memory"}]}
+    resources = {"resources": [{"name": "memory", "weight": 1}]}
     least = score(NodeResourcesLeastAllocated, pod, node, args=resources)
     most = score(NodeResourcesMostAllocated, pod, node, args=resources)
     assert (least, most) == (0, 0) if requested > allocatable else least + most in (99, 100)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
+from base64 import b64encode
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -269,14 +271,11 @@ class TestPrioritize:
         with scripted({"/prioritize": answer}) as server, extender(server.url) as made:
             assert made.prioritize(POD, NODES) == {"a": 3}
 
-    def test_a_priority_that_nothing_can_be_added_to_is_an_error(self) -> None:
-        answer = f'[{{"Host":"a","Score":{(1 << 63) // 10}}}]'
-        with (
-            scripted({"/prioritize": answer}) as server,
-            extender(server.url, weight=2) as made,
-            pytest.raises(ExtenderError, match='priority of node "a" is out of all range'),
-        ):
-            made.prioritize(POD, NODES)
+    def test_a_sum_beyond_int64_wraps_around(self) -> None:
+        most = (1 << 63) - 1
+        answer = f'[{{"Host":"a","Score":{most}}}, {{"Host":"a","Score":{most}}}]'
+        with scripted({"/prioritize": answer}) as server, extender(server.url, weight=2) as made:
+            assert made.prioritize(POD, NODES) == {"a": -2}
 
     def test_without_the_verb_all_are_equal(self) -> None:
         with extender(refused_url(), prioritize_verb="") as made:
@@ -478,6 +477,14 @@ class TestFailures:
             server.answers["/filter"] = Answer('{"Nodes":{"items":[{"metadata":{"name":"b"}}]}}')
             assert names(made.filter(POD, NODES).feasible) == ["b"]
 
+    def test_a_password_is_sent_and_neither_named_nor_logged(self, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level(logging.DEBUG)
+        with scripted({"/filter": '{"Nodes":{"items":[]}}'}) as server:
+            with extender(server.url.replace("://", "://user:s%20cret@")) as made:
+                made.filter(POD, NODES)
+            assert "cret" not in made.name + caplog.text
+            assert server.asked[0].headers["Authorization"] == f"Basic {b64encode(b'user:s cret').decode()}"
+
     def test_passwords_are_not_shown(self) -> None:
         url = refused_url().replace("://", "://user:secret@")
         with extender(url) as made, pytest.raises(ExtenderError) as caught:
@@ -497,6 +504,24 @@ class TestHTTP:
             with extender(server.url) as made:
                 made.filter(POD, NODES)
             assert server.bodies[0] == server.bodies[1]
+
+    @pytest.mark.parametrize("host", [300 * "a", f"{64 * 'a'}.example", "a..b"])
+    def test_a_redirect_to_a_host_that_no_name_server_knows_is_an_error(self, host: str) -> None:
+        with (
+            scripted({"/filter": Answer(b"", 307, {"Location": f"http://{host}/"})}) as server,
+            extender(server.url) as made,
+            pytest.raises(
+                ExtenderError, match="a host name that can't be looked up, of the extender or where"
+            ),
+        ):
+            made.filter(POD, NODES)
+
+    def test_an_empty_prefix_is_an_error_of_the_call(self) -> None:
+        with (
+            extender("") as made,
+            pytest.raises(ExtenderError, match='extender "": filter at /filter failed'),
+        ):
+            made.filter(POD, NODES)
 
     def test_redirects_in_a_circle_are_an_error(self) -> None:
         with (

@@ -1,0 +1,107 @@
+"""Fields that a manifest has and Kubernetes doesn't know: the API server's field validation.
+
+What is known is a fact of the API, kept as a table (`known_fields.txt`, written by `.ci/known_fields.py`). It has more
+than kschedfw reads, and more than any one version of Kubernetes has: what a cluster of another age has in its objects
+is no mistake. `status` is validated as everything else, since the API server decodes objects as a whole.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from kschedfw.api.field_errors import STRICT, FieldError, UnknownField, at
+
+FILE: Final = Path(__file__).with_suffix(".txt")
+
+_MOST_NAMED: Final = 50
+"""Of so many unknown fields of an object each is named; whoever has more hasn't misspelt them."""
+
+
+class FieldValidation(StrEnum):
+    """What to do about unknown fields: `kubectl --validate` and the API server's `fieldValidation`."""
+
+    IGNORE = "ignore"
+    """Pass over them without a word."""
+    WARN = "warn"
+    """Pass over them, and say so."""
+    STRICT = "strict"
+    """Refuse the object."""
+
+
+class _Type(dict[str, "_Type | None"]):
+    """The fields of a type by name, each with its own type if that has fields, too."""
+
+    name = ""
+
+
+def unknown_fields(manifest: Mapping[str, object], kind: str) -> tuple[FieldError, ...]:
+    """The fields of an object, of a kind of `kinds.KINDS`, that Kubernetes doesn't know, from the outside in."""
+    known = _types()[kind]
+    if _all_known(manifest, known):  # nearly always, and then no path has to be put together
+        return ()
+    unknown = _unknown(manifest, known, "")
+    named: list[FieldError] = [
+        UnknownField.near(at(path, key), key, type_, type_.name)
+        for path, key, type_ in islice(unknown, _MOST_NAMED)
+    ]
+    if more := sum(1 for _ in unknown):
+        named.append(FieldError("", f"{STRICT}{more} unknown fields more"))
+    return tuple(named)
+
+
+def as_warning(error: FieldError) -> FieldError:
+    """An unknown field where nothing is strict about it."""
+    return FieldError("", str(error).removeprefix(STRICT))
+
+
+def _all_known(content: Mapping[str, object], known: _Type) -> bool:
+    for key, value in content.items():
+        if key not in known:
+            return False
+        type_ = known[key]
+        if type_ is None:
+            continue
+        if isinstance(value, dict):
+            if not _all_known(value, type_):
+                return False
+        elif isinstance(value, list):
+            for item in value:
+                if isinstance(item, dict) and not _all_known(item, type_):
+                    return False
+    return True
+
+
+def _unknown(content: Mapping[str, object], known: _Type, path: str) -> Iterator[tuple[str, str, _Type]]:
+    """Each unknown field: where it is, its name, and the type that hasn't got it."""
+    for key, value in content.items():
+        if key not in known:
+            yield path, str(key), known
+            continue
+        type_ = known[key]
+        if type_ is None:
+            continue
+        inside = at(path, key)
+        if isinstance(value, dict):
+            yield from _unknown(value, type_, inside)
+        elif isinstance(value, list):
+            for index, item in enumerate(value):
+                if isinstance(item, dict):
+                    yield from _unknown(item, type_, at(inside, index))
+
+
+@functools.cache
+def _types() -> Mapping[str, _Type]:
+    """The table, read when it is first needed."""
+    lines = [line.split() for line in FILE.read_text(encoding="utf-8").splitlines() if line[:1] != "#"]
+    types = {name: _Type() for name, *_ in lines}
+    for name, *fields in lines:
+        types[name].name = name
+        for field in fields:
+            field, _, type_ = field.partition(":")
+            types[name][field] = types[type_] if type_ else None
+    return types
