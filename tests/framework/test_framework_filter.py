@@ -345,7 +345,7 @@ class TestFilterWithNominatedPods:
         status, state, info = self.run(room_for(1), nominated=[pod("x")])
         assert status == Status.unschedulable("Too many pods").with_plugin("Room")
         assert state.read(COUNTED).pods == 0, "the state that was changed is a clone"
-        assert info.pods == [], "and so is the node"
+        assert info.pods == (), "and so is the node"
 
     def test_a_node_that_passes_only_with_them_is_refused(self) -> None:
         lonely = Status.unschedulable("needs company")
