@@ -44,6 +44,8 @@ class PluginSummary:
 
     name: str
     distribution: str = ""
+    replaces: tuple[str, ...] = ()
+    """The distributions whose plugins of this name aren't used."""
     problem: str = ""
     where: str = ""
     doc: str = ""
@@ -54,12 +56,20 @@ class PluginSummary:
     arguments: tuple[Argument, ...] = ()
 
     @property
+    def source(self) -> str:
+        """Where it comes from, in a few words."""
+        instead = f" instead of {', '.join(self.replaces)}" if self.replaces else ""
+        return f"{self.distribution}{instead}"
+
+    @property
     def batch(self) -> tuple[str, ...]:
         """The hooks that answer for many nodes at once."""
         return tuple(hook for hook in self.hooks if hook in _BATCH)
 
     def to_json(self) -> dict[str, object]:
-        known = {"name": self.name, "distribution": self.distribution or None}
+        known: dict[str, object] = {"name": self.name, "distribution": self.distribution or None}
+        if self.replaces:
+            known["replaces"] = list(self.replaces)
         if self.problem:
             return {**known, "problem": self.problem}
         return {
@@ -98,6 +108,7 @@ def summary(registry: Registry, name: str) -> PluginSummary:
     return PluginSummary(
         name=name,
         distribution=registry.distribution(name) or "",
+        replaces=tuple(registry.replaced(name)),
         where=f"{plugin.__module__}:{plugin.__qualname__}",
         doc=inspect.getdoc(plugin) or "",
         points=tuple(point.value for point in ExtensionPoint if point in points),

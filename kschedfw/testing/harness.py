@@ -30,9 +30,9 @@ class FrameworkHarness:
         pod = make_pod().labels(racks="r1").build()
         assert harness.filter(pod)["a"].reasons == ("node(s) were in the wrong rack",)
 
-    Plugins are given as classes, or as names of installed ones. Bound pods lie on their nodes; `objects` are what
-    plugins find in the cluster besides (namespaces, services …). Everything runs on the caller's thread, and
-    `random` is seeded with 0, so that a test can't flicker.
+    Plugins are given as classes, which take the place of installed ones of their names, or as names of installed ones.
+    Bound pods lie on their nodes; `objects` are what plugins find in the cluster besides (namespaces, services …).
+    Everything runs on the caller's thread, and `random` is seeded with 0, so that a test can't flicker.
     """
 
     def __init__(
@@ -45,7 +45,10 @@ class FrameworkHarness:
         clock: Clock | None = None,
     ) -> None:
         registry = Registry()
-        names = [plugin if isinstance(plugin, str) else registry.register(plugin).name for plugin in plugins]
+        names = [
+            plugin if isinstance(plugin, str) else registry.register(plugin, replace=True).name
+            for plugin in plugins
+        ]
         self.cluster = InMemoryCluster(objects)
         # as stored, with the uids that the cluster gives
         self.snapshot = Snapshot.of(

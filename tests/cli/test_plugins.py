@@ -155,7 +155,7 @@ class TestList:
         from kschedfw.framework import registry as module
 
         class Broken:
-            value, dist = "broken:Rack", None
+            value, dist, group = "broken:Rack", None, "kschedfw"
 
             def load(self) -> object:
                 raise ImportError("no such inventory")
