@@ -12,7 +12,8 @@ import attrs
 from kschedfw.api.convert import json_name
 from kschedfw.config.effective import plain
 from kschedfw.framework.errors import PluginError
-from kschedfw.framework.hooks import SPECS, points_of
+from kschedfw.framework.hook_signatures import SPECS
+from kschedfw.framework.hooks import points_of
 from kschedfw.framework.plugin import PROJECT, AnyPlugin, Plugin
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.registry import Registry

@@ -40,7 +40,7 @@ WRITES_TO_A_NODE: dict[str, Callable[[NodeInfo], object]] = {
     "its images": lambda info: info.image_states.clear(),
     "its ports": lambda info: setattr(info, "used_ports", None),
     "the node": lambda info: info.set_node(NODES[1]),
-    "its labels": lambda info: info.node.labels.clear(),  # type: ignore[attr-defined]
+    "its labels": lambda info: info.node.labels.clear(),
 }
 WRITES_TO_THE_TABLE: dict[str, Callable[[NodeTable], object]] = {
     "allocatable": lambda nodes: nodes.allocatable.fill(0),
