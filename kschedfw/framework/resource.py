@@ -18,7 +18,7 @@ class Resource:
     memory: int = 0
     ephemeral_storage: int = 0
     allowed_pod_number: int = 0
-    scalar_resources: FrozenDict[str, int] = EMPTY
+    scalar_resources: FrozenDict[str, int] = attrs.field(default=EMPTY, repr=dict.__repr__)
 
     @classmethod
     def of(cls, amounts: ResourceAmounts) -> Self:

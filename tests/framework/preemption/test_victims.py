@@ -191,7 +191,7 @@ class TestNoUse:
         broken = plugin("Broken", pre_filter=lambda: None, pre_filter_remove_pod=fail)
         plan = scene([node("n")], [pod("low", on="n")], plugins=[broken]).plan(pod("p", priority=1))
         assert plan.status.code is Code.ERROR
-        assert plan.status.message == 'running RemovePod on PreFilter plugin "Broken": lost it'
+        assert plan.status.message == 'running RemovePod on PreFilter plugin "Broken": LookupError: lost it'
         assert plan.rejected.get("n").plugin == "Broken"
 
     def test_a_plugin_that_can_not_follow_a_return_fails_the_node(self) -> None:
