@@ -93,9 +93,9 @@ def _specs(modules: Mapping[str, MypyFile]) -> Mapping[str, CallableType]:
     file = modules.get(_HOOKSPECS)
     for name, symbol in ({} if file is None else file.names).items():
         node = symbol.node
-        if isinstance(node, Decorator) and _has(node.original_decorators, _HOOKSPEC):
-            if isinstance(node.func.type, CallableType):
-                found[name] = node.func.type
+        is_spec = isinstance(node, Decorator) and _has(node.original_decorators, _HOOKSPEC)
+        if is_spec and isinstance(node.func.type, CallableType):
+            found[name] = node.func.type
     return found
 
 

@@ -19,9 +19,9 @@ from kschedfw.cli.bench import BENCH_HELP, bench
 from kschedfw.cli.chosen import chosen_configuration
 from kschedfw.cli.compare import COMPARE_HELP, compare
 from kschedfw.cli.config import config_app
-from kschedfw.cli.failures import Failures
 from kschedfw.cli.exits import ExitCode, complain
 from kschedfw.cli.explain import EXPLAIN_HELP, explain
+from kschedfw.cli.failures import Failures
 from kschedfw.cli.inputs import InputFormat, InvalidInputError, read_input
 from kschedfw.cli.options import (
     ClusterArgument,
@@ -175,7 +175,10 @@ def simulate(
     ] = False,
     no_progress: NoProgressOption = False,
     fail_fast: Annotated[
-        bool, typer.Option("--fail-fast", help="End as soon as a plugin fails; the report says what was done so far.")
+        bool,
+        typer.Option(
+            "--fail-fast", help="End as soon as a plugin fails; the report says what was done so far."
+        ),
     ] = False,
 ) -> None:
     loaded = read_input(format, cluster, pods or [], skip_invalid=skip_invalid)
@@ -220,7 +223,9 @@ def simulate(
     if report.interrupted and not ended_early:
         raise typer.Exit(ExitCode.INTERRUPTED)
     if failures.count:
-        text = f"{counted(failures.count, 'failure')} of plugins{'; the simulation ended with it' * ended_early}"
+        text = (
+            f"{counted(failures.count, 'failure')} of plugins{'; the simulation ended with it' * ended_early}"
+        )
         raise typer.Exit(complain(text, ExitCode.FAILED))
     if not report.nodes or not report.pods:
         missing = "pods to schedule" if report.nodes else "nodes"

@@ -15,8 +15,8 @@ _MOST_KEPT = 100
 class Failures(logging.Handler):
     """Collects what is logged as an error between enter and exit, and lets everything else through.
 
-    Two failures are the same if they were raised at the same place, by way of the same calls, whatever pod and node it was
-    about; where nothing was raised, if they say the same.
+    Two failures are the same if they were raised at the same place, by way of the same calls, whatever pod and node
+    they were about; where nothing was raised, if they say the same.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What can be said about a plugin without making it: from its class, its arguments' class and its distribution."""
+"""What can be said about a plugin without a profile: from its class, its arguments' class and its distribution."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import attrs
 
 from kschedfw.api.convert import json_name
+from kschedfw.cli.construction import refused_plugin
 from kschedfw.config.effective import plain
 from kschedfw.framework.errors import PluginError
 from kschedfw.framework.hook_signatures import SPECS
@@ -87,7 +88,7 @@ class PluginSummary:
 
 
 def summaries(registry: Registry) -> list[PluginSummary]:
-    """Every plugin on offer, by name; one that can't be loaded is there with its problem."""
+    """Every plugin on offer, by name; one that can't be loaded or made is there with its problem."""
     found = []
     for name in registry.names():
         try:
@@ -102,9 +103,11 @@ def summary(registry: Registry, name: str) -> PluginSummary:
     """One plugin.
 
     Raises:
-        PluginError: it isn't there, or can't be loaded.
+        PluginError: it isn't there, or can't be loaded, or made.
     """
     plugin = registry.load(name)
+    if (refusal := refused_plugin(name, registry)) is not None:
+        raise refusal
     points = points_of(plugin)
     return PluginSummary(
         name=name,

@@ -43,7 +43,7 @@ class PluginFailure(Exception):  # it wraps what failed; it isn't raised by user
 
 
 def text_of(error: BaseException) -> str:
-    """What an exception says. `'rack'` says little without `KeyError`; only kschedfw's own are made to be read alone."""
+    """What an exception says: `KeyError: 'rack'`. Only kschedfw's own are made to be read without their type."""
     text, name = str(error), type(error).__name__
     if isinstance(error, KschedfwError | PluginFailure):
         return text or name

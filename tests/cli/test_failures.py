@@ -55,7 +55,9 @@ def arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     (tmp_path / "broken_plugin.py").write_text(BROKEN)
     monkeypatch.syspath_prepend(tmp_path)
     pods = (("a", "web"), ("b", "web"), ("c", "mail"))
-    (tmp_path / "cluster.yaml").write_text(CLUSTER + "".join(POD.format(name=name, app=app) for name, app in pods))
+    (tmp_path / "cluster.yaml").write_text(
+        CLUSTER + "".join(POD.format(name=name, app=app) for name, app in pods)
+    )
     (tmp_path / "profile.yaml").write_text(PROFILE)
     return [str(tmp_path / "cluster.yaml"), "--config", str(tmp_path / "profile.yaml"), "--no-progress"]
 
@@ -66,10 +68,16 @@ def test_each_distinct_traceback_is_printed_once_with_a_count(
     assert app.run(["simulate", *arguments]) == 1
     out, err = capsys.readouterr()
     assert err.count("Traceback (most recent call last):") == 2
-    assert 'failed 10 times, first: scheduling default/a failed: running "Broken" filter plugin: ValueError' in err
+    assert (
+        'failed 10 times, first: scheduling default/a failed: running "Broken" filter plugin: ValueError'
+        in err
+    )
     assert err.count("ValueError: no luck with a\n") == 2, "in the text and at the end of the traceback"
     assert "no luck with b" not in err
-    assert 'failed 5 times, first: scheduling default/c failed: running "Broken" filter plugin: KeyError: \'n1\'' in err
+    assert (
+        "failed 5 times, first: scheduling default/c failed: running \"Broken\" filter plugin: KeyError: 'n1'"
+        in err
+    )
     assert 'broken_plugin.py", line 11, in filter' in err
     assert err.endswith("kschedfw: 15 failures of plugins\n")
     assert "running \"Broken\" filter plugin: KeyError: 'n1'" in out, "the reason has the exception's type"

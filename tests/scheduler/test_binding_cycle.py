@@ -50,7 +50,9 @@ class TestSuccess:
         stage.run(pod())
         assert stage.node_of() == "n"
         assert journal[-2:] == ["A.post_bind pod", "B.post_bind pod"]
-        assert [record.message for record in caplog.records] == ['running PostBind plugin "A": OSError: log full']
+        assert [record.message for record in caplog.records] == [
+            'running PostBind plugin "A": OSError: log full'
+        ]
         assert stage.events() == [SCHEDULED]
 
 

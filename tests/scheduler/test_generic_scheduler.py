@@ -130,7 +130,10 @@ class TestSchedule:
         ("hooks", "text"),
         [
             ({"filter": answering(ValueError("no disk"))}, 'running "A" filter plugin: ValueError: no disk'),
-            ({"pre_filter": answering(ValueError("no disk"))}, 'running PreFilter plugin "A": ValueError: no disk'),
+            (
+                {"pre_filter": answering(ValueError("no disk"))},
+                'running PreFilter plugin "A": ValueError: no disk',
+            ),
             (
                 {"pre_score": answering(ValueError("no disk")), "score": answering(1)},
                 'running PreScore plugin "A": ValueError: no disk',
