@@ -4,7 +4,7 @@ Whoever doesn't use them shouldn't notice: nothing is imported before a test ask
 beside the package and not in it.
 
 * `kschedfw_clock`: a `FakeClock`.
-* `kschedfw_registry`: the in-tree plugins, and the plugin classes that the marker names.
+* `kschedfw_registry`: the in-tree plugins, and the plugin classes that the marker names, which come first.
 * `kschedfw_cluster`: an `InMemoryCluster`.
 * `kschedfw_framework`: a `Framework` for that cluster; its snapshot has the cluster's nodes and pods.
 * `kschedfw_scheduler`: a `Scheduler` on that cluster. It works when it is told to (`run_until_idle`), and moves nothing
@@ -107,7 +107,7 @@ def kschedfw_registry(_kschedfw_options: _Options) -> Registry:
                 registry.block(name)
     for plugin in _kschedfw_options.plugins:
         if not isinstance(plugin, str):
-            registry.register(plugin)
+            registry.register(plugin, replace=True)
     return registry
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -22,6 +23,7 @@ from kschedfw.cli.compare import COMPARE_HELP, compare
 from kschedfw.cli.config import config_app
 from kschedfw.cli.exits import ExitCode, complain, tell
 from kschedfw.cli.explain import EXPLAIN_HELP, explain
+from kschedfw.cli.failures import Failures
 from kschedfw.cli.inputs import InputFormat, InvalidInputError, ReadingOptions, read_input
 from kschedfw.cli.options import (
     ClusterArgument,
@@ -39,6 +41,7 @@ from kschedfw.cli.options import (
 from kschedfw.cli.output import print_report, progress_bar, reading_bar
 from kschedfw.cli.plugins import plugins_app
 from kschedfw.cli.serve_extender import SERVE_EXTENDER_HELP, serve_extender
+from kschedfw.cli.tables import counted
 from kschedfw.config import ConfigurationError, SchedulerConfiguration
 from kschedfw.explain import Explaining, ExplanationWriter
 from kschedfw.scheduler import RoundRobinSelector
@@ -59,7 +62,7 @@ All pods are there from the start and stay, or with --arrivals, --arrival-rate o
 \b
 Exit codes:
   0    done, whether or not all pods fit
-  1    nothing to simulate: no nodes, or no pods to schedule
+  1    a plugin failed, which standard error says more of; or nothing to simulate: no nodes, or no pods to schedule
   2    bad usage or bad input; nothing was done
   70   a bug in kschedfw
   130  interrupted; the report says what was done so far
@@ -176,6 +179,12 @@ def simulate(
         bool, typer.Option("--json", help="Print the report as JSON, with every decision.")
     ] = False,
     no_progress: NoProgressOption = False,
+    fail_fast: Annotated[
+        bool,
+        typer.Option(
+            "--fail-fast", help="End as soon as a plugin fails; the report says what was done so far."
+        ),
+    ] = False,
 ) -> None:
     options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
     with reading_bar(enabled=not no_progress) as reading:
@@ -207,14 +216,23 @@ def simulate(
             notes=(*loaded.notes, *_absent(configuration)),
             explaining=explaining,
         )
+        failures = stack.enter_context(Failures())
         with progress_bar(enabled=not no_progress) as progress:
-            report = simulation.run(progress)
+            report = simulation.run(progress, until=lambda: fail_fast and failures.count > 0)
+    for line in failures.lines():
+        print(line, file=sys.stderr)
     if as_json:
         print(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
     else:
         print_report(report)
-    if report.interrupted:
+    ended_early = fail_fast and failures.count > 0
+    if report.interrupted and not ended_early:
         raise typer.Exit(ExitCode.INTERRUPTED)
+    if failures.count:
+        text = (
+            f"{counted(failures.count, 'failure')} of plugins{'; the simulation ended with it' * ended_early}"
+        )
+        raise typer.Exit(complain(text, ExitCode.FAILED))
     if not report.nodes or not report.pods:
         missing = "pods to schedule" if report.nodes else "nodes"
         raise typer.Exit(complain(f"nothing to simulate: the input has no {missing}", ExitCode.NOTHING_TO_DO))

@@ -12,6 +12,7 @@ import typer
 from kschedfw.api.field_errors import FieldError
 from kschedfw.cli.chosen import chosen_configuration, print_warnings
 from kschedfw.cli.chosen import feature_gates as gates_of
+from kschedfw.cli.construction import refused_profile
 from kschedfw.cli.options import GatesOption, ProviderOption
 from kschedfw.cli.tables import counted
 from kschedfw.config import (
@@ -22,6 +23,8 @@ from kschedfw.config import (
     load_configuration,
 )
 from kschedfw.config.effective import effective, plain, settings_of
+from kschedfw.framework.registry import Registry
+from kschedfw.scheduler.from_configuration import profiles_of
 
 HELP = """Check, show and compare configurations: KubeSchedulerConfigurations, and Policies of old."""
 
@@ -29,7 +32,7 @@ CHECK_HELP = """Say everything that is wrong with a configuration.
 
 \b
 Exit codes:
-  0  kube-scheduler would take it (v1.36; for a Policy v1.20), and every plugin is installed
+  0  kube-scheduler would take it (v1.36; for a Policy v1.20), every plugin is installed, and all of them can be made
   1  it is refused; standard output has a line for each problem
   2  the file can't be read
 """
@@ -82,6 +85,18 @@ def check(file: File, feature_gates: GatesOption = None, as_json: AsJson = False
             print(error)
         raise typer.Exit(REFUSED) from None
     print_warnings(configuration)
+    registry = Registry()
+    refused = [
+        error
+        for index, profile in enumerate(profiles_of(configuration))
+        for error in refused_profile(profile, registry, f"profiles[{index}]")
+    ]
+    if refused:
+        if as_json:
+            _print_json(_verdict(file, errors=refused, warnings=configuration.warnings))
+        else:
+            print(ConfigurationError(str(file), refused))
+        raise typer.Exit(REFUSED)
     if as_json:
         _print_json(_verdict(file, warnings=configuration.warnings))
     else:

@@ -16,6 +16,7 @@ class ExitCode(IntEnum):
 
     DONE = 0
     NOTHING_TO_DO = 1
+    FAILED = 1
     BAD_INPUT = 2
     BUG = 70
     INTERRUPTED = 130

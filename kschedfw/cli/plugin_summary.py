@@ -1,4 +1,4 @@
-"""What can be said about a plugin without making it: from its class, its arguments' class and its distribution."""
+"""What can be said about a plugin without a profile: from its class, its arguments' class and its distribution."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import attrs
 
 from kschedfw.api.convert import json_name
+from kschedfw.cli.construction import refused_plugin
 from kschedfw.config.effective import plain
 from kschedfw.framework.errors import PluginError
-from kschedfw.framework.hooks import SPECS, points_of
+from kschedfw.framework.hook_signatures import SPECS
+from kschedfw.framework.hooks import points_of
 from kschedfw.framework.plugin import PROJECT, AnyPlugin, Plugin
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.registry import Registry
@@ -44,6 +46,8 @@ class PluginSummary:
 
     name: str
     distribution: str = ""
+    replaces: tuple[str, ...] = ()
+    """The distributions whose plugins of this name aren't used."""
     problem: str = ""
     where: str = ""
     doc: str = ""
@@ -54,12 +58,20 @@ class PluginSummary:
     arguments: tuple[Argument, ...] = ()
 
     @property
+    def source(self) -> str:
+        """Where it comes from, in a few words."""
+        instead = f" instead of {', '.join(self.replaces)}" if self.replaces else ""
+        return f"{self.distribution}{instead}"
+
+    @property
     def batch(self) -> tuple[str, ...]:
         """The hooks that answer for many nodes at once."""
         return tuple(hook for hook in self.hooks if hook in _BATCH)
 
     def to_json(self) -> dict[str, object]:
-        known = {"name": self.name, "distribution": self.distribution or None}
+        known: dict[str, object] = {"name": self.name, "distribution": self.distribution or None}
+        if self.replaces:
+            known["replaces"] = list(self.replaces)
         if self.problem:
             return {**known, "problem": self.problem}
         return {
@@ -76,7 +88,7 @@ class PluginSummary:
 
 
 def summaries(registry: Registry) -> list[PluginSummary]:
-    """Every plugin on offer, by name; one that can't be loaded is there with its problem."""
+    """Every plugin on offer, by name; one that can't be loaded or made is there with its problem."""
     found = []
     for name in registry.names():
         try:
@@ -91,13 +103,16 @@ def summary(registry: Registry, name: str) -> PluginSummary:
     """One plugin.
 
     Raises:
-        PluginError: it isn't there, or can't be loaded.
+        PluginError: it isn't there, or can't be loaded, or made.
     """
     plugin = registry.load(name)
+    if (refusal := refused_plugin(name, registry)) is not None:
+        raise refusal
     points = points_of(plugin)
     return PluginSummary(
         name=name,
         distribution=registry.distribution(name) or "",
+        replaces=tuple(registry.replaced(name)),
         where=f"{plugin.__module__}:{plugin.__qualname__}",
         doc=inspect.getdoc(plugin) or "",
         points=tuple(point.value for point in ExtensionPoint if point in points),

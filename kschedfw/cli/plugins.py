@@ -66,11 +66,11 @@ def _table(found: list[PluginSummary]) -> Table:
         table.add_column(header, overflow="fold", header_style="dim", no_wrap=header == "plugin")
     for each in found:
         if each.problem:
-            table.add_row(each.name, each.distribution, Text(f"can't be used: {each.problem}", "red"))
+            table.add_row(each.name, each.source, Text(f"can't be used: {each.problem}", "red"))
             continue
         table.add_row(
             each.name,
-            each.distribution,
+            each.source,
             ", ".join(each.points),
             each.reads,
             "yes" if each.signs else "no",
@@ -83,7 +83,7 @@ def _table(found: list[PluginSummary]) -> Table:
 def _narrow(found: list[PluginSummary]) -> Iterator[RenderableType]:
     """The table's content, where it has no room for columns."""
     for each in found:
-        yield Text(each.name, "bold") + Text(f"  {each.distribution}", "dim")
+        yield Text(each.name, "bold") + Text(f"  {each.source}", "dim")
         if each.problem:
             yield Padding(Text(f"can't be used: {each.problem}", "red"), (0, 0, 0, 2))
             continue
@@ -98,7 +98,7 @@ def _narrow(found: list[PluginSummary]) -> Iterator[RenderableType]:
 
 
 def _parts(found: PluginSummary) -> Iterator[RenderableType]:
-    source = f"  {found.distribution}" if found.distribution else ""
+    source = f"  {found.source}" if found.source else ""
     yield Text(found.name, "bold") + Text(source, "dim")
     yield Padding(Text(_reflowed(found.doc) or "It has no docstring."), (1, 0))
     facts = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)

@@ -304,6 +304,7 @@ class _Asking:
         """The same with the rows that pass."""
         if each.batch is None:
             return None
+        rows.setflags(write=False)
         try:
             answer = each.batch(self.state, self.pod, self.table, rows)
         except Exception as error:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache, cached_property
 from types import MethodType
 from typing import Any
@@ -20,18 +19,12 @@ from pluggy import PluginValidationError
 
 from kschedfw.framework import hookspecs
 from kschedfw.framework.errors import HookError, ProfileError
+from kschedfw.framework.hook_signatures import SPECS, hook_problems
 from kschedfw.framework.plugin import PROJECT, AnyPlugin
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
 
 Hook = Callable[..., Any]
 """A hookimpl that takes all the arguments of its spec, by position."""
-
-SPECS: Mapping[str, tuple[str, ...]] = {
-    name: tuple(inspect.signature(function).parameters)
-    for name, function in vars(hookspecs).items()
-    if hasattr(function, f"{PROJECT}_spec")
-}
-"""The arguments of every hook, by its name."""
 
 POINT_OF_HOOK: Mapping[str, ExtensionPoint] = {
     "pre_enqueue": ExtensionPoint.PRE_ENQUEUE,
@@ -180,13 +173,15 @@ def _hookimpls(plugin: AnyPlugin, distribution: str | None) -> dict[str, Hook]:
 
 def _check(plugin: AnyPlugin, distribution: str | None) -> Mapping[str, _Implementation]:
     name = plugin.name
+    if problems := list(hook_problems(type(plugin))):
+        raise HookError(name, "; ".join(problems), distribution)
     manager = _Manager(PROJECT)
     manager.add_hookspecs(hookspecs)
     try:
         manager.register(plugin, name)
         manager.check_pending()
     except PluginValidationError as error:
-        raise HookError(name, f"{error}{_hint(manager)}", distribution) from error
+        raise HookError(name, str(error), distribution) from error
     found: dict[str, _Implementation] = {}
     for caller in manager.get_hookcallers(plugin) or ():
         if not caller.has_spec():
@@ -210,13 +205,6 @@ def _check(plugin: AnyPlugin, distribution: str | None) -> Mapping[str, _Impleme
                 name, f"it has the hook {hook!r} but not {needed!r}, which it goes with", distribution
             )
     return found
-
-
-def _hint(manager: pluggy.PluginManager) -> str:
-    """What a hook that has no spec may have been meant to be."""
-    unknown = [caller for caller in vars(manager.hook) if caller not in SPECS]
-    similar = get_close_matches(unknown[0], SPECS, n=1) if unknown else []
-    return f"; did you mean {similar[0]!r}?" if similar else ""
 
 
 def _positional(hook: str, function: Hook, taken: tuple[str, ...]) -> Hook:

@@ -9,6 +9,8 @@ name. Unless a hook says otherwise:
 * The scheduling cycle (pre_filter … permit) is serial: one pod at a time, on the scheduler's thread, against one
   snapshot. `filter` and `score` are called from several threads of the parallelizer within it. The binding
   cycle (pre_bind … post_bind) runs concurrently with later scheduling cycles.
+* What hooks are handed is read-only, but for the `state` and the `scores` of normalize_score: writing to a NodeInfo,
+  to columns of the NodeTable or to rows raises. A `clone()` or `copy()` may be changed.
 * The reference is kube-scheduler v1.36; see the scheduling framework, KEP-624.
 """
 
@@ -60,7 +62,8 @@ def pre_filter(state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> PreFil
     * SKIP: this plugin's filter, pre_filter_add_pod and pre_filter_remove_pod are not called for this pod.
     * UNSCHEDULABLE: the pod fits nowhere now; the remaining pre_filters still run, since preemption may follow.
     * UNSCHEDULABLE_AND_UNRESOLVABLE: the pod fits nowhere, stop here.
-    * anything else is an ERROR.
+    * anything else is an ERROR, PENDING too: kube-scheduler expects it of pre_enqueue, filter, reserve and permit only.
+      A pod that waits for something outside the cluster is UNSCHEDULABLE here, or refused by `filter`.
     """
 
 

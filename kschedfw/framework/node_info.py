@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NoReturn
 
 import attrs
 
+from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import HostPort, Pod
 from kschedfw.api.requests import node_allocatable
 from kschedfw.framework.pod_info import PodInfo
-from kschedfw.framework.resource import Resource
+from kschedfw.framework.resource import Resource, int64
 
 ANY_IP = "0.0.0.0"  # the API's spelling of "every address of the node", nothing is bound here
 DEFAULT_PROTOCOL = "TCP"
@@ -29,37 +31,41 @@ class ImageStateSummary:
 
 
 class HostPortInfo:
-    """The host ports taken on a node, by address."""
+    """The host ports taken on a node, by address: a value, of which `plus` and `minus` make others."""
 
     __slots__ = ("_taken",)
 
-    def __init__(self) -> None:
-        self._taken: dict[str, set[tuple[str, int]]] = {}
+    def __init__(self, taken: Mapping[str, frozenset[tuple[str, int]]] = EMPTY) -> None:
+        self._taken = taken
 
     @classmethod
     def of(cls, ports: Iterable[HostPort]) -> HostPortInfo:
-        info = cls()
-        for ip, protocol, port in ports:
-            info.add(ip, protocol, port)
-        return info
+        return cls().plus(ports)
 
     def taken(self) -> frozenset[HostPort]:
-        """The ports as a value of their own, which later changes don't reach."""
+        """All of them in one set."""
         return frozenset(
             (ip, protocol, port) for ip, ports in self._taken.items() for protocol, port in ports
         )
 
-    def add(self, ip: str, protocol: str, port: int) -> None:
-        if port > 0:
-            self._taken.setdefault(ip or ANY_IP, set()).add((protocol or DEFAULT_PROTOCOL, port))
+    def plus(self, ports: Iterable[HostPort]) -> HostPortInfo:
+        """With these ports taken, too; those that aren't above 0 are none."""
+        taken = dict(self._taken)
+        for ip, protocol, port in ports:
+            if port > 0:
+                ip = ip or ANY_IP
+                taken[ip] = taken.get(ip, frozenset()) | {(protocol or DEFAULT_PROTOCOL, port)}
+        return HostPortInfo(taken)
 
-    def remove(self, ip: str, protocol: str, port: int) -> None:
-        ip = ip or ANY_IP
-        taken = self._taken.get(ip)
-        if taken is not None:
-            taken.discard((protocol or DEFAULT_PROTOCOL, port))
-            if not taken:
-                del self._taken[ip]
+    def minus(self, ports: Iterable[HostPort]) -> HostPortInfo:
+        """Without these ports."""
+        taken = dict(self._taken)
+        for ip, protocol, port in ports:
+            ip = ip or ANY_IP
+            left = taken.pop(ip, frozenset()) - {(protocol or DEFAULT_PROTOCOL, port)}
+            if left:
+                taken[ip] = left
+        return HostPortInfo(taken)
 
     def conflicts(self, ip: str, protocol: str, port: int) -> bool:
         """Whether the port is taken on this address; 0.0.0.0 meets every address."""
@@ -74,29 +80,31 @@ class HostPortInfo:
     def __len__(self) -> int:
         return sum(map(len, self._taken.values()))
 
-    def clone(self) -> HostPortInfo:
-        copy = HostPortInfo()
-        copy._taken = {ip: set(taken) for ip, taken in self._taken.items()}
-        return copy
+
+_NO_PORTS = HostPortInfo()
+_NOTHING = Resource()
 
 
 @attrs.define(eq=False)
 class NodeInfo:
-    """A node and its pods. Filters and scores read it; only the cache, and hooks on their own clone, change it."""
+    """A node and its pods, with sums over them. What it is made of are values: they never change, they are replaced.
+
+    Those of a snapshot are read-only; hooks that want to change one take a `clone`.
+    """
 
     node: Node
-    pods: list[PodInfo] = attrs.field(factory=list)
-    pods_with_affinity: list[PodInfo] = attrs.field(factory=list)
-    pods_with_required_anti_affinity: list[PodInfo] = attrs.field(factory=list)
-    pods_with_volumes: list[PodInfo] = attrs.field(factory=list)
+    pods: tuple[PodInfo, ...] = ()
+    pods_with_affinity: tuple[PodInfo, ...] = ()
+    pods_with_required_anti_affinity: tuple[PodInfo, ...] = ()
+    pods_with_volumes: tuple[PodInfo, ...] = ()
     """Pods whose volumes others may want, too, or that count against a limit of the node."""
-    used_ports: HostPortInfo = attrs.field(factory=HostPortInfo)
-    requested: Resource = attrs.field(factory=Resource)
+    used_ports: HostPortInfo = _NO_PORTS
+    requested: Resource = _NOTHING
     """Sum of the requests of all pods on the node."""
-    non_zero_requested: Resource = attrs.field(factory=Resource)
+    non_zero_requested: Resource = _NOTHING
     """The same with 100m CPU and 200 MiB for containers that request none; scores read this."""
-    allocatable: Resource = attrs.field(factory=Resource)
-    image_states: dict[str, ImageStateSummary] = attrs.field(factory=dict)
+    allocatable: Resource = _NOTHING
+    image_states: FrozenDict[str, ImageStateSummary] = EMPTY
     generation: int = 0
 
     @classmethod
@@ -117,69 +125,96 @@ class NodeInfo:
         self.generation = next(_generations)
 
     def add_pod(self, info: PodInfo) -> None:
-        self.pods.append(info)
+        self.pods = (*self.pods, info)
         self._count(info)
 
     def remove_pod(self, pod: Pod) -> bool:
         """Take the pod (by uid) off the node; False where it isn't on it."""
         uid = pod.uid
-        for position, info in enumerate(self.pods):
+        for info in self.pods:
             if info.pod.uid == uid:
-                del self.pods[position]
+                self.pods = _without(self.pods, info)
                 self._discount(info)
                 return True
         return False
 
     def replace_pod(self, old: PodInfo, new: PodInfo) -> None:
         """Take the new state of a pod, whose old one is here."""
-        self.pods[self.pods.index(old)] = new
+        position = self.pods.index(old)
+        self.pods = (*self.pods[:position], new, *self.pods[position + 1 :])
         self._discount(old)
         self._count(new)
 
     def _count(self, info: PodInfo) -> None:
         if info.has_affinity:
-            self.pods_with_affinity.append(info)
+            self.pods_with_affinity = (*self.pods_with_affinity, info)
         if info.required_anti_affinity_terms:
-            self.pods_with_required_anti_affinity.append(info)
+            self.pods_with_required_anti_affinity = (*self.pods_with_required_anti_affinity, info)
         if info.pod.spec.volumes and info.pod.storage:
-            self.pods_with_volumes.append(info)
-        requests = info.requests
-        self.requested.add(requests.amounts)
-        self.non_zero_requested.milli_cpu += requests.non_zero_milli_cpu
-        self.non_zero_requested.memory += requests.non_zero_memory
-        self.non_zero_requested.wrap()
-        for ip, protocol, port in info.pod.host_ports:
-            self.used_ports.add(ip, protocol, port)
+            self.pods_with_volumes = (*self.pods_with_volumes, info)
+        requests, non_zero = info.requests, self.non_zero_requested
+        self.requested = self.requested.plus(requests.amounts)
+        self.non_zero_requested = Resource(
+            int64(non_zero.milli_cpu + requests.non_zero_milli_cpu),
+            int64(non_zero.memory + requests.non_zero_memory),
+        )
+        if ports := info.pod.host_ports:
+            self.used_ports = self.used_ports.plus(ports)
         self.generation = next(_generations)
 
     def _discount(self, info: PodInfo) -> None:
         if info.has_affinity:
-            self.pods_with_affinity.remove(info)
+            self.pods_with_affinity = _without(self.pods_with_affinity, info)
         if info.required_anti_affinity_terms:
-            self.pods_with_required_anti_affinity.remove(info)
+            self.pods_with_required_anti_affinity = _without(self.pods_with_required_anti_affinity, info)
         if info.pod.spec.volumes and info.pod.storage:
-            self.pods_with_volumes.remove(info)
-        requests = info.requests
-        self.requested.subtract(requests.amounts)
-        self.non_zero_requested.milli_cpu -= requests.non_zero_milli_cpu
-        self.non_zero_requested.memory -= requests.non_zero_memory
-        self.non_zero_requested.wrap()
-        for ip, protocol, port in info.pod.host_ports:
-            self.used_ports.remove(ip, protocol, port)
+            self.pods_with_volumes = _without(self.pods_with_volumes, info)
+        requests, non_zero = info.requests, self.non_zero_requested
+        self.requested = self.requested.minus(requests.amounts)
+        self.non_zero_requested = Resource(
+            int64(non_zero.milli_cpu - requests.non_zero_milli_cpu),
+            int64(non_zero.memory - requests.non_zero_memory),
+        )
+        if ports := info.pod.host_ports:
+            self.used_ports = self.used_ports.minus(ports)
         self.generation = next(_generations)
 
+    def seal(self) -> None:
+        """Refuse every further change; `clone` gives one that may be changed."""
+        if type(self) is NodeInfo:
+            self.__class__ = _SealedNodeInfo
+
     def clone(self) -> NodeInfo:
-        """A copy whose pods and sums may be changed; node, pods and image states themselves are shared."""
+        """A copy that may be changed; all that it is made of is shared."""
         return NodeInfo(
-            node=self.node,
-            pods=list(self.pods),
-            pods_with_affinity=list(self.pods_with_affinity),
-            pods_with_required_anti_affinity=list(self.pods_with_required_anti_affinity),
-            pods_with_volumes=list(self.pods_with_volumes),
-            used_ports=self.used_ports.clone(),
-            requested=self.requested.clone(),
-            non_zero_requested=self.non_zero_requested.clone(),
-            allocatable=self.allocatable,
-            image_states=self.image_states,
-            generation=self.generation,
+            self.node,
+            self.pods,
+            self.pods_with_affinity,
+            self.pods_with_required_anti_affinity,
+            self.pods_with_volumes,
+            self.used_ports,
+            self.requested,
+            self.non_zero_requested,
+            self.allocatable,
+            self.image_states,
+            self.generation,
         )
+
+
+class _SealedNodeInfo(NodeInfo):
+    # A class of its own, so that the cache's NodeInfos, which change all the time, pay nothing for it.
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(
+            f"node {self.name!r}: {name} can't be set, since a snapshot's NodeInfo is read-only; change a clone() of it"
+        )
+
+    def __delattr__(self, name: str) -> NoReturn:
+        self.__setattr__(name, None)
+
+
+def _without(pods: tuple[PodInfo, ...], info: PodInfo) -> tuple[PodInfo, ...]:
+    position = pods.index(info)
+    return (*pods[:position], *pods[position + 1 :])

@@ -15,7 +15,7 @@ from kschedfw.framework.results import IntArray
 class NodeSelection(Sequence[NodeInfo]):
     """A sequence of NodeInfos that is really the rows of a table; nothing is made per node until somebody looks.
 
-    `rows` has shape (k,), each row at most once. It isn't to be changed.
+    `rows` has shape (k,), each row at most once, and is read-only.
     """
 
     __slots__ = ("is_whole_table", "recurs", "rows", "table")
@@ -24,6 +24,7 @@ class NodeSelection(Sequence[NodeInfo]):
         self, table: NodeTable, rows: IntArray, *, is_whole_table: bool = False, recurs: bool = False
     ) -> None:
         self.table = table
+        rows.setflags(write=False)  # plugins see it
         self.rows = rows
         self.is_whole_table = is_whole_table
         """Whether this is all rows, in the table's order."""

@@ -10,12 +10,14 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.node import Taint
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from kschedfw.framework.change_log import ChangeLog
 from kschedfw.framework.encoded_column import EncodedColumn
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.plugin import Reads
+from kschedfw.framework.read_only import ReadOnlyList, read_only_view
 from kschedfw.framework.resource import Resource
 from kschedfw.framework.results import Codes, IntArray
 
@@ -60,7 +62,7 @@ class TableListener(Protocol):
 
 
 class NodeTable:
-    """Columns over n nodes and r resources; row i is node i of the snapshot. Hooks only read them.
+    """Columns over n nodes and r resources; row i is node i of the snapshot. Hooks only read them: writing raises.
 
     `allocatable` and `requested` have shape (n, r), int64, in the resources' base units (millicores, bytes,
     counts), the columns named by `resources`, of which the first four always are cpu, memory, ephemeral-storage and
@@ -77,15 +79,14 @@ class NodeTable:
         self.node_changes = ChangeLog()
         self.pod_changes = ChangeLog()
         self.layout = 0
-        self.moved_from: IntArray = np.full(len(node_infos), -1, dtype=np.int64)
-        self.node_infos: list[NodeInfo] = []
-        self.rows: Mapping[str, int] = {}
+        self.node_infos: Sequence[NodeInfo] = ()
+        self.rows: Mapping[str, int] = EMPTY
         self.resources: tuple[str, ...] = _FIRST_RESOURCES
-        self.columns: Mapping[str, int] = {name: column for column, name in enumerate(_FIRST_RESOURCES)}
+        self.columns: Mapping[str, int] = _by_position(_FIRST_RESOURCES)
         self._allocatable: IntArray = np.zeros((len(_FIRST_RESOURCES), 0), dtype=np.int64)
         self._requested: IntArray = np.zeros((len(_FIRST_RESOURCES), 0), dtype=np.int64)
         self._non_zero: IntArray = np.zeros((2, 0), dtype=np.int64)
-        self.unschedulable: npt.NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        self._unschedulable: npt.NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
         self._encoded: dict[Hashable, EncodedColumn[Any]] = {}
         self._encoded_from_pods: list[EncodedColumn[Any]] = []
         self._listeners: list[TableListener] = []
@@ -94,7 +95,7 @@ class NodeTable:
         """The latest answers to `label_codes`: many pods in a row are asked about the same rows."""
         self._changed_since: dict[tuple[int, int], Sequence[int] | None] = {}
         """Answers to `changed_since`: many ask from the same version on."""
-        self._place(node_infos, self.moved_from)
+        self._place(node_infos, np.full(len(node_infos), -1, dtype=np.int64))
 
     @classmethod
     def of(cls, node_infos: Sequence[NodeInfo]) -> NodeTable:
@@ -103,27 +104,12 @@ class NodeTable:
     def __len__(self) -> int:
         return len(self.node_infos)
 
-    @property
-    def allocatable(self) -> IntArray:
-        return self._allocatable.T
-
-    @property
-    def requested(self) -> IntArray:
-        return self._requested.T
-
-    @property
-    def non_zero_requested(self) -> IntArray:
-        return self._non_zero.T
-
-    @property
-    def pod_counts(self) -> IntArray:
-        counts: IntArray = self._requested[_PODS_COLUMN]
-        return counts
-
     @cached_property
     def all_rows(self) -> IntArray:
         """0 … n−1."""
-        return np.arange(len(self.node_infos), dtype=np.int64)
+        rows: IntArray = np.arange(len(self.node_infos), dtype=np.int64)
+        rows.setflags(write=False)
+        return rows
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -146,12 +132,12 @@ class NodeTable:
 
     # Encoded columns
 
-    def label(self, key: str) -> EncodedColumn[str]:
-        """The column of a node label."""
+    def label(self, key: str) -> EncodedColumn[str | None]:
+        """The column of a node label; a node without it has the code -1, for which `values` ends with None."""
         return self.encoded(("label", key), lambda info: info.node.metadata.labels.get(key))
 
     def label_codes(self, key: str, rows: IntArray) -> Codes:
-        """The codes of a label's column in these rows, an array that isn't changed either. Not to be changed."""
+        """The codes of a label's column in these rows, an array that isn't changed either; -1 without the label."""
         codes = self.label(key).codes
         if rows is self.all_rows:
             return codes
@@ -160,6 +146,7 @@ class NodeTable:
         if known is not None and known.rows is rows and known.version == version:
             return known.codes
         in_rows: Codes = codes.take(rows)
+        in_rows.setflags(write=False)
         self._label_codes[key] = _LabelCodes(rows, version, in_rows)
         return in_rows
 
@@ -169,10 +156,11 @@ class NodeTable:
         return self.encoded("taints", lambda info: info.node.spec.taints)
 
     def encoded(
-        self, name: Hashable, of: Callable[[NodeInfo], ValueT | None], reads: Reads = Reads.NODE
+        self, name: Hashable, of: Callable[[NodeInfo], ValueT], reads: Reads = Reads.NODE
     ) -> EncodedColumn[ValueT]:
         """The column of any property of a node (or, with `reads` PODS, of its pods, too), made on first use.
 
+        None stands for a node that hasn't got the property.
         `name` tells columns apart, so for one name `of` must always be the same function.
         """
         known = self._encoded.get(name)
@@ -193,10 +181,10 @@ class NodeTable:
     def update(self, row: int, info: NodeInfo) -> None:
         """Take the new state of the node in a row."""
         self._changed_since.clear()
-        old = self.node_infos[row]
-        self.node_infos[row] = info
+        old = self._node_infos[row]
+        list.__setitem__(self._node_infos, row, info)
         node_changed = info.node is not old.node or info.image_states is not old.image_states
-        pods_changed = info.pods != old.pods
+        pods_changed = info.pods is not old.pods and info.pods != old.pods
         if node_changed:
             self._write_node(row, info)
             self.node_changes.append(row)
@@ -238,15 +226,16 @@ class NodeTable:
                 self.update(row, info)
 
     def _place(self, node_infos: Sequence[NodeInfo], moved_from: IntArray) -> None:
-        self.node_infos = list(node_infos)
-        self.rows = {info.name: row for row, info in enumerate(node_infos)}
+        self.node_infos = self._node_infos = ReadOnlyList(node_infos)
+        self.rows = _by_position(info.name for info in node_infos)
         for made_on_demand in ("names", "all_rows"):
             self.__dict__.pop(made_on_demand, None)
-        self.moved_from = moved_from
+        self.moved_from: IntArray = read_only_view(moved_from)
         self._allocatable = _moved(self._allocatable, moved_from)
         self._requested = _moved(self._requested, moved_from)
         self._non_zero = _moved(self._non_zero, moved_from)
-        self.unschedulable = _moved(self.unschedulable, moved_from)
+        self._unschedulable = _moved(self._unschedulable, moved_from)
+        self._show()
         added = np.flatnonzero(moved_from < 0).tolist()
         # All at once, since there may be as many resources as nodes.
         self._make_columns(
@@ -260,7 +249,7 @@ class NodeTable:
             self._write_pods(row, node_infos[row])
 
     def _write_node(self, row: int, info: NodeInfo) -> None:
-        self.unschedulable[row] = info.node.spec.unschedulable
+        self._unschedulable[row] = info.node.spec.unschedulable
         amounts = info.allocatable
         if amounts.scalar_resources:
             self._make_columns(amounts.scalar_resources)
@@ -291,10 +280,23 @@ class NodeTable:
         if not new:
             return
         self.resources = (*self.resources, *new)
-        self.columns = {name: column for column, name in enumerate(self.resources)}
+        self.columns = _by_position(self.resources)
         empty = np.zeros((len(new), len(self)), dtype=np.int64)
         self._allocatable = np.concatenate((self._allocatable, empty))
         self._requested = np.concatenate((self._requested, empty))
+        self._show()
+
+    def _show(self) -> None:
+        """Show the arrays that there are now, which only this table writes into."""
+        self.allocatable: IntArray = read_only_view(self._allocatable).T
+        self.requested: IntArray = read_only_view(self._requested).T
+        self.non_zero_requested: IntArray = read_only_view(self._non_zero).T
+        self.pod_counts: IntArray = self.requested[:, _PODS_COLUMN]
+        self.unschedulable: npt.NDArray[np.bool_] = read_only_view(self._unschedulable)
+
+
+def _by_position(names: Iterable[str]) -> FrozenDict[str, int]:
+    return FrozenDict((name, position) for position, name in enumerate(names))
 
 
 def _moved(columns: npt.NDArray[ScalarT], moved_from: IntArray) -> npt.NDArray[ScalarT]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
@@ -15,11 +17,19 @@ from kschedfw.framework.plugin import PROJECT, AnyPlugin, Plugin
 PluginT = TypeVar("PluginT", bound=type[AnyPlugin])
 
 
+REPLACING = f"{PROJECT}.replace"
+"""The entry-point group of plugins that take the place of one of the same name in the group `kschedfw`."""
+
+
 class Registry:
     """The plugins that profiles may enable.
 
     An entry point is imported only when `load` asks for its name, so a broken distribution that no profile
     enables harms nobody. `Registry(entry_points=False)` knows only what is registered by hand.
+
+    A name belongs to one plugin. Who offers another one of this name has to say that it takes the other's place: an
+    in-process plugin by `register(…, replace=True)`, an installed one by its entry point, in the group
+    `kschedfw.replace` instead of `kschedfw`. Without that it is an error that names both.
     """
 
     def __init__(self, *, entry_points: bool = True) -> None:
@@ -30,22 +40,43 @@ class Registry:
             str, str | None
         ] = {}  # reading a distribution's metadata takes milliseconds
 
-    def register(self, plugin: PluginT) -> PluginT:
-        """Offer a plugin class from this process; it takes precedence over an entry point that wasn't loaded yet.
+    def register(self, plugin: PluginT, *, replace: bool = False) -> PluginT:
+        """Offer a plugin class from this process; with `replace`, in the place of any other plugin of its name.
 
-        May be used as a class decorator.
+        May be used as a class decorator. Registering a class again, or one that its distribution offers anyway,
+        changes nothing.
 
         Raises:
-            PluginLoadError: it is no Plugin class, has no name, or its name is registered already.
+            PluginLoadError: it is no Plugin class, has no name, is blocked, or there is another plugin of its name.
         """
         _check(plugin, getattr(plugin, "name", None), None)
-        try:
-            registered = self._manager.register(plugin, plugin.name)
-        except ValueError:
-            raise PluginLoadError(plugin.name, "a plugin of this name is registered already") from None
-        if registered is None:
-            raise PluginLoadError(plugin.name, "it is blocked in this registry")
+        name = plugin.name
+        if self._manager.is_blocked(name):
+            raise PluginLoadError(name, "it is blocked in this registry")
+        known = self._manager.get_plugin(name)
+        if known is plugin:
+            return plugin
+        if not replace:
+            self._refuse_clash(plugin, known)
+        if known is not None:
+            self._manager.unregister(known)
+        self._imported.discard(name)
+        self._manager.register(plugin, name)
         return plugin
+
+    def _refuse_clash(self, plugin: type[AnyPlugin], known: object | None) -> None:
+        """Raise PluginLoadError if there is another plugin of this name, registered or installed."""
+        offers = _foremost(self._entry_points.get(plugin.name, []))
+        others = [_offer(offer) for offer in offers if not _is_imported_as(plugin, offer)]
+        if known is not None and plugin.name not in self._imported:
+            others = [f"{_where(known)}, which is registered"]
+        if not others:
+            return
+        raise PluginLoadError(
+            plugin.name,
+            f"{_where(plugin)} has the name of {' and '.join(others)}; give it another name, or have it take the "
+            f"other's place: register({plugin.__name__}, replace=True)",
+        )
 
     def block(self, name: str) -> None:
         """Never load or offer the plugin of this name, nor keep one that was registered."""
@@ -58,9 +89,18 @@ class Registry:
             name for name in registered | set(self._entry_points) if not self._manager.is_blocked(name)
         )
 
+    def replaced(self, name: str) -> Sequence[str]:
+        """The distributions (name and version) whose plugin of this name isn't used: another took its place."""
+        offers = self._entry_points.get(name, [])
+        if self._manager.has_plugin(name) and name not in self._imported:
+            plugin = self._manager.get_plugin(name)
+            return [_distribution(offer) or "?" for offer in offers if not _is_imported_as(plugin, offer)]
+        used = _foremost(offers)
+        return [_distribution(offer) or "?" for offer in offers if offer not in used]
+
     def distribution(self, name: str) -> str | None:
         """Name and version of the distribution whose entry point offers the plugin; None for a registration."""
-        offers = self._entry_points.get(name, [])
+        offers = _foremost(self._entry_points.get(name, []))
         registered = self._manager.has_plugin(name) and name not in self._imported
         if registered or not offers:
             return None
@@ -74,7 +114,7 @@ class Registry:
         Raises:
             PluginNotFoundError: there is none, or it is blocked.
             PluginLoadError: its import fails, it is no Plugin class, its own name is another, or several
-                distributions offer the name.
+                distributions offer the name and none of them replaces the others.
         """
         if self._manager.is_blocked(name):
             raise PluginNotFoundError(name, "it is blocked in this registry")
@@ -85,15 +125,17 @@ class Registry:
         return plugin
 
     def _import(self, name: str) -> None:
-        offers = self._entry_points.get(name, [])
+        offers = _foremost(self._entry_points.get(name, []))
         if not offers:
             raise PluginNotFoundError(name, self._not_found(name))
-        distribution = _distribution(offers[0])
         if len(offers) > 1:
-            several = ", ".join(sorted(_distribution(offer) or "?" for offer in offers))
+            both = " and ".join(sorted(map(_offer, offers)))
             raise PluginLoadError(
-                name, f"several distributions offer a plugin of this name: {several}; uninstall all but one"
+                name,
+                f"{both} have the same name; uninstall all but one, or have one take the others' place: by its entry "
+                f"point in the group {REPLACING!r}, or by Registry.register(…, replace=True)",
             )
+        distribution = _distribution(offers[0])
         try:
             plugin = offers[0].load()
         except Exception as error:
@@ -113,9 +155,31 @@ class Registry:
 
 def _installed() -> dict[str, list[EntryPoint]]:
     found: dict[str, list[EntryPoint]] = defaultdict(list)
-    for entry_point in entry_points(group=PROJECT):
-        found[entry_point.name].append(entry_point)
+    for group in (PROJECT, REPLACING):
+        for entry_point in entry_points(group=group):
+            found[entry_point.name].append(entry_point)
     return dict(found)
+
+
+def _foremost(offers: Sequence[EntryPoint]) -> Sequence[EntryPoint]:
+    """Those that take the others' place, if there are any."""
+    return [offer for offer in offers if offer.group == REPLACING] or offers
+
+
+def _is_imported_as(plugin: object, offer: EntryPoint) -> bool:
+    """Whether the entry point is for this very class, as far as its module is imported; if not, it can't be."""
+    found: object = sys.modules.get(offer.module)
+    for name in offer.attr.split("."):
+        found = getattr(found, name, None)
+    return found is plugin
+
+
+def _where(plugin: object) -> str:
+    return f"{plugin.__module__}:{plugin.__qualname__}" if isinstance(plugin, type) else repr(plugin)
+
+
+def _offer(entry_point: EntryPoint) -> str:
+    return f"{entry_point.value} of {_distribution(entry_point) or '?'}"
 
 
 def _distribution(entry_point: EntryPoint) -> str | None:

@@ -1,4 +1,4 @@
-"""Amounts of resources that can be added up in place (kube-scheduler `framework.Resource`)."""
+"""Amounts of resources, as a value (kube-scheduler `framework.Resource`)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from typing import Self
 
 import attrs
 
+from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.quantity import wrapped
 from kschedfw.api.requests import ResourceAmounts
 
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 
-@attrs.define
+@attrs.frozen
 class Resource:
     """CPU in millicores, memory and ephemeral storage in bytes, everything else in its own whole units.
 
@@ -23,40 +24,47 @@ class Resource:
     memory: int = 0
     ephemeral_storage: int = 0
     allowed_pod_number: int = 0
-    scalar_resources: dict[str, int] = attrs.field(factory=dict)
+    scalar_resources: FrozenDict[str, int] = attrs.field(default=EMPTY, repr=dict.__repr__)
 
     @classmethod
     def of(cls, amounts: ResourceAmounts) -> Self:
-        return cls(
-            amounts.milli_cpu, amounts.memory, amounts.ephemeral_storage, amounts.pods, dict(amounts.scalar)
+        return cls(amounts.milli_cpu, amounts.memory, amounts.ephemeral_storage, amounts.pods, amounts.scalar)
+
+    def plus(self, other: ResourceAmounts) -> Resource:
+        """The sum of everything but the pod count, which stays."""
+        scalar = self.scalar_resources
+        if other.scalar:
+            scalar = FrozenDict(
+                {
+                    **scalar,
+                    **{name: int64(scalar.get(name, 0) + amount) for name, amount in other.scalar.items()},
+                }
+            )
+        return Resource(
+            int64(self.milli_cpu + other.milli_cpu),
+            int64(self.memory + other.memory),
+            int64(self.ephemeral_storage + other.ephemeral_storage),
+            self.allowed_pod_number,
+            scalar,
         )
 
-    def add(self, other: ResourceAmounts) -> None:
-        """Add everything but the pod count, in place."""
-        self.milli_cpu += other.milli_cpu
-        self.memory += other.memory
-        self.ephemeral_storage += other.ephemeral_storage
-        for name, amount in other.scalar.items():
-            self.scalar_resources[name] = wrapped(self.scalar_resources.get(name, 0) + amount)
-        self.wrap()
-
-    def subtract(self, other: ResourceAmounts) -> None:
-        """Take away everything but the pod count, in place. A scalar stays, as 0, when its last user goes."""
-        self.milli_cpu -= other.milli_cpu
-        self.memory -= other.memory
-        self.ephemeral_storage -= other.ephemeral_storage
-        for name, amount in other.scalar.items():
-            self.scalar_resources[name] = wrapped(self.scalar_resources.get(name, 0) - amount)
-        self.wrap()
-
-    def wrap(self) -> None:
-        """Bring what every node has back into int64; whoever changes an amount by hand has to call it."""
-        if not _LEAST <= self.milli_cpu <= _MOST:
-            self.milli_cpu = wrapped(self.milli_cpu)
-        if not _LEAST <= self.memory <= _MOST:
-            self.memory = wrapped(self.memory)
-        if not _LEAST <= self.ephemeral_storage <= _MOST:
-            self.ephemeral_storage = wrapped(self.ephemeral_storage)
+    def minus(self, other: ResourceAmounts) -> Resource:
+        """The difference of everything but the pod count. A scalar stays, as 0, when its last user goes."""
+        scalar = self.scalar_resources
+        if other.scalar:
+            scalar = FrozenDict(
+                {
+                    **scalar,
+                    **{name: int64(scalar.get(name, 0) - amount) for name, amount in other.scalar.items()},
+                }
+            )
+        return Resource(
+            int64(self.milli_cpu - other.milli_cpu),
+            int64(self.memory - other.memory),
+            int64(self.ephemeral_storage - other.ephemeral_storage),
+            self.allowed_pod_number,
+            scalar,
+        )
 
     def get(self, name: str) -> int:
         """The amount of a resource by its API name (`cpu` in millicores); 0 where there is none."""
@@ -71,11 +79,7 @@ class Resource:
                 return self.allowed_pod_number
         return self.scalar_resources.get(name, 0)
 
-    def clone(self) -> Resource:
-        return Resource(
-            self.milli_cpu,
-            self.memory,
-            self.ephemeral_storage,
-            self.allowed_pod_number,
-            dict(self.scalar_resources),
-        )
+
+def int64(amount: int) -> int:
+    """The amount as an int64 holds it: beyond that it wraps around."""
+    return amount if _LEAST <= amount <= _MOST else wrapped(amount)

@@ -25,7 +25,7 @@ from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import AnyPlugin, Reads
 from kschedfw.framework.results import MAX_NODE_SCORE, MIN_NODE_SCORE, IntArray
 from kschedfw.framework.scores import Totals
-from kschedfw.framework.status import PluginFailure, Status
+from kschedfw.framework.status import PluginFailure, Status, text_of
 
 SCORING: Final = "running Score plugins"
 NORMALIZING: Final = "running Normalize on Score plugins"
@@ -86,7 +86,7 @@ class ScoreError(Exception):
         super().__init__(plugin, cause)
         self.plugin = plugin
         self.cause = cause
-        text = text or f'plugin "{plugin}" failed with: {cause}'
+        text = text or f'plugin "{plugin}" failed with: {text_of(cause)}'
         self.text = f"{doing}: {text}"
 
     @property

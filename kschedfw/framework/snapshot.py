@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.framework.claim_index import ClaimIndex
@@ -13,6 +14,7 @@ from kschedfw.framework.node_info import ImageStateSummary, NodeInfo
 from kschedfw.framework.node_selection import NodeSelection
 from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.read_only import ReadOnlyList
 from kschedfw.framework.topology import TopologyIndex
 
 
@@ -27,7 +29,7 @@ class Snapshot:
     """NodeInfos in the order in which they are visited, and by name.
 
     One snapshot lives as long as its scheduler; the cache brings it up to date at the start of each cycle,
-    and nothing changes it during one.
+    and nothing changes it during one. NodeInfos that it takes are read-only from then on.
     """
 
     def __init__(self, node_infos: Iterable[NodeInfo] = ()) -> None:
@@ -35,8 +37,8 @@ class Snapshot:
         self._selection: NodeSelection | None = None
         self._topology: TopologyIndex | None = None
         self._claims: ClaimIndex | None = None
-        self._with_affinity: list[NodeInfo] | None = None
-        self._with_required_anti_affinity: list[NodeInfo] | None = None
+        self._with_affinity: tuple[NodeInfo, ...] | None = None
+        self._with_required_anti_affinity: tuple[NodeInfo, ...] | None = None
         self.replace(node_infos)
 
     @classmethod
@@ -52,7 +54,9 @@ class Snapshot:
 
     def replace(self, node_infos: Iterable[NodeInfo]) -> None:
         """Take these NodeInfos, in this order, for the next cycle."""
-        self._node_infos = list(node_infos)
+        self._node_infos = ReadOnlyList(node_infos)
+        for info in self._node_infos:
+            info.seal()
         self._rows = {info.name: row for row, info in enumerate(self._node_infos)}
         self._forget_affinity()
         self._selection = None
@@ -69,7 +73,8 @@ class Snapshot:
             row = self._row(info.node.metadata.name)
             if info.pods_with_affinity or self._node_infos[row].pods_with_affinity:
                 self._forget_affinity()
-            self._node_infos[row] = info
+            info.seal()
+            list.__setitem__(self._node_infos, row, info)
             if self._table is not None:
                 self._table.update(row, info)
 
@@ -82,16 +87,16 @@ class Snapshot:
     def with_affinity(self) -> Sequence[NodeInfo]:
         """Nodes with at least one pod that has a pod (anti-)affinity term."""
         if self._with_affinity is None:
-            self._with_affinity = [info for info in self._node_infos if info.pods_with_affinity]
+            self._with_affinity = tuple([info for info in self._node_infos if info.pods_with_affinity])
         return self._with_affinity
 
     @property
     def with_required_anti_affinity(self) -> Sequence[NodeInfo]:
         """Nodes with at least one pod that has a required pod anti-affinity term."""
         if self._with_required_anti_affinity is None:
-            self._with_required_anti_affinity = [
-                info for info in self.with_affinity if info.pods_with_required_anti_affinity
-            ]
+            self._with_required_anti_affinity = tuple(
+                [info for info in self.with_affinity if info.pods_with_required_anti_affinity]
+            )
         return self._with_required_anti_affinity
 
     def __len__(self) -> int:
@@ -162,11 +167,11 @@ def with_image_states(node_infos: Sequence[NodeInfo]) -> Iterator[NodeInfo]:
     for info in node_infos:
         spread.update({name for image in info.node.status.images for name in image.names})
     for info in node_infos:
-        states = {
-            name: ImageStateSummary(image.size_bytes, spread[name])
+        states = FrozenDict(
+            (name, ImageStateSummary(image.size_bytes, spread[name]))
             for image in info.node.status.images
             for name in image.names
-        }
+        )
         if states != info.image_states:
             copy = info.clone()
             copy.image_states = states

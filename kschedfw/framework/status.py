@@ -10,6 +10,8 @@ from enum import IntEnum
 
 import attrs
 
+from kschedfw.api.errors import KschedfwError
+
 
 class Code(IntEnum):
     """The kinds of answer a hook may give. Which hook may give which is in that hook's docstring."""
@@ -38,6 +40,14 @@ _REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, 
 
 class PluginFailure(Exception):  # it wraps what failed; it isn't raised by users
     """Carries an error that a plugin reported as text, where an exception is needed."""
+
+
+def text_of(error: BaseException) -> str:
+    """What an exception says: `KeyError: 'rack'`. Only kschedfw's own are made to be read without their type."""
+    text, name = str(error), type(error).__name__
+    if isinstance(error, KschedfwError | PluginFailure):
+        return text or name
+    return f"{name}: {text}" if text else name
 
 
 def _texts(reasons: Iterable[str]) -> tuple[str, ...]:
@@ -87,10 +97,10 @@ class Status:
 
     @staticmethod
     def from_error(error: BaseException | str) -> Status:
-        """An ERROR; its reason is the exception's text."""
+        """An ERROR; its reason is the exception's text, with its type unless it is one of kschedfw's own."""
         if isinstance(error, str):
             error = PluginFailure(error)
-        return Status(Code.ERROR, (str(error) or type(error).__name__,), error=error)
+        return Status(Code.ERROR, (text_of(error),), error=error)
 
     @property
     def is_success(self) -> bool:

@@ -106,20 +106,21 @@ def term_mask(term: NodeSelectorTerm, nodes: NodeTable, rows: IntArray) -> Mask:
     return matched
 
 
-def _field(nodes: NodeTable, key: str) -> EncodedColumn[str]:
+def _field(nodes: NodeTable, key: str) -> EncodedColumn[str | None]:
     """A field of nodes as a column. There is but one; nodes have no value for any other."""
     if key == "metadata.name":
         return nodes.encoded("name", lambda info: info.name)
     return nodes.encoded("no such field", lambda _: None)
 
 
-def _satisfied(requirement: Requirement, column: EncodedColumn[str]) -> Mask:
+def _satisfied(requirement: Requirement, column: EncodedColumn[str | None]) -> Mask:
     """Whether each value of the column satisfies the requirement; the last entry is for nodes that have none."""
-    values, operator = column.values, requirement.operator
+    operator = requirement.operator
+    satisfied = np.zeros(column.size + 1, dtype=np.bool_)
     if operator in (Operator.GT, Operator.LT):
-        numbers = (requirement.matches({requirement.key: value}) for value in values)
-        return np.fromiter((*numbers, False), dtype=np.bool_, count=len(values) + 1)
-    satisfied = np.zeros(len(values) + 1, dtype=np.bool_)
+        for code, value in enumerate(column.values):
+            satisfied[code] = value is not None and requirement.matches({requirement.key: value})
+        return satisfied
     if operator in (Operator.IN, Operator.NOT_IN):
         # By code, since a column such as the hostname's has as many values as there are nodes.
         satisfied[[column.code_of(value) for value in requirement.values]] = True

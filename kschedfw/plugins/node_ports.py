@@ -46,8 +46,7 @@ class NodePorts(Plugin):
     def filter_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> Verdicts:
         wanted = state.read(_WANTED)
         used = nodes.encoded("host ports", lambda info: info.used_ports.taken() or None, Reads.PODS)
-        # A node without any has the code -1, which is the last entry.
-        taken = [*(_conflict(wanted, HostPortInfo.of(ports)) for ports in used.values), False]
+        taken = [ports is not None and _conflict(wanted, HostPortInfo.of(ports)) for ports in used.values]
         return Verdicts.refuse(np.array(taken, dtype=np.bool_)[used.codes.take(rows)], _TAKEN)
 
     @hookimpl

@@ -119,8 +119,7 @@ class VolumeRestrictions(StoragePlugin):
         disks = tuple(_disks(pod))
         if disks:
             mounted = nodes.encoded("disks", lambda info: frozenset(_disks_on(info)) or None, Reads.PODS)
-            # A node without any has the code -1, which is the last entry.
-            taken = [*(_conflict(disks, others) for others in mounted.values), False]
+            taken = [others is not None and _conflict(disks, others) for others in mounted.values]
             codes[np.array(taken, dtype=np.bool_)[mounted.codes.take(rows)]] = 1
         return Verdicts(codes, (Status.success(), _DISK_TAKEN, _CLAIM_TAKEN))
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from kschedfw.api.custom import CustomObject
+from kschedfw.api.custom import CustomObject, CustomResource
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodCondition
@@ -209,3 +209,28 @@ def _is_older(state: Named, last: Named) -> bool:
     """Whether the state comes before the one that was seen last; versions that aren't numbers can't be compared."""
     old, new = last.metadata.resource_version, state.metadata.resource_version
     return old.isdecimal() and new.isdecimal() and int(new) < int(old)
+
+
+def events_between(old: Named | None, new: Named | None) -> Sequence[ClusterEvent]:
+    """What it amounts to that an object was added (no `old`), changed, or deleted (no `new`).
+
+    Raises:
+        ValueError: there is neither, or it is of a kind whose changes nobody can subscribe to.
+    """
+    present = new if new is not None else old
+    action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.UPDATE
+    match present:
+        case Pod():
+            if isinstance(old, Pod) and isinstance(new, Pod):
+                return pod_change_events(old, new)
+            bound = EventResource.ASSIGNED_POD if present.node_name else EventResource.UNSCHEDULED_POD
+            return [ClusterEvent(bound, action)]
+        case Node():
+            if isinstance(old, Node) and isinstance(new, Node):
+                return node_change_events(old, new)
+            return [ClusterEvent(EventResource.NODE, action)]
+        case CustomObject() | CustomResource():
+            return [ClusterEvent(present.kind, action)]
+    if type(present) not in _RESOURCES:
+        raise ValueError(f"nobody can subscribe to changes of {type(present).__name__}")
+    return [ClusterEvent(_RESOURCES[type(present)], action)]

@@ -117,7 +117,7 @@ class Ledger:
     def _comes(self, pod: Pod) -> None:
         self._note_change()
         if self._cluster.get(Node, pod.node_name) is not None:
-            self._held.add(pod.requests.amounts)
+            self._held = self._held.plus(pod.requests.amounts)
             self._pods_held += 1
             for resource in (CPU, MEMORY, EPHEMERAL_STORAGE, *self._held.scalar_resources):
                 self.peak[resource] = max(self.peak[resource], self._held.get(resource))
@@ -140,7 +140,7 @@ class Ledger:
             return
         self.last_change = self._clock.now()
         if self._cluster.get(Node, pod.node_name) is not None:
-            self._held.subtract(pod.requests.amounts)
+            self._held = self._held.minus(pod.requests.amounts)
             self._pods_held -= 1
 
 

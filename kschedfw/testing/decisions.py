@@ -28,11 +28,12 @@ def decide(
 ) -> Explanation:
     """What is decided on the pod, given these nodes, bound pods and other objects; nothing is bound or evicted.
 
-    The profile is kube-scheduler's default one, unless it is given. `plugins` are classes to register, so that a
-    profile may name them; without a profile, they are the profile. All filters are asked about all nodes.
+    The profile is kube-scheduler's default one, unless it is given. `plugins` are classes, so that a profile may name
+    them; they take the place of installed plugins of their names. Without a profile, they are the profile. All filters
+    are asked about all nodes.
     """
     registry = Registry()
-    names = [registry.register(plugin).name for plugin in plugins]
+    names = [registry.register(plugin, replace=True).name for plugin in plugins]
     if profile is None and names:
         profile = Profile(names, scheduler_name=pod.spec.scheduler_name)
     return explain_pod(

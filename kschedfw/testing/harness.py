@@ -4,23 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from random import Random
+from typing import Final, TypeVar
 
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
+from kschedfw.explain import Score
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.events import QueueingHint
 from kschedfw.framework.framework import Framework
+from kschedfw.framework.hook_signatures import SPECS
+from kschedfw.framework.hooks import HookTable
 from kschedfw.framework.narrowing import not_left_over
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.results import PreFilterResult
+from kschedfw.framework.scores import NodeScores
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Status
+from kschedfw.scheduler.event_handlers import events_between
 from kschedfw.scheduler.nominator import Nominator
+from kschedfw.testing.manifest_reader import ManifestReader
+
+ObjectT = TypeVar("ObjectT", Node, Pod)
+
+_WITH_STATUS: Final = frozenset(
+    {"pre_enqueue", "pre_filter", "filter", "pre_score", "reserve", "permit", "pre_bind", "bind"}
+)
 
 
 class FrameworkHarness:
@@ -30,26 +44,36 @@ class FrameworkHarness:
         pod = make_pod().labels(racks="r1").build()
         assert harness.filter(pod)["a"].reasons == ("node(s) were in the wrong rack",)
 
-    Plugins are given as classes, or as names of installed ones. Bound pods lie on their nodes; `objects` are what
-    plugins find in the cluster besides (namespaces, services …). Everything runs on the caller's thread, and
-    `random` is seeded with 0, so that a test can't flicker.
+    Plugins are given as classes, which take the place of installed ones of their names, or as names of installed ones.
+    Bound pods lie on their nodes; `objects` are what plugins find in the cluster besides (namespaces, services …).
+    Everything runs on the caller's thread, and `random` is seeded with 0, so that a test can't flicker.
+
+    Nodes and pods may be manifests. They are read as from a file, or with `lenient` as tests write them: names, uids
+    and containers may be missing, several may have one name, and what the API server would refuse is taken as it is.
+    Of those with one name the first is in the cluster, and all are on their nodes.
     """
 
     def __init__(
         self,
         *plugins: type[AnyPlugin] | str,
-        nodes: Iterable[Node] = (),
-        pods: Iterable[Pod] = (),
+        nodes: Iterable[Node | Mapping[str, object]] = (),
+        pods: Iterable[Pod | Mapping[str, object]] = (),
         objects: Iterable[Named] = (),
         args: Mapping[str, object] | None = None,
         clock: Clock | None = None,
+        lenient: bool = False,
     ) -> None:
         registry = Registry()
-        names = [plugin if isinstance(plugin, str) else registry.register(plugin).name for plugin in plugins]
+        names = [
+            plugin if isinstance(plugin, str) else registry.register(plugin, replace=True).name
+            for plugin in plugins
+        ]
+        self._manifests = ManifestReader(lenient=lenient)
         self.cluster = InMemoryCluster(objects)
         # as stored, with the uids that the cluster gives
         self.snapshot = Snapshot.of(
-            [self.cluster.add(node) for node in nodes], [self.cluster.add(pod) for pod in pods]
+            [self._stored(self._manifests.node(node)) for node in nodes],
+            [self._stored(self._manifests.pod(pod)) for pod in pods],
         )
         self.nominator = Nominator()
         self.state = CycleState()
@@ -64,6 +88,15 @@ class FrameworkHarness:
             random=Random(0),
             parallelizer=Parallelizer(1),
         )
+        self._hooks = HookTable(self.framework.profile, self.framework.plugins, {})
+
+    def _stored(self, obj: ObjectT) -> ObjectT:
+        there = self.cluster.get(type(obj), obj.metadata.key) is not None
+        return obj if there and self._manifests.lenient else self.cluster.add(obj)
+
+    def pod(self, manifest: Mapping[str, object]) -> Pod:
+        """A pod of a manifest, read as those that the harness was made with; it isn't in the cluster."""
+        return self._manifests.pod(manifest)
 
     def pre_filter(self, pod: Pod) -> tuple[PreFilterResult | None, Status]:
         """Start a new cycle for the pod: a fresh state, and pre_filter."""
@@ -90,6 +123,10 @@ class FrameworkHarness:
         Raises:
             AssertionError: a plugin failed; the message is its status.
         """
+        scores = self._scored(pod)
+        return dict(zip(scores.node_names, map(int, scores.totals), strict=True))
+
+    def _scored(self, pod: Pod) -> NodeScores:
         self.pre_filter(pod)
         status = self.framework.run_pre_score_plugins(self.state, pod, self.snapshot.node_infos)
         if not status.is_success:
@@ -97,7 +134,81 @@ class FrameworkHarness:
         scores, status = self.framework.run_score_plugins(self.state, pod, self.snapshot.node_infos)
         if scores is None:
             raise AssertionError(status.message)
-        return dict(zip(scores.node_names, map(int, scores.totals), strict=True))
+        return scores
+
+    def scores(self, pod: Pod) -> dict[str, dict[str, Score]]:
+        """The same by plugin and node: what `score` gave (raw), what `normalize_score` made of it, and the weight.
+
+        Raises:
+            AssertionError: a plugin failed; the message is its status.
+        """
+        found = self._scored(pod)
+        return {
+            name: {
+                node: Score(raw, normalized, each.weight)
+                for node, raw, normalized in zip(
+                    found.node_names, each.raw.tolist(), each.normalized.tolist(), strict=True
+                )
+            }
+            for name, each in found.by_plugin.items()
+        }
+
+    def own_status(self, hook: str, pod: Pod, node_name: str = "", *, plugin: str = "") -> Status:
+        """What the plugin itself says: its hook is called alone, and nothing is added to the answer, or taken from it.
+
+        Before `filter` and `pre_score` a new cycle is begun by pre_filter, and for `pre_score` all nodes are feasible;
+        other hooks go on with the cycle state there is. None is success, and so is a PreFilterResult. `plugin` is
+        needed where the harness has several with this hook.
+
+        Raises:
+            ValueError: the hook gives no status, or it isn't clear whose hook is meant.
+            Exception: whatever the hook raises.
+        """
+        if hook not in _WITH_STATUS:
+            raise ValueError(
+                f"{hook!r} gives no status alone; these hooks do: {', '.join(sorted(_WITH_STATUS))}"
+            )
+        whose = [name for name, _ in self._hooks[hook] if plugin in ("", name)]
+        if len(whose) != 1:
+            known = ", ".join(name for name, _ in self._hooks[hook]) or "none"
+            raise ValueError(
+                f"plugin={plugin!r}: one is needed that has the hook {hook!r}; those are: {known}"
+            )
+        if hook in ("filter", "pre_score"):
+            self.pre_filter(pod)
+        given = {
+            "state": self.state,
+            "pod": pod,
+            "nodes": self.snapshot.node_infos,
+            "node_name": node_name,
+            "node_info": self.snapshot.find(node_name),
+        }
+        answer = dict(self._hooks[hook])[whose[0]](*(given[name] for name in SPECS[hook]))
+        return answer if isinstance(answer, Status) else Status.success()
+
+    def hint(self, pod: Pod, old: Named | None, new: Named | None, *, plugin: str = "") -> QueueingHint:
+        """Whether the pod, which a plugin refused, gets another attempt by this: QUEUE or SKIP.
+
+        An object was added (`old` is None), changed, or deleted (`new` is None); which events that is, the scheduler
+        finds out. `plugin` is the one that refused the pod; without it, any of the harness may have.
+
+        Raises:
+            ValueError: there is no object, or no plugin of this name.
+            Exception: whatever the hint raises; a scheduler takes that for QUEUE.
+        """
+        if plugin and plugin not in self.framework.plugins:
+            raise ValueError(f"plugin={plugin!r}: the harness has {', '.join(self.framework.plugins)}")
+        happened = list(events_between(old, new))
+        registered = self.framework.events_to_register()
+        for name in [plugin] if plugin else self.framework.plugins:
+            if name not in registered:
+                return QueueingHint.QUEUE  # who names no events is retried on every one
+            for each in registered[name]:
+                if any(map(each.matches, happened)):
+                    said = QueueingHint.QUEUE if each.hint is None else each.hint(pod, old, new)
+                    if said is QueueingHint.QUEUE:
+                        return said
+        return QueueingHint.SKIP
 
     def reserve(self, pod: Pod, node_name: str) -> Status:
         return self.framework.run_reserve_plugins_reserve(self.state, pod, node_name)

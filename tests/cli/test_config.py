@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from kschedfw import Registry, hookimpl
 from kschedfw.cli.app import run
+from kschedfw.plugins.image_locality import ImageLocality
+from kschedfw.plugins.node_name import NodeName
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 PACKING = HEAD + (
@@ -69,6 +72,29 @@ class TestCheck:
     def test_a_file_that_is_not_there_is_bad_input(self, tmp_path: Path, capsys: Captured) -> None:
         assert run(["config", "check", str(tmp_path / "none.yaml")]) == 2
         assert "none.yaml: No such file" in capsys.readouterr().err
+
+    def test_plugins_that_can_not_be_made_are_told_as_well(
+        self, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(self: object, args: object, handle: object) -> None:
+            raise KeyError("inventory")
+
+        monkeypatch.setattr(NodeName, "__init__", refuse)
+        monkeypatch.setattr(ImageLocality, "fliter", hookimpl(lambda self: None), raising=False)
+        file = write(tmp_path / "two.yaml", HEAD + "profiles: [{schedulerName: a}, {schedulerName: b}]\n")
+        assert run(["config", "check", file]) == 1
+        source = f"(from distribution {Registry().distribution('NodeName')})"
+        assert capsys.readouterr().out.splitlines() == [
+            f"{file}: profiles[{index}]: plugin {plugin} {source}: {problem}"
+            for index in range(2)
+            for plugin, problem in (
+                ("'NodeName'", "making it failed: KeyError: 'inventory'"),
+                ("'ImageLocality'", "unknown hook 'fliter'; did you mean 'filter'?"),
+            )
+        ]
+        assert run(["config", "check", file, "--json"]) == 1
+        verdict = json.loads(capsys.readouterr().out)
+        assert (verdict["valid"], len(verdict["errors"])) == (False, 4)
 
     def test_as_json(self, packing: str, wrong: str, capsys: Captured) -> None:
         assert run(["config", "check", packing, "--json"]) == 0

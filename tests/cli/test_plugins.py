@@ -8,11 +8,11 @@ from typing import Any
 import attrs
 import pytest
 
-from kschedfw import Plugin, Registry, hookimpl
+from kschedfw import Handle, Plugin, Registry, hookimpl
 from kschedfw.api.pod import Pod
 from kschedfw.cli import app, plugins
 from kschedfw.cli.plugin_summary import summaries, summary
-from kschedfw.framework.errors import PluginNotFoundError
+from kschedfw.framework.errors import PluginError, PluginNotFoundError
 
 
 def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
@@ -102,6 +102,43 @@ class TestSummary:
             summary(registry, "Rak")
 
 
+class Refusing(Plugin):
+    name = "Refusing"
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        raise KeyError("inventory")
+
+
+class Misspelt(Plugin[RackArgs]):
+    name = "Misspelt"
+    args_type = RackArgs
+
+    @hookimpl
+    def fliter(self) -> None: ...
+
+
+class TestWhatCanNotBeMade:
+    """Rack takes arguments that it can't do without; that is nothing wrong."""
+
+    @pytest.fixture
+    def registry(self) -> Registry:
+        registry = Registry(entry_points=False)
+        for plugin in (Refusing, Misspelt, Rack):
+            registry.register(plugin)
+        return registry
+
+    def test_is_listed_with_what_its_construction_says(self, registry: Registry) -> None:
+        assert {each.name: each.problem for each in summaries(registry)} == {
+            "Misspelt": "unknown hook 'fliter'; did you mean 'filter'?",
+            "Rack": "",
+            "Refusing": "making it failed: KeyError: 'inventory'",
+        }
+
+    def test_is_an_error_to_show(self, registry: Registry) -> None:
+        with pytest.raises(PluginError, match="plugin 'Refusing': making it failed: KeyError: 'inventory'"):
+            summary(registry, "Refusing")
+
+
 class TestList:
     def test_every_plugin_has_a_line(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -155,7 +192,7 @@ class TestList:
         from kschedfw.framework import registry as module
 
         class Broken:
-            value, dist = "broken:Rack", None
+            value, dist, group = "broken:Rack", None, "kschedfw"
 
             def load(self) -> object:
                 raise ImportError("no such inventory")

@@ -48,13 +48,21 @@ class Site:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def install(self, distribution: str, version: str, module: str, source: str, *entry_points: str) -> None:
+    def install(
+        self,
+        distribution: str,
+        version: str,
+        module: str,
+        source: str,
+        *entry_points: str,
+        group: str = "kschedfw",
+    ) -> None:
         (self.path / f"{module}.py").write_text(source, encoding="utf-8")
         info = self.path / f"{distribution.replace('-', '_')}-{version}.dist-info"
         info.mkdir()
         metadata = f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n"
         (info / "METADATA").write_text(metadata, encoding="utf-8")
-        points = "\n".join(["[kschedfw]", *entry_points, ""])
+        points = "\n".join([f"[{group}]", *entry_points, ""])
         (info / "entry_points.txt").write_text(points, encoding="utf-8")
 
     def run(self, program: str) -> Any:
@@ -119,21 +127,52 @@ def test_two_distributions_that_offer_the_same_name_are_both_named(site: Site) -
     assert site.run('answer = failure("Rack")') == [
         "PluginLoadError",
         (
-            "plugin 'Rack': several distributions offer a plugin of this name: my-racks 1.2, other-racks 0.1; "
-            "uninstall all but one"
+            "plugin 'Rack': my_racks:Rack of my-racks 1.2 and other_racks:Rack of other-racks 0.1 have the same name; "
+            "uninstall all but one, or have one take the others' place: by its entry point in the group "
+            "'kschedfw.replace', or by Registry.register(…, replace=True)"
         ),
         "NoneType",
     ]
     assert site.run('answer = failure("NodeName")') is None
 
 
-def test_a_plugin_registered_in_the_process_wins_even_then(site: Site) -> None:
+def test_one_that_says_that_it_replaces_the_other_takes_its_place(site: Site) -> None:
+    source = GOOD.replace("Rack", "NodeName")
+    site.install(
+        "my-names", "1.2", "my_names", source, "NodeName = my_names:NodeName", group="kschedfw.replace"
+    )
+    answer = site.run("""
+registry = Registry()
+found = registry.load("NodeName").__module__, registry.distribution("NodeName")
+others = [each.partition(" ")[0] for each in registry.replaced("NodeName")]
+answer = [*found, others, failure("NodeName", "NodeAffinity")]
+""")
+    assert answer == ["my_names", "my-names 1.2", ["kschedfw"], None]
+    site.install(
+        "more-names", "1", "more_names", source, "NodeName = more_names:NodeName", group="kschedfw.replace"
+    )
+    error, text, _ = site.run('answer = failure("NodeName")')
+    assert error == "PluginLoadError"
+    assert (
+        "more_names:NodeName of more-names 1 and my_names:NodeName of my-names 1.2 have the same name" in text
+    )
+
+
+def test_one_that_has_the_name_of_an_in_tree_plugin_without_saying_so_is_named_with_it(site: Site) -> None:
+    site.install("my-names", "1.2", "my_names", GOOD, "NodeName = my_names:NodeName")
+    error, text, _ = site.run('answer = failure("NodeName")')
+    assert error == "PluginLoadError"
+    assert text.startswith("plugin 'NodeName': kschedfw.plugins.node_name:NodeName of kschedfw ")
+    assert " and my_names:NodeName of my-names 1.2 have the same name; uninstall all but one, or " in text
+
+
+def test_a_plugin_registered_in_the_process_takes_their_place_if_it_says_so(site: Site) -> None:
     site.install("my-racks", "1.2", "my_racks", GOOD, "Rack = my_racks:Rack")
     site.install("other-racks", "0.1", "other_racks", "raise ValueError", "Rack = other_racks:Rack")
     answer = site.run("""
 from my_racks import Rack
 registry = Registry()
-registry.register(Rack)
+registry.register(Rack, replace=True)
 answer = [registry.load("Rack") is Rack, registry.distribution("Rack")]
 """)
     assert answer == [True, None]

@@ -50,7 +50,7 @@ def test_a_refusal_is_final_even_if_others_would_wait(refused: Status) -> None:
     [
         (Status.from_error("no disk"), "no disk"),
         (Status.skip(), "Skip"),
-        (ValueError("no disk"), "no disk"),
+        (ValueError("no disk"), "ValueError: no disk"),
         (10, "permit must return None or a Status, not 10"),
     ],
 )

@@ -65,7 +65,7 @@ def test_the_last_result_that_changes_something_is_kept() -> None:
         ((N1, Status.from_error("no disk")), "no disk"),
         ((N1, Status.skip()), "Skip"),
         ((None, "no"), "post_filter must return None or a Status, not 'no'"),
-        (ValueError("no disk"), "no disk"),
+        (ValueError("no disk"), "ValueError: no disk"),
     ],
 )
 def test_anything_else_is_an_error_and_final(answer: object, text: str) -> None:

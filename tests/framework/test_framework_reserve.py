@@ -63,7 +63,7 @@ class TestPointsThatStopAtTheFirstFailure:
             (Status.from_error("no disk"), "no disk"),
             (Status.wait(1, "soon"), "soon"),
             (Status.skip(), "Skip"),
-            (ValueError("no disk"), "no disk"),
+            (ValueError("no disk"), "ValueError: no disk"),
             ("yes", "{hook} must return None or a Status, not 'yes'"),
         ],
     )
@@ -106,7 +106,7 @@ class TestPointsThatCanNotFail:
             plugin("C", **{hook: lambda: order.append("C")}),
         )
         assert order == (["C", "A n"] if hook == "unreserve" else ["A n", "C"])
-        assert failures == [("B", f'running {point} plugin "B": no disk')]
+        assert failures == [("B", f'running {point} plugin "B": ValueError: no disk')]
 
     def test_what_they_return_does_not_matter(self, hook: str, point: str) -> None:
         assert self.run(hook, plugin("A", **{hook: answering(Status.unschedulable("no"))})) == []
@@ -141,7 +141,7 @@ class TestBind:
         ("answer", "text"),
         [
             (Status.from_error("conflict"), "conflict"),
-            (ValueError("conflict"), "conflict"),
+            (ValueError("conflict"), "ValueError: conflict"),
             (Status.wait(1, "soon"), "soon"),
             (False, "bind must return None or a Status, not False"),
         ],

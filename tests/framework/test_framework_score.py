@@ -87,7 +87,7 @@ class TestPreScore:
         [
             (Status.unschedulable("no"), "no"),
             (Status.from_error("no disk"), "no disk"),
-            (ValueError("no disk"), "no disk"),
+            (ValueError("no disk"), "ValueError: no disk"),
             (7, "pre_score must return None or a Status, not 7"),
         ],
     )
@@ -176,7 +176,7 @@ class TestNormalize:
         [
             (Status.from_error("no disk"), "no disk"),
             (Status.unschedulable("no"), "no"),
-            (ValueError("no disk"), "no disk"),
+            (ValueError("no disk"), "ValueError: no disk"),
             ([1, 2], "scores must be int64 of shape (3,), not int64 of shape (2,)"),
             ([0.5, 1, 2], "scores must be int64 of shape (3,), not float64 of shape (3,)"),
             (
@@ -211,7 +211,7 @@ class TestScore:
         [
             (Status.from_error("no disk"), "no disk"),
             (Status.unschedulable("no"), "no"),
-            (ValueError("no disk"), "no disk"),
+            (ValueError("no disk"), "ValueError: no disk"),
             (None, "score must return an int, not None"),
             (1.0, "score must return an int, not 1.0"),
             (True, "score must return an int, not True"),
@@ -247,7 +247,7 @@ class TestScore:
             parallelism=parallelism,
         )
         _, status = framework.run_score_plugins(CycleState(), POD, framework.handle.snapshot.node_infos)
-        assert status.message == 'running Score plugins: plugin "A" failed with: n3'
+        assert status.message == 'running Score plugins: plugin "A" failed with: ValueError: n3'
         framework.close()
 
 
@@ -305,7 +305,7 @@ class TestBatch:
     @pytest.mark.parametrize(
         ("answer", "text"),
         [
-            (ValueError("no disk"), "no disk"),
+            (ValueError("no disk"), "ValueError: no disk"),
             ([1, 2], "scores must be int64 of shape (3,), not int64 of shape (2,)"),
             ([[1], [2, 3], []], "scores must be int64 of shape (3,), not [[1], [2, 3], []]"),
             ([True, False, True], "scores must be int64 of shape (3,), not bool of shape (3,)"),

@@ -186,6 +186,6 @@ def test_an_error_is_never_remembered(changed: int) -> None:
     assert error() == ""
     snapshot.update([NodeInfo.of(make_node(f"n{number}").build()) for number in range(changed)])
     broken = True
-    assert error() == error() == error() == 'running "A" filter plugin: no disk'
+    assert error() == error() == error() == 'running "A" filter plugin: OSError: no disk'
     broken = False
     assert error() == ""

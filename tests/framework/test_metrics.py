@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -45,7 +45,7 @@ from kschedfw.framework.metrics import (
 from kschedfw.framework.node_filter import FilterOutcome
 from kschedfw.framework.node_selection import NodeSelection
 from kschedfw.framework.profile import ExtensionPoint
-from kschedfw.framework.results import Verdicts
+from kschedfw.framework.results import IntArray, Verdicts
 from kschedfw.simulator.state import VirtualClock
 from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, answering, node_info, nodes, plugin, pod
@@ -278,7 +278,7 @@ class TestExtensionPoints:
     def test_filtering_is_told_once_for_all_nodes_with_what_prepares_it(self) -> None:
         clock = FakeClock()
 
-        def filter_batch(rows: Sequence[int]) -> Verdicts:
+        def filter_batch(rows: IntArray) -> Verdicts:
             clock.advance(10)
             return Verdicts(np.zeros(len(rows), dtype=np.int64), (Status.success(),))
 

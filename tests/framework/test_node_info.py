@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kschedfw import NodeInfo, PodInfo
+from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Pod
 from kschedfw.framework.node_info import HostPortInfo
 from kschedfw.framework.resource import Resource
@@ -116,7 +117,7 @@ class TestNode:
     def test_allocatable_comes_from_the_node(self) -> None:
         info = NodeInfo.of(NODE)
         assert info.name == "n"
-        assert info.allocatable == Resource(4000, 8 << 30, 0, 20, {"nvidia.com/gpu": 8})
+        assert info.allocatable == Resource(4000, 8 << 30, 0, 20, FrozenDict({"nvidia.com/gpu": 8}))
 
     def test_a_new_state_of_the_node_keeps_its_pods(self) -> None:
         pod = make_pod().requests(cpu="1").build()
@@ -181,8 +182,7 @@ class TestHostPorts:
     def test_a_port_is_taken_per_address_and_protocol_and_any_address_meets_all(
         self, taken: tuple[str, str, int], wanted: tuple[str, str, int], conflict: bool
     ) -> None:
-        ports = HostPortInfo()
-        ports.add(*taken)
+        ports = HostPortInfo.of([taken])
         assert ports.conflicts(*wanted) is conflict
 
     @given(st.lists(PORTS), st.lists(PORTS), PORTS)
@@ -195,11 +195,7 @@ class TestHostPorts:
         def spelt_out(port: tuple[str, str, int]) -> tuple[str, str, int]:
             return (port[0] or "0.0.0.0", port[1], port[2])
 
-        ports = HostPortInfo()
-        for port in added:
-            ports.add(*port)
-        for port in removed:
-            ports.remove(*port)
+        ports = HostPortInfo.of(added).minus(removed)
         left = {spelt_out(port) for port in added if port[2] > 0} - {spelt_out(port) for port in removed}
         assert len(ports) == len(left)
         ip, protocol, number = spelt_out(wanted)
@@ -209,13 +205,11 @@ class TestHostPorts:
         )
         assert ports.conflicts(*wanted) is (expected and number > 0)
 
-    def test_a_clone_is_independent(self) -> None:
-        ports = HostPortInfo()
-        ports.add("", "TCP", 80)
-        clone = ports.clone()
-        clone.remove("", "TCP", 80)
+    def test_they_are_a_value(self) -> None:
+        ports = HostPortInfo.of([("", "TCP", 80)])
+        without = ports.minus([("", "TCP", 80)])
         assert ports.conflicts("", "TCP", 80)
-        assert not clone.conflicts("", "TCP", 80)
+        assert not without.conflicts("", "TCP", 80)
 
     def test_containers_and_sidecars_take_them_and_ordinary_init_containers_do_not(self) -> None:
         manifest_port = {"containerPort": 1, "hostPort": 1}
@@ -232,9 +226,7 @@ class TestHostPorts:
 
 
 def test_a_port_without_a_protocol_is_a_tcp_port() -> None:
-    ports = HostPortInfo()
-    ports.add("", "", 80)
+    ports = HostPortInfo.of([("", "", 80)])
     assert ports.conflicts("10.0.0.1", "TCP", 80)
     assert not ports.conflicts("10.0.0.1", "UDP", 80)
-    ports.remove("", "TCP", 80)
-    assert not ports.conflicts("", "", 80)
+    assert not ports.minus([("", "TCP", 80)]).conflicts("", "", 80)

@@ -75,8 +75,12 @@ def test_labels_and_taints_decode_to_the_nodes(snapshot: Snapshot) -> None:
         column = snapshot.table.label(key)
         assert column.codes.shape == (len(snapshot),)
         assert column.codes.dtype == np.int32
-        decoded = [None if code == NO_VALUE else column.values[code] for code in column.codes]
-        assert decoded == [info.node.labels.get(key) for info in snapshot.node_infos]
+        wanted = [info.node.labels.get(key) for info in snapshot.node_infos]
+        assert [column.values[code] for code in column.codes] == wanted
+        assert [code == NO_VALUE for code in column.codes] == [value is None for value in wanted]
+        known = np.array([value is not None for value in column.values], dtype=np.bool_)
+        assert known[column.codes].tolist() == [value is not None for value in wanted]
+        assert column.size == len({*wanted} - {None})
         assert len(set(column.values)) == len(column.values)
     taints = snapshot.table.taints
     assert [taints.values[code] for code in taints.codes] == [
@@ -115,12 +119,14 @@ def test_a_column_may_be_of_anything_that_a_plugin_wants_to_know() -> None:
     )
     column = snapshot.table.encoded("pods", lambda info: len(info.pods) or None, Reads.PODS)
     assert column.codes.tolist() == [NO_VALUE, 0]
-    assert column.values == [1]
+    assert column.values == [1, None]
+    assert column.size == 1
     assert column.code_of(1) == 0
     assert column.code_of(2) == NO_VALUE
     snapshot.update([NodeInfo.of(make_node("a").build(), [make_pod("q").build(), make_pod("r").build()])])
     assert column.codes.tolist() == [1, 0]
-    assert column.values == [1, 2]
+    assert column.values == [1, 2, None], "a node without pods may come again"
+    assert [column.values[code] for code in column.codes] == [2, 1]
 
 
 def test_values_that_nobody_has_any_more_are_forgotten_some_time() -> None:
@@ -195,7 +201,7 @@ def test_a_table_that_follows_is_one_that_is_made_anew(states: list[list[NodeInf
                 assert amounts(table, one, name) == amounts(anew, other, name)
         assert table.non_zero_requested.tolist() == anew.non_zero_requested.tolist()
         assert table.unschedulable.tolist() == anew.unschedulable.tolist()
-        decoded = [column.values[code] if code >= 0 else None for code in column.codes]
+        decoded = [column.values[code] for code in column.codes]
         assert decoded == [info.node.labels.get("app") for info in infos]
         assert listener.seen == [(info.name, len(info.pods)) for info in infos]
         reader.follow()
@@ -207,7 +213,7 @@ class Reader:
     """Looks only at rows that the logs name."""
 
     table: NodeTable
-    known: list[tuple[Node, list[PodInfo]]]
+    known: list[tuple[Node, tuple[PodInfo, ...]]]
     layout: int = 0
     version: tuple[int, int] = (0, 0)
 

@@ -35,11 +35,21 @@ class TestRegister:
         assert own.load("Rack") is Rack
 
     def test_a_name_is_registered_once(self) -> None:
-        own = registry()
-        own.register(plugin("Rack"))
+        own, rack = registry(), plugin("Rack")
+        assert own.register(rack) is own.register(rack)
         with pytest.raises(PluginLoadError) as caught:
             own.register(plugin("Rack"))
-        assert str(caught.value) == "plugin 'Rack': a plugin of this name is registered already"
+        assert str(caught.value) == (
+            "plugin 'Rack': tests.framework.support:Rack has the name of tests.framework.support:Rack, which is "
+            "registered; give it another name, or have it take the other's place: register(Rack, replace=True)"
+        )
+        assert own.load("Rack") is rack
+
+    def test_or_it_takes_the_others_place(self) -> None:
+        own, other = registry(), plugin("Rack")
+        own.register(plugin("Rack"))
+        assert own.register(other, replace=True) is other
+        assert own.load("Rack") is other
 
     @pytest.mark.parametrize(
         ("what", "text"),
@@ -63,13 +73,32 @@ class TestRegister:
         with pytest.raises(PluginLoadError, match=r"Rack has no name; set name = 'Rack'$"):
             registry().register(type("Rack", (Plugin,), {}))
 
-    def test_it_wins_over_an_installed_plugin_of_the_same_name(self) -> None:
+    @pytest.mark.parametrize("is_loaded", [False, True])
+    def test_the_name_of_an_installed_plugin_is_taken(self, is_loaded: bool) -> None:
         own, node_name = Registry(), plugin("NodeName", filter=answering(None))
-        assert own.distribution("NodeName") is not None
-        own.register(node_name)
+        if is_loaded:
+            own.load("NodeName")
+        installed = own.distribution("NodeName")
+        with pytest.raises(PluginLoadError) as caught:
+            own.register(node_name)
+        assert str(caught.value) == (
+            "plugin 'NodeName': tests.framework.support:NodeName has the name of "
+            f"kschedfw.plugins.node_name:NodeName of {installed}; give it another name, or have it take the other's "
+            "place: register(NodeName, replace=True)"
+        )
+        assert own.load("NodeName") is not node_name
+
+        own.register(node_name, replace=True)
         assert own.load("NodeName") is node_name
         assert own.distribution("NodeName") is None
+        assert own.replaced("NodeName") == [installed]
         assert own.names().count("NodeName") == 1
+
+    def test_an_installed_plugin_may_be_registered_as_well(self) -> None:
+        own = Registry()
+        node_name = Registry().load("NodeName")
+        assert own.register(node_name) is own.load("NodeName") is node_name
+        assert own.replaced("NodeName") == []
 
 
 class TestUnknownNames:
@@ -173,7 +202,9 @@ assert "kschedfw.plugins.node_affinity" not in loaded()
         self.install(tmp_path, "racks", "Rack = racks:Rack")
         self.install(tmp_path, "rows", "Rack = rows:Rack")
         monkeypatch.syspath_prepend(tmp_path)
-        with pytest.raises(PluginLoadError, match=r"several distributions offer .*: racks 1\.0, rows 1\.0;"):
+        with pytest.raises(
+            PluginLoadError, match=r"racks:Rack of racks 1\.0 and rows:Rack of rows 1\.0 have"
+        ):
             Registry().load("Rack")
 
     def test_one_under_another_name_than_its_own_is_refused(

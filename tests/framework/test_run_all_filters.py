@@ -50,7 +50,7 @@ def verdict(*plugins: PluginClass, run_all: bool = True) -> Status:
             ("node(s) were wrong", "node(s) were full"),
             "Hard",
         ),
-        ((SOFT, BROKEN, HARD), Code.ERROR, ('running "Broken" filter plugin: boom',), "Broken"),
+        ((SOFT, BROKEN, HARD), Code.ERROR, ('running "Broken" filter plugin: ValueError: boom',), "Broken"),
     ],
 )
 def test_all_refusals_become_one(

@@ -91,7 +91,7 @@ class TestReplace:
         snapshot.replace([NodeInfo.of(node) for node in nodes("b", "c")])
         assert "a" not in snapshot
         assert snapshot.get("c").name == "c"
-        assert snapshot.with_affinity == []
+        assert snapshot.with_affinity == ()
         assert snapshot.table is table
         assert table.names == ("b", "c")
 
@@ -114,7 +114,7 @@ class TestUpdate:
         assert [info.name for info in snapshot.with_affinity] == ["b"]
         assert [info.name for info in snapshot.with_required_anti_affinity] == ["b"]
         snapshot.update([NodeInfo.of(nodes("b")[0])])
-        assert snapshot.with_affinity == snapshot.with_required_anti_affinity == []
+        assert snapshot.with_affinity == snapshot.with_required_anti_affinity == ()
 
     def test_an_unknown_node_can_not_be_updated(self) -> None:
         with pytest.raises(NodeNotFoundError, match="node 'b' not found in the snapshot"):

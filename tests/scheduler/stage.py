@@ -61,7 +61,7 @@ class Stage:
     ) -> None:
         registry = Registry()
         for each in plugins:
-            registry.register(each)
+            registry.register(each, replace=True)
         self.cluster = InMemoryCluster() if cluster is None else cluster
         for obj in (*nodes, *pods):
             self.cluster.add(obj)

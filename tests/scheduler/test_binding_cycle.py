@@ -50,21 +50,23 @@ class TestSuccess:
         stage.run(pod())
         assert stage.node_of() == "n"
         assert journal[-2:] == ["A.post_bind pod", "B.post_bind pod"]
-        assert [record.message for record in caplog.records] == ['running PostBind plugin "A": log full']
+        assert [record.message for record in caplog.records] == [
+            'running PostBind plugin "A": OSError: log full'
+        ]
         assert stage.events() == [SCHEDULED]
 
 
 REFUSED = Status.unschedulable("no way")
 FAILURES = [
     ("reserve", REFUSED, "Unschedulable", "0/1 nodes are available: 1 no way."),
-    ("reserve", OSError("down"), "SchedulerError", 'running Reserve plugin "B": down'),
+    ("reserve", OSError("down"), "SchedulerError", 'running Reserve plugin "B": OSError: down'),
     ("permit", REFUSED, "Unschedulable", "0/1 nodes are available: 1 no way."),
-    ("permit", OSError("down"), "SchedulerError", 'running Permit plugin "B": down'),
+    ("permit", OSError("down"), "SchedulerError", 'running Permit plugin "B": OSError: down'),
     # From pre_bind on, a refusal is no verdict on the pod any more.
     ("pre_bind", REFUSED, "SchedulerError", "no way"),
-    ("pre_bind", OSError("down"), "SchedulerError", 'running PreBind plugin "B": down'),
+    ("pre_bind", OSError("down"), "SchedulerError", 'running PreBind plugin "B": OSError: down'),
     ("bind", REFUSED, "SchedulerError", "no way"),
-    ("bind", OSError("down"), "SchedulerError", 'running Bind plugin "B": down'),
+    ("bind", OSError("down"), "SchedulerError", 'running Bind plugin "B": OSError: down'),
 ]
 
 
@@ -108,7 +110,7 @@ class TestFailure:
         )
         stage.run(pod())
         assert journal[-2:] == ["B.unreserve pod", "A.unreserve pod"]
-        assert 'running Unreserve plugin "B": stuck' in caplog.text
+        assert 'running Unreserve plugin "B": OSError: stuck' in caplog.text
         assert stage.in_cache() == {}
 
     def test_if_no_plugin_binds_that_is_an_error(self) -> None:
@@ -210,7 +212,7 @@ class TestExtender:
         stage.run(pod())
         assert "A.bind pod" not in journal
         assert journal[-1] == "A.unreserve pod"
-        assert stage.condition() == ("False", "SchedulerError", "unreachable")
+        assert stage.condition() == ("False", "SchedulerError", "OSError: unreachable")
 
 
 class TestActivation:

@@ -129,7 +129,7 @@ class TestFilter:
 
     def test_a_failure_ends_the_attempt(self) -> None:
         error = ConnectionError("connection refused")
-        with pytest.raises(SchedulingError, match=r"^connection refused$") as caught:
+        with pytest.raises(SchedulingError, match=r"^ConnectionError: connection refused$") as caught:
             bench(Helper(error=error)).schedule(POD)
         assert caught.value.__cause__ is error
 

@@ -52,10 +52,10 @@ class TestWords:
     @pytest.mark.parametrize(
         ("point", "message"),
         [
-            ("pre_filter", 'running PreFilter plugin "Broken": down'),
-            ("filter", 'running "Broken" filter plugin: down'),
-            ("pre_score", 'running PreScore plugin "Broken": down'),
-            ("score", 'plugin "Broken" failed with: down'),
+            ("pre_filter", 'running PreFilter plugin "Broken": OSError: down'),
+            ("filter", 'running "Broken" filter plugin: OSError: down'),
+            ("pre_score", 'running PreScore plugin "Broken": OSError: down'),
+            ("score", 'plugin "Broken" failed with: OSError: down'),
         ],
     )
     def test_an_error_of_a_plugin_in_the_scheduling_cycle(self, point: str, message: str) -> None:

@@ -129,15 +129,18 @@ class TestSchedule:
     @pytest.mark.parametrize(
         ("hooks", "text"),
         [
-            ({"filter": answering(ValueError("no disk"))}, 'running "A" filter plugin: no disk'),
-            ({"pre_filter": answering(ValueError("no disk"))}, 'running PreFilter plugin "A": no disk'),
+            ({"filter": answering(ValueError("no disk"))}, 'running "A" filter plugin: ValueError: no disk'),
+            (
+                {"pre_filter": answering(ValueError("no disk"))},
+                'running PreFilter plugin "A": ValueError: no disk',
+            ),
             (
                 {"pre_score": answering(ValueError("no disk")), "score": answering(1)},
-                'running PreScore plugin "A": no disk',
+                'running PreScore plugin "A": ValueError: no disk',
             ),
             (
                 {"score": answering(ValueError("no disk"))},
-                'running Score plugins: plugin "A" failed with: no disk',
+                'running Score plugins: plugin "A" failed with: ValueError: no disk',
             ),
         ],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ def meeting(barrier: threading.Barrier, hook: str) -> PluginClass:
     """A plugin whose hook, on each thread's first call, waits until all threads have called it."""
     met = threading.local()
 
-    def wait() -> int | None:
+    def wait() -> Any:
         if not hasattr(met, "once"):
             met.once = True
             barrier.wait()

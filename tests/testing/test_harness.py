@@ -6,9 +6,27 @@ from collections.abc import Sequence
 
 import pytest
 
-from kschedfw import Code, Handle, Node, NodeInfo, Plugin, Pod, PodInfo, PreFilterResult, Status, hookimpl
+from kschedfw import (
+    ActionType,
+    ClusterEvent,
+    Code,
+    EventResource,
+    Handle,
+    KschedfwError,
+    Node,
+    NodeInfo,
+    Plugin,
+    Pod,
+    PodInfo,
+    PreFilterResult,
+    QueueingHint,
+    Status,
+    hookimpl,
+)
 from kschedfw.api.meta import ObjectMeta
 from kschedfw.api.workloads import Namespace
+from kschedfw.explain import Score
+from kschedfw.framework.results import IntArray
 from kschedfw.testing import FakeClock, FrameworkHarness, make_node, make_pod
 from tests.framework.support import PluginClass, answering, nodes, plugin, pod
 
@@ -117,9 +135,9 @@ class TestReserveAndBind:
     def test_points_that_can_not_fail_fail_the_test_if_they_do(self) -> None:
         broken = plugin("A", unreserve=answering(ValueError("lost")), post_bind=answering(ValueError("gone")))
         harness = FrameworkHarness(broken, nodes=NODES)
-        with pytest.raises(AssertionError, match='running Unreserve plugin "A": lost'):
+        with pytest.raises(AssertionError, match='running Unreserve plugin "A": ValueError: lost'):
             harness.unreserve(POD, "a")
-        with pytest.raises(AssertionError, match='running PostBind plugin "A": gone'):
+        with pytest.raises(AssertionError, match='running PostBind plugin "A": ValueError: gone'):
             harness.post_bind(POD, "a")
         fine = FrameworkHarness(plugin("A", unreserve=answering(None), post_bind=answering(None)))
         fine.unreserve(POD, "a")
@@ -182,3 +200,152 @@ def test_any_number_of_plugins_will_do() -> None:
     ]
     assert FrameworkHarness(*classes, nodes=nodes("n")).filter(POD)["n"].is_success
     assert FrameworkHarness(nodes=nodes("n")).filter(POD)["n"].is_success
+
+
+class Choosy(Plugin):
+    """Has an opinion at every point, and says it in its own words."""
+
+    name = "Choosy"
+
+    @hookimpl
+    def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:
+        if node_info.name == "odd":
+            return Status.from_error("this node is odd")
+        return Status.unschedulable("node(s) were full") if node_info.pods else None
+
+    @hookimpl
+    def score(self, node_info: NodeInfo) -> int:
+        return len(node_info.name) * 1000
+
+    @hookimpl
+    def normalize_score(self, scores: IntArray) -> IntArray:
+        return scores // 50
+
+    @hookimpl
+    def reserve(self, node_name: str) -> Status | None:
+        if node_name == "odd":
+            raise LookupError("no books on it")
+        return Status.from_error("the books are closed") if node_name == "closed" else None
+
+    @hookimpl
+    def permit(self) -> Status:
+        return Status.wait(30, "for its siblings")
+
+    @hookimpl
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        return [
+            ClusterEvent(EventResource.NODE, ActionType.ADD),
+            ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_LABEL, self._relabelled),
+            ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE),
+        ]
+
+    def _relabelled(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+        assert isinstance(new, Node)
+        return QueueingHint.QUEUE if new.labels.get("for") == pod.name else QueueingHint.SKIP
+
+
+class TestOwnStatus:
+    """What the plugin says, and not what the framework makes of it."""
+
+    harness = FrameworkHarness(Choosy, nodes=[make_node("odd").build(), make_node("fine").build()])
+
+    def test_an_error_is_without_a_prefix(self) -> None:
+        assert self.harness.filter(POD)["odd"].message == 'running "Choosy" filter plugin: this node is odd'
+        assert self.harness.own_status("filter", POD, "odd") == Status.from_error("this node is odd")
+        assert self.harness.own_status("reserve", POD, "closed").message == "the books are closed"
+
+    def test_none_is_success(self) -> None:
+        assert self.harness.own_status("filter", POD, "fine") == Status.success()
+
+    def test_a_wait_has_its_timeout(self) -> None:
+        assert self.harness.own_status("permit", POD, "fine") == Status.wait(30, "for its siblings")
+
+    def test_what_it_raises_comes_out(self) -> None:
+        with pytest.raises(LookupError, match="no books on it"):
+            self.harness.own_status("reserve", POD, "odd")
+
+    def test_it_must_be_clear_whose_it_is(self) -> None:
+        harness = FrameworkHarness(Choosy, Rack, nodes=NODES)
+        with pytest.raises(
+            ValueError, match=r"one is needed that has the hook 'filter'; those are: Choosy, Rack"
+        ):
+            harness.own_status("filter", POD, "a")
+        assert harness.own_status("filter", POD, "a", plugin="Choosy").is_success
+        with pytest.raises(ValueError, match=r"'score' gives no status alone; these hooks do: bind, filter"):
+            harness.own_status("score", POD, "a")
+
+
+def test_scores_are_there_raw_and_normalised_by_plugin() -> None:
+    harness = FrameworkHarness(Choosy, Rack, nodes=[make_node("a").build(), make_node("bb").build()])
+    assert harness.scores(POD) == {
+        "Choosy": {"a": Score(1000, 20, 1), "bb": Score(2000, 40, 1)},
+        "Rack": {"a": Score(100, 100, 1), "bb": Score(100, 100, 1)},
+    }
+    assert harness.score(POD) == {"a": 120, "bb": 140}
+
+
+class TestHint:
+    """Whether a change brings a refused pod back."""
+
+    harness = FrameworkHarness(Choosy, nodes=[make_node("a").build()])
+    before, bound = make_node("a").build(), make_pod("b").node("a").build()
+
+    @pytest.mark.parametrize(
+        ("old", "new", "hint"),
+        [
+            (None, before, QueueingHint.QUEUE),
+            (before, make_node("a").labels({"for": "pod"}).build(), QueueingHint.QUEUE),
+            (before, make_node("a").labels({"for": "another"}).build(), QueueingHint.SKIP),
+            (before, make_node("a").taint("new").build(), QueueingHint.SKIP),
+            (before, before, QueueingHint.SKIP),
+            (before, None, QueueingHint.SKIP),
+            (bound, None, QueueingHint.QUEUE),
+            (None, bound, QueueingHint.SKIP),
+            (make_pod("b").build(), None, QueueingHint.SKIP),
+        ],
+    )
+    def test_it_is_what_the_scheduler_would_make_of_the_change(
+        self, old: Node | Pod | None, new: Node | Pod | None, hint: QueueingHint
+    ) -> None:
+        assert self.harness.hint(make_pod("pod").build(), old, new) is hint
+
+    def test_a_plugin_that_names_no_events_is_asked_again_after_each(self) -> None:
+        assert FrameworkHarness(Rack).hint(POD, self.before, None) is QueueingHint.QUEUE
+        harness = FrameworkHarness(Rack, Choosy)
+        assert harness.hint(POD, self.before, None) is QueueingHint.QUEUE
+        assert harness.hint(POD, self.before, None, plugin="Choosy") is QueueingHint.SKIP
+
+    def test_what_makes_no_sense_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="plugin='Chosy': the harness has Choosy"):
+            self.harness.hint(POD, None, self.before, plugin="Chosy")
+        with pytest.raises(ValueError, match="nobody can subscribe to changes of Namespace"):
+            self.harness.hint(POD, None, Namespace(ObjectMeta(name="default")))
+
+
+class TestManifests:
+    """Nodes and pods as they stand in tests."""
+
+    def test_they_are_read_as_from_a_file(self) -> None:
+        spec = {"nodeName": "a", "containers": [{"name": "main", "image": "app"}]}
+        there = {"metadata": {"name": "there"}, "spec": spec}
+        harness = FrameworkHarness(Choosy, nodes=[make_node("a").manifest()], pods=[there])
+        assert harness.filter(POD)["a"].message == "node(s) were full"
+        with pytest.raises(KschedfwError, match=r"spec\.containers: Required value"):
+            FrameworkHarness(Choosy, pods=[{"metadata": {"name": "a"}, "spec": {"nodeName": "a"}}])
+
+    def test_or_leniently(self) -> None:
+        same = {"metadata": {"name": "same"}, "spec": {"nodeName": "a"}}
+        bare = {"spec": {"nodeName": "a", "containers": [{"resources": {"requests": {"cpu": "1"}}}]}}
+        harness = FrameworkHarness(
+            Choosy,
+            nodes=[{"metadata": {"name": "a"}}, {}],
+            pods=[same, same, bare, {"spec": {"nodeName": "a"}}],
+            lenient=True,
+        )
+        on_a, empty = harness.snapshot.node_infos
+        assert [info.pod.name for info in on_a.pods] == ["same", "same", "pod-5", "pod-6"]
+        assert len({info.pod.uid for info in on_a.pods}) == 4
+        assert on_a.requested.milli_cpu == 1000
+        assert [pod.name for pod in harness.cluster.list(Pod)] == ["same", "pod-5", "pod-6"]
+        assert harness.own_status("filter", harness.pod({}), empty.name).is_success
+        assert same == {"metadata": {"name": "same"}, "spec": {"nodeName": "a"}}, "it isn't written to"

@@ -31,6 +31,7 @@ from kschedfw import (
     hookimpl,
 )
 from kschedfw.framework.pod_info import QueuedPodInfo
+from kschedfw.framework.resource import Resource
 from kschedfw.testing import PluginContract
 
 PLUGINS: list[tuple[type[Plugin[Any]], str, str]] = []
@@ -130,11 +131,18 @@ class Countdown(Plugin):
         return Status.unschedulable("node(s) came third") if self.calls % 3 == 0 else None
 
 
-@caught(FILTER, "Grabbing.filter (or filter_batch) changes the NodeInfo of node-")
+@caught(FILTER, "Grabbing.filter raised AttributeError: node 'node-")
 class Grabbing(Plugin):
     @hookimpl
     def filter(self, pod: Pod, node_info: NodeInfo) -> None:
-        node_info.requested.milli_cpu += 1
+        node_info.pods = ()
+
+
+@caught(FILTER, "Burgling.filter (or filter_batch) changes the NodeInfo of node-")
+class Burgling(Plugin):
+    @hookimpl
+    def filter(self, pod: Pod, node_info: NodeInfo) -> None:
+        object.__setattr__(node_info, "requested", Resource(milli_cpu=1))
 
 
 @caught(FILTER, "changes the columns of the NodeTable")
@@ -144,7 +152,9 @@ class OverwritesColumns(Plugin):
 
     @hookimpl
     def filter_batch(self, nodes: NodeTable, rows: Any) -> Verdicts:
-        nodes.pod_counts[rows] += 1
+        counts = nodes.pod_counts
+        counts.setflags(write=True)
+        counts[rows] += 1
         return Verdicts.passing(len(rows))
 
 
@@ -584,7 +594,7 @@ class NominatesNowhere(Plugin):
         return PostFilterResult.nominate("nowhere"), None
 
 
-@caught(POST_FILTER, "EvictsForReal.post_filter changes the NodeInfo of node-")
+@caught(POST_FILTER, "a snapshot's NodeInfo is read-only; change a clone() of it")
 class EvictsForReal(Plugin):
     @hookimpl
     def post_filter(self) -> tuple[None, Status]:

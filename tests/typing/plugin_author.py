@@ -106,7 +106,9 @@ class Rack(Plugin[RackArgs]):
     ) -> Verdicts | None:
         column = nodes.label(self.args.label)
         counts = state.read(COUNTS).by_rack
-        full = np.array([counts[rack] >= self.args.most_per_rack for rack in column.values], dtype=np.bool_)
+        full = np.array(
+            [counts[rack or ""] >= self.args.most_per_rack for rack in column.values], dtype=np.bool_
+        )
         if not full.any():
             return Verdicts(np.zeros(len(rows), dtype=np.int8), (Status.success(),))
         return Verdicts.refuse(full[column.codes[rows]], Status.unschedulable("node(s) were in a full rack"))

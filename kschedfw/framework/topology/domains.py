@@ -22,7 +22,7 @@ class Domains:
 
     def __init__(self, table: NodeTable, key: str) -> None:
         self.key = key
-        self.column: EncodedColumn[str] = table.label(key)
+        self.column: EncodedColumn[str | None] = table.label(key)
         self.version = 0
         self._epoch = self.column.epoch
 
@@ -40,7 +40,7 @@ class Domains:
 class DomainSums:
     """A sum for each domain of a topology key, over things on its nodes, and how many things that are in all.
 
-    `sums` has shape (number of values in the column,). Things on nodes without the label aren't counted. Both
+    `sums` has shape (`column.size`,). Things on nodes without the label aren't counted. Both
     are right as long as `fresh`; afterwards they have to be summed up anew.
     """
 
@@ -56,7 +56,7 @@ class DomainSums:
 
     def clear(self) -> None:
         """Begin again, with the domains as they are now."""
-        self.sums: IntArray = np.zeros(len(self.domains.column.values), dtype=np.int64)
+        self.sums: IntArray = np.zeros(self.domains.column.size, dtype=np.int64)
         self.count = 0
         self._version = self.domains.version
 

@@ -85,7 +85,7 @@ class DomainCounts:
     def occupied(self, topology_key: str, nodes: NodeTable) -> npt.NDArray[np.bool_]:
         """Whether there is a match, by the code of the domain; the last one, more than there are codes, is False."""
         column = nodes.label(topology_key)
-        occupied = np.zeros(len(column.values) + 1, dtype=np.bool_)
+        occupied = np.zeros(column.size + 1, dtype=np.bool_)
         for index, each in enumerate(self._sums.get(topology_key, ())):
             if index:
                 occupied[:-1] |= each.sums > 0

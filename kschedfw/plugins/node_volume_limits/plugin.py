@@ -135,8 +135,7 @@ class NodeVolumeLimits(Plugin):
     ) -> npt.NDArray[np.bool_]:
         """By row: whether the volumes that there are at most, and the new ones, are more than a limit."""
         used = nodes.encoded("attachments at most", _most_attachments, Reads.PODS)
-        # A node without any has the code -1, which is the last entry.
-        taken = np.array([*used.values, 0], dtype=np.int64)[used.codes]
+        taken = np.array([most or 0 for most in used.values], dtype=np.int64)[used.codes]
         may_be: npt.NDArray[np.bool_] = (taken == _UNCLEAR) & (limits.lowest != NO_LIMIT)
         for node_name, listed in _listed(state, self._storage).items():
             row = nodes.rows.get(node_name)

@@ -73,7 +73,7 @@ class Extent:
     """
 
     key: str
-    column: EncodedColumn[str]
+    column: EncodedColumn[str | None]
     places: Places
     """The domain of each node, -1 where it lacks the label."""
     unlabelled: Mask | None
@@ -103,7 +103,7 @@ class Extent:
         unlabelled = places == NO_VALUE
         lie_in = np.where(unlabelled, column.code_of(""), places)
         bins = np.where(included & complete, lie_in, NO_VALUE)
-        occupied = np.zeros(len(column.values) + 1, dtype=np.bool_)
+        occupied = np.zeros(column.size + 1, dtype=np.bool_)
         occupied[bins] = True
         occupied = occupied[:NO_VALUE]
         return cls(

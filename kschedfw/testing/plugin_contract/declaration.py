@@ -15,7 +15,7 @@ from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.args import ArgsError, plugin_args
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
 from kschedfw.framework.framework import Framework
-from kschedfw.framework.hooks import SPECS
+from kschedfw.framework.hook_signatures import SPECS
 from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.profile import Profile
 from kschedfw.testing.plugin_contract.hints import ask_hints

@@ -184,8 +184,6 @@ def _looks(info: NodeInfo) -> object:
         *(getattr(copy, field.name) for field in attrs.fields(NodeInfo) if field.name != "used_ports"),
         copy.used_ports.taken(),
         to_manifest(copy.node),
-        dict(copy.image_states),
-        copy.allocatable.clone(),
     )
 
 

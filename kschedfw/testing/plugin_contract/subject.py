@@ -90,7 +90,7 @@ class Subject:
         registry = Registry()
         for plugin in (self.plugin, *self.beside):
             if not isinstance(plugin, str):
-                registry.register(plugin)
+                registry.register(plugin, replace=True)
         return registry
 
     @property

@@ -206,7 +206,7 @@ class TestExtenders:
 
     def test_a_failure_is_an_error(self) -> None:
         status, tied = self.plan_with(self.failing(is_ignorable=False))
-        assert (status.code, status.message) == (Code.ERROR, "refused")
+        assert (status.code, status.message) == (Code.ERROR, "ConnectionError: refused")
         assert isinstance(status.error, ConnectionError)
         assert not tied
 

@@ -118,7 +118,7 @@ class TestFailure:
         made = two_victims(RefusingCluster("v1"))
         result, status = made.preempt(PREEMPTOR)
         assert result is None
-        assert (status.code, status.message) == (Code.ERROR, "v1 may not be deleted")
+        assert (status.code, status.message) == (Code.ERROR, "PermissionError: v1 may not be deleted")
         assert isinstance(status.error, PermissionError)
         assert made.is_there("v2")
         assert made.cluster.events == ()

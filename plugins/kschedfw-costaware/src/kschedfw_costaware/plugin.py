@@ -149,9 +149,9 @@ class CostAware(Plugin[CostAwareArgs]):
     def _costs(self, demand: Demand, nodes: NodeTable, rows: IntArray) -> IntArray:
         """The same for many nodes, shape (k,)."""
         label = nodes.label(self._label)
-        # A node without the label has the code -1, which is the last entry.
         price_of_code = np.array(
-            [*(self._prices.get(value, UNKNOWN) for value in label.values), UNKNOWN], dtype=float
+            [UNKNOWN if value is None else self._prices.get(value, UNKNOWN) for value in label.values],
+            dtype=float,
         )
         prices = price_of_code[label.codes[rows]]
         cpu = nodes.allocatable[rows, nodes.columns["cpu"]]

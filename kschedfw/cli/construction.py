@@ -1,0 +1,61 @@
+"""Whether plugins can be made: what a scheduler would refuse as it starts, without one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.field_errors import FieldError
+from kschedfw.cluster import InMemoryCluster
+from kschedfw.framework.args import ArgsError
+from kschedfw.framework.errors import HookError, PluginError
+from kschedfw.framework.framework import Framework
+from kschedfw.framework.hook_signatures import hook_problems
+from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.profile import EnabledPlugin, Profile
+from kschedfw.framework.registry import Registry
+
+
+def refused_profile(profile: Profile, registry: Registry, path: str) -> Iterator[FieldError]:
+    """What keeps the profile from running: each plugin that can't be made, or else what is wrong with all together."""
+    errors = [
+        error
+        for name in profile.plugin_names
+        if (error := _refusal(Profile([EnabledPlugin(name)], args=_args_of(profile, name)), registry))
+    ]
+    if not errors and (error := _refusal(profile, registry)) is not None:
+        errors = [error]
+    for error in errors:
+        yield FieldError(path, str(error))
+
+
+def refused_plugin(name: str, registry: Registry) -> PluginError | None:
+    """What keeps the plugin from being made with its default arguments; if it has none, what is wrong with its hooks.
+
+    Raises:
+        PluginError: it isn't there, or can't be loaded.
+    """
+    plugin = registry.load(name)
+    error = _refusal(Profile([EnabledPlugin(name)]), registry)
+    if isinstance(error, ArgsError):
+        problems = "; ".join(hook_problems(plugin))
+        return HookError(name, problems, registry.distribution(name)) if problems else None
+    return error if isinstance(error, PluginError) else None
+
+
+def _args_of(profile: Profile, name: str) -> dict[str, object]:
+    return {name: profile.args[name]} if name in profile.args else {}
+
+
+def _refusal(profile: Profile, registry: Registry) -> KschedfwError | None:
+    try:
+        framework = Framework(registry, profile, cluster=InMemoryCluster(), parallelizer=Parallelizer(1))
+    except KschedfwError as error:
+        return error
+    try:
+        framework.events_to_register()
+    except PluginError as error:
+        return error
+    finally:
+        framework.close()
+    return None

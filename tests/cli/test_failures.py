@@ -1,0 +1,140 @@
+"""A plugin that fails is heard of: once for each way in which it does, and by the exit code."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+from kschedfw.cli import app
+from kschedfw.cli.failures import Failures
+
+LOG = logging.getLogger("kschedfw.test")
+
+BROKEN = """
+from kschedfw import Plugin, hookimpl
+
+class Broken(Plugin):
+    name = "Broken"
+
+    @hookimpl
+    def filter(self, pod, node_info):
+        if pod.labels.get("app") == "web":
+            raise ValueError(f"no luck with {pod.name}")
+        return {}[node_info.name]
+"""
+CLUSTER = """
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: 2, pods: 10}}}
+"""
+POD = """- apiVersion: v1
+  kind: Pod
+  metadata: {{name: {name}, labels: {{app: {app}}}}}
+  spec: {{containers: [{{name: main, image: app}}]}}
+"""
+PROFILE = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+  plugins: {multiPoint: {enabled: [{name: Broken}]}}
+"""
+
+
+@pytest.fixture
+def arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A cluster with three pods, and a configuration with an installed plugin that fails on each of them."""
+    info = tmp_path / "broken-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[kschedfw]\nBroken = broken_plugin:Broken\n")
+    (tmp_path / "broken_plugin.py").write_text(BROKEN)
+    monkeypatch.syspath_prepend(tmp_path)
+    pods = (("a", "web"), ("b", "web"), ("c", "mail"))
+    (tmp_path / "cluster.yaml").write_text(
+        CLUSTER + "".join(POD.format(name=name, app=app) for name, app in pods)
+    )
+    (tmp_path / "profile.yaml").write_text(PROFILE)
+    return [str(tmp_path / "cluster.yaml"), "--config", str(tmp_path / "profile.yaml"), "--no-progress"]
+
+
+def test_each_distinct_traceback_is_printed_once_with_a_count(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert app.run(["simulate", *arguments]) == 1
+    out, err = capsys.readouterr()
+    assert err.count("Traceback (most recent call last):") == 2
+    assert (
+        'failed 10 times, first: scheduling default/a failed: running "Broken" filter plugin: ValueError'
+        in err
+    )
+    assert err.count("ValueError: no luck with a\n") == 2, "in the text and at the end of the traceback"
+    assert "no luck with b" not in err
+    assert (
+        "failed 5 times, first: scheduling default/c failed: running \"Broken\" filter plugin: KeyError: 'n1'"
+        in err
+    )
+    assert 'broken_plugin.py", line 11, in filter' in err
+    assert err.endswith("kschedfw: 15 failures of plugins\n")
+    assert "running \"Broken\" filter plugin: KeyError: 'n1'" in out, "the reason has the exception's type"
+
+
+def test_fail_fast_ends_the_simulation_with_the_first_failure(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert app.run(["simulate", *arguments, "--json", "--fail-fast"]) == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out)["attempts"] == 1
+    assert err.count("Traceback") == 1
+    assert err.endswith("kschedfw: 1 failure of plugins; the simulation ended with it\n")
+
+
+def test_a_plugin_that_works_is_no_failure(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["simulate", arguments[0], "--fail-fast"]) == 0
+    assert "fail" not in capsys.readouterr().err
+
+
+class TestFailures:
+    def test_what_says_the_same_of_several_pods_is_one_failure(self) -> None:
+        with Failures() as failures:
+            for pod in ("a", "b"):
+                LOG.error("scheduling %s failed: %s", pod, "filter must return None or a Status, not 7")
+            LOG.error("scheduling %s failed: %s", "c", "another")
+        assert failures.count == 3
+        assert list(failures.lines()) == [
+            "failed 2 times, first: scheduling a failed: filter must return None or a Status, not 7",
+            "",
+            "failed once: scheduling c failed: another",
+            "",
+        ]
+
+    def test_it_is_the_first_exception_of_a_chain_that_is_shown(self) -> None:
+        with Failures() as failures:
+            try:
+                try:
+                    raise KeyError("rack")
+                except KeyError as error:
+                    raise RuntimeError("what the framework made of it") from error
+            except RuntimeError:
+                LOG.exception("it failed")
+        text = "\n".join(failures.lines())
+        assert "KeyError: 'rack'" in text
+        assert "RuntimeError" not in text
+
+    def test_there_is_an_end_to_it(self) -> None:
+        with Failures() as failures:
+            for number in range(1000):
+                LOG.error("scheduling %s failed: %s", "a", number)
+        lines = list(failures.lines())
+        assert len(lines) < 250
+        assert lines[-1] == "and 900 other failures"
+
+    def test_warnings_are_no_failures_and_go_where_they_go(self, caplog: pytest.LogCaptureFixture) -> None:
+        with Failures() as failures:
+            LOG.warning("mind the gap")
+        assert failures.count == 0
+        assert caplog.messages == ["mind the gap"]
