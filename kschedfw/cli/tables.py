@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 # A pipe has no width; what reads it (grep, less) does better with long lines than with broken ones.
-PIPE_WIDTH = 1000
+PIPE_WIDTH = 100
 
 
 def stdout_console() -> Console:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +26,15 @@ def tolerates(tolerations: Sequence[Toleration], taint: Taint) -> bool:
 
 def has_untolerated_taint(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> bool:
     """Whether a taint forbids scheduling and no toleration matches it; PreferNoSchedule forbids nothing."""
-    return any(
-        taint.effect is not TaintEffect.PREFER_NO_SCHEDULE and not tolerates(tolerations, taint)
+    return next(untolerated_taints(taints, tolerations), None) is not None
+
+
+def untolerated_taints(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Iterator[Taint]:
+    """The taints that forbid scheduling."""
+    return (
+        taint
         for taint in taints
+        if taint.effect is not TaintEffect.PREFER_NO_SCHEDULE and not tolerates(tolerations, taint)
     )
 
 
