@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -31,14 +30,17 @@ from kschedfw.cli.options import (
     ParallelismOption,
     PodsOption,
     ProviderOption,
+    SelectHost,
+    SelectHostOption,
     SkipInvalidOption,
 )
-from kschedfw.cli.output import print_report, progress_bar
+from kschedfw.cli.output import lack_of_work, print_report, progress_bar
 from kschedfw.cli.plugins import plugins_app
+from kschedfw.cli.reschedule import RescheduleOption
+from kschedfw.cli.reschedule import reschedule as free_bound_pods
 from kschedfw.cli.serve_extender import SERVE_EXTENDER_HELP, serve_extender
 from kschedfw.config import ConfigurationError, SchedulerConfiguration
 from kschedfw.explain import Explaining, ExplanationWriter
-from kschedfw.scheduler import RoundRobinSelector
 from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.http_extender import make_extenders
 from kschedfw.simulator import Arrivals, Simulation
@@ -61,13 +63,6 @@ Exit codes:
   70   a bug in kschedfw
   130  interrupted; the report says what was done so far
 """
-
-
-class SelectHost(StrEnum):
-    """How to choose among equally good nodes."""
-
-    RANDOM = "random"
-    ROUND_ROBIN = "round-robin"
 
 
 app = typer.Typer(
@@ -128,10 +123,7 @@ def simulate(
     config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
     feature_gates: GatesOption = None,
-    select_host: Annotated[
-        SelectHost,
-        typer.Option(help="Which of equally good nodes: one at random, or each in turn as until v1.12."),
-    ] = SelectHost.RANDOM,
+    select_host: SelectHostOption = SelectHost.RANDOM,
     arrivals: Annotated[
         bool, typer.Option("--arrivals", help="Pods come and go by their own times, where they have some.")
     ] = False,
@@ -160,6 +152,7 @@ def simulate(
     ] = None,
     parallelism: ParallelismOption = 1,
     skip_invalid: SkipInvalidOption = False,
+    reschedule: RescheduleOption = None,
     explanations: Annotated[
         Path | None,
         typer.Option(
@@ -176,6 +169,7 @@ def simulate(
     loaded = read_input(format, cluster, pods or [], skip_invalid=skip_invalid)
     for problem in loaded.problems:
         print(problem, file=sys.stderr)
+    loaded, _ = free_bound_pods(loaded, reschedule or ())
     configuration = chosen_configuration(config, algorithm_provider, feature_gates)
     with ExitStack() as stack:
         extenders = make_extenders(configuration.extenders)
@@ -194,7 +188,7 @@ def simulate(
             percentage_of_nodes_to_score=(
                 configuration.percentage_of_nodes_to_score if percentage is None else percentage
             ),
-            selector=RoundRobinSelector() if select_host is SelectHost.ROUND_ROBIN else None,
+            selector=select_host.selector(),
             initial_backoff=configuration.pod_initial_backoff_seconds,
             max_backoff=configuration.pod_max_backoff_seconds,
             parallelism=parallelism,
@@ -204,15 +198,17 @@ def simulate(
         )
         with progress_bar(enabled=not no_progress) as progress:
             report = simulation.run(progress)
+    lacking = lack_of_work(report)
+    if lacking:
+        complain(f"nothing to simulate: {lacking}", ExitCode.NOTHING_TO_DO)
     if as_json:
         print(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
     else:
         print_report(report)
     if report.interrupted:
         raise typer.Exit(ExitCode.INTERRUPTED)
-    if not report.nodes or not report.pods:
-        missing = "pods to schedule" if report.nodes else "nodes"
-        raise typer.Exit(complain(f"nothing to simulate: the input has no {missing}", ExitCode.NOTHING_TO_DO))
+    if lacking:
+        raise typer.Exit(ExitCode.NOTHING_TO_DO)
 
 
 def _absent(configuration: SchedulerConfiguration) -> list[str]:

@@ -22,9 +22,13 @@ from kschedfw.cli.options import (
     ParallelismOption,
     PodsOption,
     SeedOption,
+    SelectHost,
+    SelectHostOption,
     SkipInvalidOption,
 )
-from kschedfw.cli.output import labelled_progress_bar
+from kschedfw.cli.output import labelled_progress_bar, lack_of_work
+from kschedfw.cli.reschedule import RescheduleOption
+from kschedfw.cli.reschedule import reschedule as free_bound_pods
 from kschedfw.compare import compare as compare_candidates
 from kschedfw.scheduler.errors import MissingExtraError
 
@@ -51,9 +55,11 @@ def compare(
     ] = None,
     pods: PodsOption = None,
     format: FormatOption = InputFormat.MANIFESTS,
+    select_host: SelectHostOption = SelectHost.RANDOM,
     seed: SeedOption = 0,
     parallelism: ParallelismOption = 1,
     skip_invalid: SkipInvalidOption = False,
+    reschedule: RescheduleOption = None,
     show: Annotated[
         int, typer.Option(min=0, metavar="N", help="List so many of the pods that fared differently.")
     ] = 5,
@@ -74,17 +80,22 @@ def compare(
     loaded = read_input(format, cluster, pods or [], skip_invalid=skip_invalid)
     for problem in loaded.problems:
         print(problem, file=sys.stderr)
+    loaded, _ = free_bound_pods(loaded, reschedule or ())
     check_pods(candidates, loaded.cluster)
     with labelled_progress_bar(enabled=not no_progress) as progress:
         comparison = compare_candidates(
             loaded.cluster,
             candidates,
             seed=seed,
+            selector=select_host.selector,
             parallelism=parallelism,
             clock=time.perf_counter,
             progress=progress,
             notes=loaded.notes,
         )
+    lacking = lack_of_work(comparison.runs[0].report)
+    if lacking:
+        complain(f"nothing to compare: {lacking}", ExitCode.NOTHING_TO_DO)
     if as_json:
         print(json.dumps(comparison.to_json(), indent=2, ensure_ascii=False))
     else:
@@ -93,7 +104,5 @@ def compare(
         write_page(comparison)
     if comparison.interrupted:
         raise typer.Exit(ExitCode.INTERRUPTED)
-    report = comparison.runs[0].report
-    if not report.nodes or not report.pods:
-        missing = "pods to schedule" if report.nodes else "nodes"
-        raise typer.Exit(complain(f"nothing to compare: the input has no {missing}", ExitCode.NOTHING_TO_DO))
+    if lacking:
+        raise typer.Exit(ExitCode.NOTHING_TO_DO)

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
+from kschedfw.cli.missing_output import missing_lines
 from kschedfw.cli.tables import block, counted, plain_table, print_parts, stdout_console
 from kschedfw.simulator import Replay, Report
 
@@ -45,6 +46,22 @@ def labelled_progress_bar(*, enabled: bool = True) -> Iterator[Callable[[str, in
         yield update
 
 
+def lack_of_work(report: Report) -> str:
+    """Why there was nothing to schedule; empty if there was something."""
+    if not report.nodes:
+        return "the input has no nodes"
+    if report.pods:
+        return ""
+    others = [
+        (report.bound_before, "on a node already (--reschedule frees such pods)"),
+        (report.other_scheduler, "for another scheduler"),
+        (report.terminal, "finished"),
+        (report.terminating, "being deleted"),
+    ]
+    told = ", ".join(f"{count:,} {what}" for count, what in others if count)
+    return f"the input has no pods to schedule{f': {told}' if told else ''}"
+
+
 def print_report(report: Report) -> None:
     """Print the report to stdout."""
     console = stdout_console()
@@ -56,6 +73,8 @@ def _parts(report: Report, *, wide: bool) -> Iterator[RenderableType]:
     yield _pods(report)
     if report.reasons:
         yield _reasons(report)
+    if report.missing:
+        yield block(*missing_lines(report.missing))
     if report.replay is not None:
         yield _times(report.replay)
         if report.replay.peaks:

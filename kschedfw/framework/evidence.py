@@ -21,8 +21,8 @@ class Evidence:
     """One thing that keeps a pod off a node.
 
     `asked` is what the pod, or the node, asks for, in words that are the same for all nodes of which they hold: `cpu: 2
-    requested`. `found` is what this node has instead: `1920m free of 4 allocatable, 80m short`; it may be empty. `gap` is
-    how far the node is from passing, as a share of what is asked for (0.04: 4 % of it are missing), and None where
+    requested`. `found` is what this node has instead, `1920m free of 4 allocatable, 80m short`; it may be empty. `gap`
+    is how far the node is from passing, as a share of what is asked for (0.04: 4 % of it are missing), and None where
     there is no nearer and no farther, as with a taint. `values` are the numbers and names in it, for programs.
     """
 

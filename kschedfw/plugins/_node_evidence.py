@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.selector_text import requirement_text
-from kschedfw.api.selectors import NodeSelectorTerm, Requirement
+from kschedfw.api.selectors import NodeSelectorTerm
 from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins._node_terms import is_empty, term_errors
 
@@ -36,8 +36,6 @@ def unmatched_terms(terms: Sequence[NodeSelectorTerm], node: Node, where: str) -
             for requirement in requirements:
                 if not requirement.matches(given):
                     yield _unmatched(f"{name}: {requirement_text(requirement)}", name, requirement.key, given)
-
-
 
 
 def _unmatched(asked: str, term: str, key: str, given: Mapping[str, str]) -> Evidence:

@@ -66,7 +66,7 @@ def amount_of(amounts: ResourceAmounts, name: str) -> int:
 
 
 def amount_text(name: str, amount: int) -> str:
-    """An amount of a resource as people read it: `80m` or `4` of CPU, `1.5Gi` of memory; rounded to a tenth of a unit."""
+    """An amount as people read it: `80m` or `4` of CPU, `1.5Gi` of memory, rounded to a tenth of the unit."""
     if name == CPU:
         return f"{amount}m" if amount % 1000 else str(amount // 1000)
     if name not in (MEMORY, EPHEMERAL_STORAGE) and not is_huge_pages(name):

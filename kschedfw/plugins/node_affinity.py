@@ -16,14 +16,15 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.selectors import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
 from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
-from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
 from kschedfw.framework.results import IntArray, PreFilterResult, Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins._hints import queue_if
+from kschedfw.plugins._node_evidence import unmatched_labels, unmatched_terms
 from kschedfw.plugins._node_terms import (
     RequiredNodeAffinity,
     any_mask,
@@ -34,7 +35,6 @@ from kschedfw.plugins._node_terms import (
     term_mask,
     usable_terms,
 )
-from kschedfw.plugins._node_evidence import unmatched_labels, unmatched_terms
 from kschedfw.plugins._normalize import normalized
 
 if TYPE_CHECKING:

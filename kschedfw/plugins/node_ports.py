@@ -10,8 +10,8 @@ import numpy as np
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import HostPort, Pod
 from kschedfw.framework.cycle_state import CycleState, StateKey
-from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.node_info import ANY_IP, DEFAULT_PROTOCOL, HostPortInfo, NodeInfo
 from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
@@ -77,9 +77,7 @@ def _held(wanted: HostPort, holder: Pod) -> Evidence:
     return Evidence(
         f"hostPort {port}/{protocol}{address}",
         f"held by {holder.key}",
-        values=FrozenDict(
-            {"port": port, "protocol": protocol, "hostIP": ip or ANY_IP, "pod": holder.key}
-        ),
+        values=FrozenDict({"port": port, "protocol": protocol, "hostIP": ip or ANY_IP, "pod": holder.key}),
     )
 
 

@@ -11,8 +11,8 @@ from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node, Taint, TaintEffect
 from kschedfw.api.pod import Pod, Toleration
 from kschedfw.framework.cycle_state import CycleState, StateKey
-from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl

@@ -319,11 +319,26 @@ class TestPage:
         full = make_pod("full").requests(cpu=4).node("n3").build()
         cluster = InMemoryCluster([node("n1"), node("n2"), node("n3"), full, pod("web", cpu=2)])
         monkeypatch.setattr(compare_plots, "MOST_POINTS", 2)
+        monkeypatch.setattr(compare_plots, "FEW_NODES", 2)
         plots = compare_plots.plots_of(compare(cluster, [packing(), spreading()]))
         titles = [cell.title for cell in plots.strips[0].cells]
         assert titles == ["n1 to n2, mean: 25.0%", "n3: 100.0%"]
+        assert plots.nodes == ()
         points = plots.curves[0].curves[0].points.split()
         assert [float(point.partition(",")[2]) for point in points] == [0, compare_plots.CURVE_HEIGHT]
+
+    def test_few_nodes_are_bars_under_their_names_and_nothing_is_drawn_between_them(self, page: str) -> None:
+        from kschedfw.cli import compare_plots
+
+        cluster = InMemoryCluster([node("n2"), node("n1"), pod("web", cpu=2)])
+        plots = compare_plots.plots_of(compare(cluster, [packing(), spreading()]))
+        assert plots.curves == ()
+        cpu = plots.nodes[0]
+        assert (cpu.title, [group.name for group in cpu.groups]) == ("cpu", ["n2", "n1"])
+        texts = sorted(bar.text for group in cpu.groups for bar in group.bars if bar.series == 0)
+        assert texts == ["0.0%", "50.0%"]
+        assert "polyline" not in Page(page).tags
+        assert {"n1", "n2"} <= set(Page(page).words)
 
     def test_where_it_cannot_be_written_nothing_runs(
         self, kschedfw: Kschedfw, cluster_dir: Path, tmp_path: Path

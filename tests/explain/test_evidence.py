@@ -96,9 +96,7 @@ def test_the_holder_of_the_port_is_named() -> None:
 
 class TestNodeAffinity:
     def test_the_label_that_is_asked_for_and_the_one_that_is_there(self) -> None:
-        explanation = decided(
-            make_pod("web").node_selector({ZONE: "b", "gpu": "yes"}).build(), [node("n")]
-        )
+        explanation = decided(make_pod("web").node_selector({ZONE: "b", "gpu": "yes"}).build(), [node("n")])
         assert texts(explanation, "n", "NodeAffinity") == [
             f"nodeSelector {ZONE}=b; {ZONE}=a",
             "nodeSelector gpu=yes; no label gpu",
@@ -123,8 +121,10 @@ class TestSpread:
         pod = make_pod("web").labels(app="web").requests(cpu=1).spread(ZONE, {"app": "web"}).build()
         explanation = decided(pod, nodes, *self.SEATED, full)
         assert texts(explanation, "a1", "PodTopologySpread") == [
-            f"spread over {ZONE}, maxSkew 1, of pods with app=web; "
-            "2 of them in a, 0 in the emptiest domain: the skew would be 3"
+            (
+                f"spread over {ZONE}, maxSkew 1, of pods with app=web; "
+                "2 of them in a, 0 in the emptiest domain: the skew would be 3"
+            )
         ]
 
     def test_a_node_without_the_label_is_said_to_be_without(self) -> None:
@@ -147,8 +147,10 @@ class TestPodAffinity:
         others = [make_pod(f"db-{i}").labels(app="db").node("a2").build() for i in range(5)]
         pod = make_pod("web").pod_anti_affinity(ZONE, {"app": "db"}).build()
         assert texts(decided(pod, self.NODES, *others), "a1", "InterPodAffinity") == [
-            f"podAntiAffinity on {ZONE} to pods with app=db in namespace default; "
-            "a has default/db-0, default/db-1, default/db-2 and 2 more"
+            (
+                f"podAntiAffinity on {ZONE} to pods with app=db in namespace default; "
+                "a has default/db-0, default/db-1, default/db-2 and 2 more"
+            )
         ]
 
     def test_the_pods_that_mind_it(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 import attrs
 
@@ -13,6 +14,7 @@ from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.pod_info import AffinityTerm, PodInfo
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.plugins.inter_pod_affinity.filtering import RequiredState
+from kschedfw.plugins.inter_pod_affinity.terms import TermQuery
 
 MOST_NAMED = 3
 """So many pods are named, and the others counted."""
@@ -60,12 +62,12 @@ def evidence_of(state: RequiredState, node_info: NodeInfo, neighbours: Neighbour
     labels = node_info.node.labels
     yield from _without_company(state, labels)
     for term in state.terms.anti_affinity:
-        key, query = term.topology_key, term.query
-        pods = neighbours.of(node_info, key, query, lambda info, query=query: query.matches(info.pod))
+        key = term.topology_key
+        pods = neighbours.of(node_info, key, term.query, partial(_matches, term.query))
         if pods and state.avoided.any_at(key, labels[key]):
             yield _broken("podAntiAffinity", key, labels[key], pods, _text(term.term))
     for key in sorted(state.averse.keys):
-        pods = neighbours.of(node_info, key, _EXISTING, lambda info, key=key: _minds(info, key, state))
+        pods = neighbours.of(node_info, key, _EXISTING, partial(_minds, state, key))
         if pods and state.averse.any_at(key, labels[key]):
             yield _broken(_EXISTING, key, labels[key], pods)
 
@@ -112,7 +114,11 @@ def _broken(term: str, key: str, domain: str, pods: list[str], selector: str | N
     )
 
 
-def _minds(existing: PodInfo, key: str, state: RequiredState) -> bool:
+def _matches(query: TermQuery, existing: PodInfo) -> bool:
+    return query.matches(existing.pod)
+
+
+def _minds(state: RequiredState, key: str, existing: PodInfo) -> bool:
     return any(
         term.topology_key == key and term.matches(state.pod, state.namespace_labels)
         for term in existing.required_anti_affinity_terms

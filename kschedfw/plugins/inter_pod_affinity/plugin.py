@@ -13,8 +13,8 @@ import attrs
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState, StateKey
-from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.events import ClusterEvent
+from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.handle import ClusterClient, Handle
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_table import NodeTable

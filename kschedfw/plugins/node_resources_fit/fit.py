@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 from kschedfw.api.pod import Pod
 from kschedfw.api.requests import ResourceAmounts
 from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
-from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
+from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl

@@ -12,8 +12,8 @@ import numpy as np
 
 from kschedfw.api.pod import Pod, UnsatisfiableAction
 from kschedfw.framework.cycle_state import CycleState, StateKey
-from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.events import ClusterEvent
+from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_selection import NodeSelection
