@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from kschedfw.cli.compare_conditions import check_resources, conditions_of
 from kschedfw.cli.compare_output import print_comparison
 from kschedfw.cli.compare_page import page_writer
 from kschedfw.cli.compare_profiles import WHAT_THERE_IS, candidates_of, check_pods
@@ -30,6 +31,7 @@ from kschedfw.cli.output import labelled_progress_bar, lack_of_work
 from kschedfw.cli.reschedule import RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
 from kschedfw.compare import compare as compare_candidates
+from kschedfw.compare import failures
 from kschedfw.scheduler.errors import MissingExtraError
 
 COMPARE_HELP = """Schedule the pending pods of a cluster under several configurations, and show how they differ.
@@ -42,6 +44,7 @@ Exit codes:
   0    done, whether or not all pods fit
   1    nothing to compare: no nodes, or no pods to schedule; or the extra compare isn't installed
   2    bad usage or bad input; nothing was done
+  3    a condition of --fail-on holds
   70   a bug in kschedfw
   130  interrupted; what is shown was done so far
 """
@@ -60,6 +63,14 @@ def compare(
     parallelism: ParallelismOption = 1,
     skip_invalid: SkipInvalidOption = False,
     reschedule: RescheduleOption = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Exit with 3 if it holds of any configuration but the first: moved, unplaced, 'moved > 5%', "
+            "'placed < baseline.placed' … Repeatable.",
+        ),
+    ] = None,
     show: Annotated[
         int, typer.Option(min=0, metavar="N", help="List so many of the pods that fared differently.")
     ] = 5,
@@ -76,12 +87,14 @@ def compare(
         write_page = None if html is None else page_writer(html)
     except MissingExtraError as error:
         raise typer.Exit(complain(str(error), ExitCode.NOTHING_TO_DO)) from None
+    conditions = conditions_of(fail_on or ())
     candidates = candidates_of(profile or [])
     loaded = read_input(format, cluster, pods or [], skip_invalid=skip_invalid)
     for problem in loaded.problems:
         print(problem, file=sys.stderr)
     loaded, _ = free_bound_pods(loaded, reschedule or ())
     check_pods(candidates, loaded.cluster)
+    check_resources(conditions, loaded.cluster)
     with labelled_progress_bar(enabled=not no_progress) as progress:
         comparison = compare_candidates(
             loaded.cluster,
@@ -96,8 +109,10 @@ def compare(
     lacking = lack_of_work(comparison.runs[0].report)
     if lacking:
         complain(f"nothing to compare: {lacking}", ExitCode.NOTHING_TO_DO)
+    failed = [] if comparison.interrupted else failures(comparison, conditions)
     if as_json:
-        print(json.dumps(comparison.to_json(), indent=2, ensure_ascii=False))
+        document = {**comparison.to_json(), "failed": [each.to_json() for each in failed]}
+        print(json.dumps(document, indent=2, ensure_ascii=False))
     else:
         print_comparison(comparison, show=show)
     if write_page is not None:
@@ -106,3 +121,7 @@ def compare(
         raise typer.Exit(ExitCode.INTERRUPTED)
     if lacking:
         raise typer.Exit(ExitCode.NOTHING_TO_DO)
+    for failure in failed:
+        complain(f"--fail-on {failure.condition}: {failure.label}: {failure.told}", ExitCode.CONDITION_HOLDS)
+    if failed:
+        raise typer.Exit(ExitCode.CONDITION_HOLDS)

@@ -12,6 +12,7 @@ class ExitCode(IntEnum):
     DONE = 0
     NOTHING_TO_DO = 1
     BAD_INPUT = 2
+    CONDITION_HOLDS = 3
     BUG = 70
     INTERRUPTED = 130
 
