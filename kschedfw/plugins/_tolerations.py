@@ -26,16 +26,15 @@ def tolerates(tolerations: Sequence[Toleration], taint: Taint) -> bool:
 
 def has_untolerated_taint(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> bool:
     """Whether a taint forbids scheduling and no toleration matches it; PreferNoSchedule forbids nothing."""
-    return next(untolerated_taints(taints, tolerations), None) is not None
+    return any(
+        taint.effect is not TaintEffect.PREFER_NO_SCHEDULE and not tolerates(tolerations, taint)
+        for taint in taints
+    )
 
 
 def untolerated_taints(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Iterator[Taint]:
-    """The taints that forbid scheduling."""
-    return (
-        taint
-        for taint in taints
-        if taint.effect is not TaintEffect.PREFER_NO_SCHEDULE and not tolerates(tolerations, taint)
-    )
+    """The taints that forbid scheduling; for explanations, since filters ask whether there is one."""
+    return (taint for taint in taints if has_untolerated_taint((taint,), tolerations))
 
 
 def untolerated_mask(
