@@ -21,6 +21,7 @@ from kschedfw.cli.config import config_app
 from kschedfw.cli.exits import ExitCode, complain
 from kschedfw.cli.explain import EXPLAIN_HELP, explain
 from kschedfw.cli.inputs import InputFormat, InvalidInputError, read_input
+from kschedfw.cli.missing_output import lack_of_work
 from kschedfw.cli.options import (
     ClusterArgument,
     ConfigOption,
@@ -34,7 +35,7 @@ from kschedfw.cli.options import (
     SelectHostOption,
     SkipInvalidOption,
 )
-from kschedfw.cli.output import lack_of_work, print_report, progress_bar
+from kschedfw.cli.output import print_report, progress_bar
 from kschedfw.cli.plugins import plugins_app
 from kschedfw.cli.reschedule import RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
@@ -124,6 +125,7 @@ def simulate(
     algorithm_provider: ProviderOption = None,
     feature_gates: GatesOption = None,
     select_host: SelectHostOption = SelectHost.RANDOM,
+    reschedule: RescheduleOption = None,
     arrivals: Annotated[
         bool, typer.Option("--arrivals", help="Pods come and go by their own times, where they have some.")
     ] = False,
@@ -152,7 +154,6 @@ def simulate(
     ] = None,
     parallelism: ParallelismOption = 1,
     skip_invalid: SkipInvalidOption = False,
-    reschedule: RescheduleOption = None,
     explanations: Annotated[
         Path | None,
         typer.Option(
@@ -169,8 +170,8 @@ def simulate(
     loaded = read_input(format, cluster, pods or [], skip_invalid=skip_invalid)
     for problem in loaded.problems:
         print(problem, file=sys.stderr)
-    loaded, _ = free_bound_pods(loaded, reschedule or ())
     configuration = chosen_configuration(config, algorithm_provider, feature_gates)
+    loaded, _ = free_bound_pods(loaded, reschedule or ())
     with ExitStack() as stack:
         extenders = make_extenders(configuration.extenders)
         for extender in extenders:

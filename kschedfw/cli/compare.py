@@ -16,6 +16,7 @@ from kschedfw.cli.compare_page import page_writer
 from kschedfw.cli.compare_profiles import WHAT_THERE_IS, candidates_of, check_pods
 from kschedfw.cli.exits import ExitCode, complain
 from kschedfw.cli.inputs import InputFormat, read_input
+from kschedfw.cli.missing_output import lack_of_work
 from kschedfw.cli.options import (
     ClusterArgument,
     FormatOption,
@@ -27,7 +28,7 @@ from kschedfw.cli.options import (
     SelectHostOption,
     SkipInvalidOption,
 )
-from kschedfw.cli.output import labelled_progress_bar, lack_of_work
+from kschedfw.cli.output import labelled_progress_bar
 from kschedfw.cli.reschedule import RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
 from kschedfw.compare import compare as compare_candidates
@@ -59,10 +60,10 @@ def compare(
     pods: PodsOption = None,
     format: FormatOption = InputFormat.MANIFESTS,
     select_host: SelectHostOption = SelectHost.RANDOM,
+    reschedule: RescheduleOption = None,
     seed: SeedOption = 0,
     parallelism: ParallelismOption = 1,
     skip_invalid: SkipInvalidOption = False,
-    reschedule: RescheduleOption = None,
     fail_on: Annotated[
         list[str] | None,
         typer.Option(

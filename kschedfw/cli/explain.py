@@ -73,6 +73,7 @@ def explain(
     algorithm_provider: ProviderOption = None,
     feature_gates: GatesOption = None,
     select_host: SelectHostOption = SelectHost.RANDOM,
+    reschedule: RescheduleOption = None,
     seed: SeedOption = 0,
     percentage: Annotated[
         int | None,
@@ -81,7 +82,6 @@ def explain(
         ),
     ] = None,
     skip_invalid: SkipInvalidOption = False,
-    reschedule: RescheduleOption = None,
     now: Annotated[
         bool, typer.Option("--now", help="As if the pod were first, and the cluster as the files say.")
     ] = False,

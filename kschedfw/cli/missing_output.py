@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from kschedfw.cluster import MissingObject
+from kschedfw.simulator import Report
 
 MOST_NAMED = 3
 """So many objects of a kind, and pods of an object, are named; the others are counted."""
@@ -23,6 +24,22 @@ def missing_lines(missing: Sequence[MissingObject]) -> Iterator[str]:
         if rest := objects[MOST_NAMED:]:
             yield f"{kind}: {len(rest):,} more"
     yield f"kubectl get {_resources(missing)} -A -o yaml dumps it; without it, decisions may be others"
+
+
+def lack_of_work(report: Report) -> str:
+    """Why there was nothing to schedule; empty if there was something."""
+    if not report.nodes:
+        return "the input has no nodes"
+    if report.pods:
+        return ""
+    others = [
+        (report.bound_before, "on a node already (--reschedule frees such pods)"),
+        (report.other_scheduler, "for another scheduler"),
+        (report.terminal, "finished"),
+        (report.terminating, "being deleted"),
+    ]
+    told = ", ".join(f"{count:,} {what}" for count, what in others if count)
+    return f"the input has no pods to schedule{f': {told}' if told else ''}"
 
 
 def missing_of(missing: Iterable[MissingObject], pod: str) -> list[MissingObject]:

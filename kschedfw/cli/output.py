@@ -46,22 +46,6 @@ def labelled_progress_bar(*, enabled: bool = True) -> Iterator[Callable[[str, in
         yield update
 
 
-def lack_of_work(report: Report) -> str:
-    """Why there was nothing to schedule; empty if there was something."""
-    if not report.nodes:
-        return "the input has no nodes"
-    if report.pods:
-        return ""
-    others = [
-        (report.bound_before, "on a node already (--reschedule frees such pods)"),
-        (report.other_scheduler, "for another scheduler"),
-        (report.terminal, "finished"),
-        (report.terminating, "being deleted"),
-    ]
-    told = ", ".join(f"{count:,} {what}" for count, what in others if count)
-    return f"the input has no pods to schedule{f': {told}' if told else ''}"
-
-
 def print_report(report: Report) -> None:
     """Print the report to stdout."""
     console = stdout_console()
