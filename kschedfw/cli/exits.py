@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """The exit codes that all commands share."""
+    """The exit codes that commands share; CONDITION_HOLDS is `compare`'s alone."""
 
     DONE = 0
     NOTHING_TO_DO = 1
