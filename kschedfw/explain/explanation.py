@@ -89,8 +89,8 @@ class NodeExplanation:
     def obstacles(self) -> tuple[int, float]:
         """How far the node is from feasible: what is in the way with no nearer and no farther; then gaps, summed up."""
         hard, gaps = 0, 0.0
-        plugins = {status.plugin for status in (self.refusal, *self.also_refused_by.values()) if status}
-        for plugin in plugins:
+        refusals = (self.refusal, *self.also_refused_by.values())
+        for plugin in dict.fromkeys(status.plugin for status in refusals if status is not None):
             for each in self.evidence.get(plugin) or (None,):
                 if each is None or each.gap is None:
                     hard += 1
@@ -177,9 +177,12 @@ class Explanation:
         return (self.of(feasible[place]) for place in places)
 
     def closest(self) -> Iterator[NodeExplanation]:
-        """The nodes of whose refusal the evidence is known, the ones closest to feasible first (see `obstacles`)."""
-        known = [node for node in self.rows() if node.evidence]
-        return iter(sorted(known, key=lambda node: node.obstacles))
+        """The nodes that aren't feasible, the ones closest to it first (see `obstacles`).
+
+        Only an explanation that goes beyond the decision knows all that is in their way; of others there are none.
+        """
+        refused = [] if self.beyond is None else [node for node in self.rows() if any(node.obstacles)]
+        return iter(sorted(refused, key=lambda node: node.obstacles))
 
     def _of_row(self, row: int) -> NodeExplanation:
         explained = self._without_evidence(row)

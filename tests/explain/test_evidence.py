@@ -73,6 +73,17 @@ class TestResources:
         assert "Why no node would do" in text
         assert "Why not the others" not in text
 
+    def test_nodes_of_which_nothing_is_known_but_the_refusal_count_as_one_step_away(self) -> None:
+        nodes = [
+            make_node("two").capacity(cpu=4).taint("a").taint("b").build(),
+            make_node("one").capacity(cpu=4).unschedulable().build(),
+            node("none", cpu=1),
+        ]
+        pod = make_pod("web").requests(cpu=2).build()
+        explanation = decided(pod, nodes)
+        assert [each.node for each in explanation.closest()] == ["none", "one", "two"]
+        assert "one   node(s) were unschedulable" in as_text(explanation)
+
     def test_room_that_is_kept_for_a_nominated_pod_counts_as_taken(self) -> None:
         ahead = make_pod("ahead").requests(cpu=3).priority(10).nominated_node("n").build()
         explanation = decided(make_pod("web").requests(cpu=2).build(), [node("n")], ahead)
