@@ -14,6 +14,9 @@ The marker says what is in them:
 
     @pytest.mark.kschedfw(plugins=[Rack], args={"Rack": {"size": 3}}, objects=[make_node("a").build()])
     def test_rack(kschedfw_scheduler): ...
+
+    @pytest.mark.kschedfw(configuration="scheduler.yaml", objects=[make_node("a").build()])
+    def test_what_runs_in_production(kschedfw_scheduler): ...
 """
 
 from __future__ import annotations
@@ -24,10 +27,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from random import Random
 
     from kschedfw.api.meta import Named
     from kschedfw.cluster import InMemoryCluster
+    from kschedfw.config import SchedulerConfiguration
     from kschedfw.framework.framework import Framework
     from kschedfw.framework.plugin import AnyPlugin
     from kschedfw.framework.profile import Profile
@@ -36,10 +41,11 @@ if TYPE_CHECKING:
     from kschedfw.testing.clock import FakeClock
 
 _MARKER = (
-    "kschedfw(plugins=(), profile=None, args=None, objects=(), seed=0, entry_points=False): what kschedfw's fixtures "
-    "hold: plugins (classes, or names of installed ones) beside those of the default profile, or a whole profile "
-    "instead; args of plugins, by name; objects of the cluster; the seed of all chance; whether plugins of other "
-    "distributions are there, too"
+    "kschedfw(plugins=(), profile=None, args=None, configuration=None, scheduler_name=None, objects=(), seed=0, "
+    "entry_points=False): what kschedfw's fixtures hold: plugins (classes, or names of installed ones) beside those of "
+    "the default profile, or a whole profile instead; args of plugins, by name; or a configuration (its file, beside "
+    "the test's, or read already) with all its profiles and extenders, and which of its profiles kschedfw_framework "
+    "has; objects of the cluster; the seed of all chance; whether plugins of other distributions are there, too"
 )
 
 
@@ -56,6 +62,8 @@ class _Options:
         plugins: Iterable[type[AnyPlugin] | str] = (),
         profile: Profile | None = None,
         args: Mapping[str, object] | None = None,
+        configuration: SchedulerConfiguration | Path | str | None = None,
+        scheduler_name: str | None = None,
         objects: Iterable[Named] = (),
         seed: int = 0,
         entry_points: bool = False,
@@ -63,9 +71,21 @@ class _Options:
         self.plugins = tuple(plugins)
         self.profile = profile
         self.args = dict(args or {})
+        self.configuration = configuration
+        self.scheduler_name = scheduler_name
         self.objects = tuple(objects)
         self.seed = seed
         self.entry_points = entry_points
+
+    @property
+    def problem(self) -> str:
+        """Why what it says can't be meant; empty if it can."""
+        if self.configuration is None:
+            return "" if self.scheduler_name is None else "scheduler_name is for a configuration's profiles"
+        names = [plugin for plugin in self.plugins if isinstance(plugin, str)]
+        if self.profile is not None or self.args or names:
+            return "with a configuration there is no profile, no args and no name in plugins: it says all that itself"
+        return ""
 
     @property
     def random(self) -> Random:
@@ -82,9 +102,33 @@ def _kschedfw_options(request: pytest.FixtureRequest) -> _Options:
     if marker.args:
         pytest.fail("pytest.mark.kschedfw takes keywords only: plugins=[…], objects=[…]", pytrace=False)
     try:
-        return _Options(**marker.kwargs)
+        options = _Options(**marker.kwargs)
     except TypeError as error:
         pytest.fail(f"pytest.mark.kschedfw: {str(error).partition(') ')[2]}; it is {_MARKER}", pytrace=False)
+    if options.problem:
+        pytest.fail(f"pytest.mark.kschedfw: {options.problem}", pytrace=False)
+    return options
+
+
+@pytest.fixture
+def _kschedfw_configuration(
+    request: pytest.FixtureRequest, _kschedfw_options: _Options, kschedfw_registry: Registry
+) -> SchedulerConfiguration | None:
+    """The marker's configuration; threads would only make tests slower."""
+    given = _kschedfw_options.configuration
+    if given is None:
+        return None
+    import attrs
+
+    from kschedfw.api.errors import KschedfwError
+    from kschedfw.config import SchedulerConfiguration
+    from kschedfw.testing.configured import read_configuration
+
+    path = given if isinstance(given, SchedulerConfiguration) else request.path.parent / given
+    try:
+        return attrs.evolve(read_configuration(path, kschedfw_registry), parallelism=1)
+    except (KschedfwError, OSError) as error:
+        pytest.fail(f"pytest.mark.kschedfw: configuration {given}: {error}", pytrace=False)
 
 
 @pytest.fixture
@@ -120,7 +164,11 @@ def kschedfw_cluster(_kschedfw_options: _Options) -> InMemoryCluster:
 
 
 @pytest.fixture
-def _kschedfw_profile(_kschedfw_options: _Options) -> Profile:
+def _kschedfw_profile(
+    _kschedfw_options: _Options, _kschedfw_configuration: SchedulerConfiguration | None
+) -> Profile:
+    if _kschedfw_configuration is not None:
+        return _chosen_profile(_kschedfw_configuration, _kschedfw_options.scheduler_name)
     from kschedfw.config import default_profile
     from kschedfw.framework.profile import EnabledPlugin, Profile
 
@@ -133,22 +181,41 @@ def _kschedfw_profile(_kschedfw_options: _Options) -> Profile:
     return Profile([*default.multi_point, *added], args=options.args)
 
 
+def _chosen_profile(configuration: SchedulerConfiguration, name: str | None) -> Profile:
+    """The profile of that name, or the first one."""
+    from kschedfw.scheduler.from_configuration import profiles_of
+
+    profiles = {profile.scheduler_name: profile for profile in profiles_of(configuration)}
+    chosen = next(iter(profiles.values())) if name is None else profiles.get(name)
+    if chosen is None:
+        known = ", ".join(profiles)
+        pytest.fail(f"pytest.mark.kschedfw: no profile is named {name!r}; there is {known}", pytrace=False)
+    return chosen
+
+
 @pytest.fixture
 def kschedfw_framework(
     _kschedfw_options: _Options,
+    _kschedfw_configuration: SchedulerConfiguration | None,
     _kschedfw_profile: Profile,
     kschedfw_registry: Registry,
     kschedfw_cluster: InMemoryCluster,
     kschedfw_clock: FakeClock,
 ) -> Iterator[Framework]:
-    """The profile's framework; its snapshot holds the cluster as it is when the test begins."""
+    """The profile's framework; its snapshot holds the cluster as it is when the test begins.
+
+    Of a configuration it is the first profile's, unless the marker names another, with the configuration's extenders.
+    """
     from kschedfw.api.node import Node
     from kschedfw.api.pod import Pod
     from kschedfw.framework.framework import Framework
     from kschedfw.framework.parallelizer import Parallelizer
     from kschedfw.framework.snapshot import Snapshot
+    from kschedfw.scheduler.http_extender import make_extenders, order_extenders
     from kschedfw.scheduler.nominator import Nominator
 
+    configured = () if _kschedfw_configuration is None else _kschedfw_configuration.extenders
+    extenders = make_extenders(configured)
     framework = Framework(
         kschedfw_registry,
         _kschedfw_profile,
@@ -158,28 +225,42 @@ def kschedfw_framework(
         clock=kschedfw_clock,
         random=_kschedfw_options.random,
         parallelizer=Parallelizer(1),
+        extenders=order_extenders(extenders),
     )
     yield framework
     framework.close()
+    for extender in extenders:
+        extender.close()
 
 
 @pytest.fixture
 def kschedfw_scheduler(
     _kschedfw_options: _Options,
+    _kschedfw_configuration: SchedulerConfiguration | None,
     _kschedfw_profile: Profile,
     kschedfw_registry: Registry,
     kschedfw_cluster: InMemoryCluster,
     kschedfw_clock: FakeClock,
 ) -> Iterator[Scheduler]:
-    """A scheduler with the profile on the cluster, on the test's thread and the test's clock."""
+    """A scheduler with the profile, or all of the configuration, on the cluster, the test's thread and its clock."""
     from kschedfw.scheduler import Scheduler
+    from kschedfw.scheduler.from_configuration import scheduler_from_configuration
 
-    scheduler = Scheduler(
-        kschedfw_cluster,
-        [_kschedfw_profile],
-        registry=kschedfw_registry,
-        clock=kschedfw_clock,
-        random=_kschedfw_options.random,
-    )
+    if _kschedfw_configuration is None:
+        scheduler = Scheduler(
+            kschedfw_cluster,
+            [_kschedfw_profile],
+            registry=kschedfw_registry,
+            clock=kschedfw_clock,
+            random=_kschedfw_options.random,
+        )
+    else:
+        scheduler = scheduler_from_configuration(
+            _kschedfw_configuration,
+            kschedfw_cluster,
+            registry=kschedfw_registry,
+            clock=kschedfw_clock,
+            random=_kschedfw_options.random,
+        )
     yield scheduler
     scheduler.close()

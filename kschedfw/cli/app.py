@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -25,6 +24,7 @@ from kschedfw.cli.exits import ExitCode, complain, tell
 from kschedfw.cli.explain import EXPLAIN_HELP, explain
 from kschedfw.cli.failures import Failures
 from kschedfw.cli.inputs import InputFormat, InvalidInputError, ReadingOptions, read_input
+from kschedfw.cli.missing_output import lack_of_work
 from kschedfw.cli.options import (
     ClusterArgument,
     ConfigOption,
@@ -36,15 +36,18 @@ from kschedfw.cli.options import (
     ParallelismOption,
     PodsOption,
     ProviderOption,
+    SelectHost,
+    SelectHostOption,
     SkipInvalidOption,
 )
 from kschedfw.cli.output import print_report, progress_bar, reading_bar
 from kschedfw.cli.plugins import plugins_app
+from kschedfw.cli.reschedule import RescheduleOption
+from kschedfw.cli.reschedule import reschedule as free_bound_pods
 from kschedfw.cli.serve_extender import SERVE_EXTENDER_HELP, serve_extender
 from kschedfw.cli.tables import counted
 from kschedfw.config import ConfigurationError, SchedulerConfiguration
 from kschedfw.explain import Explaining, ExplanationWriter
-from kschedfw.scheduler import RoundRobinSelector
 from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.http_extender import make_extenders
 from kschedfw.simulator import Arrivals, Simulation
@@ -67,13 +70,6 @@ Exit codes:
   70   a bug in kschedfw
   130  interrupted; the report says what was done so far
 """
-
-
-class SelectHost(StrEnum):
-    """How to choose among equally good nodes."""
-
-    RANDOM = "random"
-    ROUND_ROBIN = "round-robin"
 
 
 app = typer.Typer(
@@ -133,10 +129,8 @@ def simulate(
     config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
     feature_gates: GatesOption = None,
-    select_host: Annotated[
-        SelectHost,
-        typer.Option(help="Which of equally good nodes: one at random, or each in turn as until v1.15."),
-    ] = SelectHost.RANDOM,
+    select_host: SelectHostOption = SelectHost.RANDOM,
+    reschedule: RescheduleOption = None,
     arrivals: Annotated[
         bool, typer.Option("--arrivals", help="Pods come and go by their own times, where they have some.")
     ] = False,
@@ -191,6 +185,7 @@ def simulate(
         loaded = read_input(format, cluster, pods or [], options, progress=reading)
     tell(loaded.problems)
     configuration = chosen_configuration(config, algorithm_provider, feature_gates)
+    loaded, _ = free_bound_pods(loaded, reschedule or ())
     with ExitStack() as stack:
         extenders = make_extenders(configuration.extenders)
         for extender in extenders:
@@ -208,7 +203,7 @@ def simulate(
             percentage_of_nodes_to_score=(
                 configuration.percentage_of_nodes_to_score if percentage is None else percentage
             ),
-            selector=RoundRobinSelector() if select_host is SelectHost.ROUND_ROBIN else None,
+            selector=select_host.selector(),
             initial_backoff=configuration.pod_initial_backoff_seconds,
             max_backoff=configuration.pod_max_backoff_seconds,
             parallelism=parallelism,
@@ -221,6 +216,9 @@ def simulate(
             report = simulation.run(progress, until=lambda: fail_fast and failures.count > 0)
     for line in failures.lines():
         print(line, file=sys.stderr)
+    lacking = lack_of_work(report)
+    if lacking:
+        complain(f"nothing to simulate: {lacking}", ExitCode.NOTHING_TO_DO)
     if as_json:
         print(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
     else:
@@ -233,9 +231,8 @@ def simulate(
             f"{counted(failures.count, 'failure')} of plugins{'; the simulation ended with it' * ended_early}"
         )
         raise typer.Exit(complain(text, ExitCode.FAILED))
-    if not report.nodes or not report.pods:
-        missing = "pods to schedule" if report.nodes else "nodes"
-        raise typer.Exit(complain(f"nothing to simulate: the input has no {missing}", ExitCode.NOTHING_TO_DO))
+    if lacking:
+        raise typer.Exit(ExitCode.NOTHING_TO_DO)
 
 
 def _absent(configuration: SchedulerConfiguration) -> list[str]:

@@ -11,11 +11,13 @@ import typer
 
 from kschedfw.api.limits import Limits
 from kschedfw.api.manifests import FieldValidation
+from kschedfw.cli.compare_conditions import check_resources, conditions_of
 from kschedfw.cli.compare_output import print_comparison
 from kschedfw.cli.compare_page import page_writer
 from kschedfw.cli.compare_profiles import WHAT_THERE_IS, candidates_of, check_pods
 from kschedfw.cli.exits import ExitCode, complain, tell
 from kschedfw.cli.inputs import InputFormat, ReadingOptions, read_input
+from kschedfw.cli.missing_output import lack_of_work
 from kschedfw.cli.options import (
     ClusterArgument,
     FieldValidationOption,
@@ -25,10 +27,15 @@ from kschedfw.cli.options import (
     ParallelismOption,
     PodsOption,
     SeedOption,
+    SelectHost,
+    SelectHostOption,
     SkipInvalidOption,
 )
 from kschedfw.cli.output import labelled_progress_bar, reading_bar
+from kschedfw.cli.reschedule import RescheduleOption
+from kschedfw.cli.reschedule import reschedule as free_bound_pods
 from kschedfw.compare import compare as compare_candidates
+from kschedfw.compare import failures
 from kschedfw.scheduler.errors import MissingExtraError
 
 COMPARE_HELP = """Schedule the pending pods of a cluster under several configurations, and show how they differ.
@@ -41,6 +48,7 @@ Exit codes:
   0    done, whether or not all pods fit
   1    nothing to compare: no nodes, or no pods to schedule; or the extra compare isn't installed
   2    bad usage or bad input; nothing was done
+  3    a condition of --fail-on holds
   70   a bug in kschedfw
   130  interrupted; what is shown was done so far
 """
@@ -54,11 +62,21 @@ def compare(
     ] = None,
     pods: PodsOption = None,
     format: FormatOption = InputFormat.MANIFESTS,
+    select_host: SelectHostOption = SelectHost.RANDOM,
+    reschedule: RescheduleOption = None,
     seed: SeedOption = 0,
     parallelism: ParallelismOption = 1,
     skip_invalid: SkipInvalidOption = False,
     field_validation: FieldValidationOption = FieldValidation.STRICT,
     limit: LimitOption = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Exit with 3 if it holds of any configuration but the first: moved, unplaced, 'moved > 5%', "
+            "'placed < baseline.placed' … Repeatable.",
+        ),
+    ] = None,
     show: Annotated[
         int, typer.Option(min=0, metavar="N", help="List so many of the pods that fared differently.")
     ] = 5,
@@ -75,31 +93,42 @@ def compare(
         write_page = None if html is None else page_writer(html)
     except MissingExtraError as error:
         raise typer.Exit(complain(str(error), ExitCode.NOTHING_TO_DO)) from None
+    conditions = conditions_of(fail_on or ())
     candidates = candidates_of(profile or [])
     options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
     with reading_bar(enabled=not no_progress) as reading:
         loaded = read_input(format, cluster, pods or [], options, progress=reading)
     tell(loaded.problems)
+    loaded, _ = free_bound_pods(loaded, reschedule or ())
     check_pods(candidates, loaded.cluster)
+    check_resources(conditions, loaded.cluster)
     with labelled_progress_bar(enabled=not no_progress) as progress:
         comparison = compare_candidates(
             loaded.cluster,
             candidates,
             seed=seed,
+            selector=select_host.selector,
             parallelism=parallelism,
             clock=time.perf_counter,
             progress=progress,
             notes=loaded.notes,
         )
+    lacking = lack_of_work(comparison.runs[0].report)
+    if lacking:
+        complain(f"nothing to compare: {lacking}", ExitCode.NOTHING_TO_DO)
+    failed = [] if comparison.interrupted else failures(comparison, conditions)
     if as_json:
-        print(json.dumps(comparison.to_json(), indent=2, ensure_ascii=False))
+        document = {**comparison.to_json(), "failed": [each.to_json() for each in failed]}
+        print(json.dumps(document, indent=2, ensure_ascii=False))
     else:
         print_comparison(comparison, show=show)
     if write_page is not None:
         write_page(comparison)
     if comparison.interrupted:
         raise typer.Exit(ExitCode.INTERRUPTED)
-    report = comparison.runs[0].report
-    if not report.nodes or not report.pods:
-        missing = "pods to schedule" if report.nodes else "nodes"
-        raise typer.Exit(complain(f"nothing to compare: the input has no {missing}", ExitCode.NOTHING_TO_DO))
+    if lacking:
+        raise typer.Exit(ExitCode.NOTHING_TO_DO)
+    for failure in failed:
+        complain(f"--fail-on {failure.condition}: {failure.label}: {failure.told}", ExitCode.CONDITION_HOLDS)
+    if failed:
+        raise typer.Exit(ExitCode.CONDITION_HOLDS)

@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from kschedfw.cli.compare_rows import Section, Story, moved_anywhere, sections, stories
+from kschedfw.cli.missing_output import missing_lines
 from kschedfw.cli.tables import block, counted, plain_table, print_parts, stdout_console
 from kschedfw.compare import Comparison
 
@@ -25,6 +26,8 @@ def print_comparison(comparison: Comparison, *, show: int) -> None:
 
 def _parts(comparison: Comparison, show: int, width: int) -> Iterator[RenderableType]:
     yield _headline(comparison)
+    if comparison.missing:
+        yield block(*missing_lines(comparison.missing))
     shown = list(sections(comparison))
     room = max(WIDEST_NAMES, width // 2)
     names = min(room, max(len(name) for section in shown for name, _ in section.rows))

@@ -9,6 +9,7 @@ from kschedfw.cli import compare_plots
 from kschedfw.cli.compare_plots import plots_of
 from kschedfw.cli.compare_rows import moved_anywhere, percent, sections, stories
 from kschedfw.cli.enabled import UsageError
+from kschedfw.cli.missing_output import missing_lines
 from kschedfw.compare import Comparison
 from kschedfw.scheduler.errors import MissingExtraError
 
@@ -52,6 +53,7 @@ def page_writer(file: Path) -> Callable[[Comparison], None]:
             stories=list(stories(comparison, MOST_PODS)),
             moved=moved_anywhere(comparison),
             percent=percent,
+            missing=list(missing_lines(comparison.missing)),
         )
         file.write_text(page, encoding="utf-8")
 

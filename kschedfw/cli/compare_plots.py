@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import attrs
 
 from kschedfw.cli.compare_rows import (
+    FEW_NODES,
     deviations,
     fullest,
     percent,
@@ -69,7 +71,7 @@ class Curve:
 
 @attrs.frozen
 class Curves:
-    """A resource's requested share per node, the fullest node first."""
+    """A resource's requested share per node, the fullest node first; for many nodes, as a line joins what it passes."""
 
     id: str
     resource: str
@@ -96,13 +98,17 @@ class Strip:
 
 @attrs.frozen
 class Plots:
+    """Of few nodes there are bars, each under its name, and of many there are curves."""
+
     bars: tuple[Bars, ...]
+    nodes: tuple[Bars, ...]
     curves: tuple[Curves, ...]
     strips: tuple[Strip, ...]
 
 
 def plots_of(comparison: Comparison) -> Plots:
     runs = comparison.runs
+    is_small = len(runs[0].allocations) <= FEW_NODES
     return Plots(
         tuple(
             plot
@@ -130,7 +136,8 @@ def plots_of(comparison: Comparison) -> Plots:
             )
             if plot.groups
         ),
-        tuple(_curves(runs)),
+        tuple(_node_bars(runs)) if is_small else (),
+        () if is_small else tuple(_curves(runs)),
         tuple(_strip(number, run) for number, run in enumerate(runs)),
     )
 
@@ -143,10 +150,17 @@ def _bars(
     values: Callable[[Run], Mapping[str, float]],
     scale: float | None = None,
     unit: str = "%",
+    names: Sequence[str] | None = None,
+    heading: float = 0.0,
 ) -> Bars:
-    """`scale` is the value of the longest possible bar; without it, the largest value's is as long as can be."""
+    """`scale` is the value of the longest possible bar; without it, the largest value's is as long as can be.
+
+    There is a group for each of the `names`, by default the resources, that any run has a value for. `heading` leaves
+    room for long names above the bars instead of beside them.
+    """
     of_runs = [values(run) for run in runs]
-    names = [name for name in (*resources_of(runs), WITHIN) if any(name in each for each in of_runs)]
+    known = (*resources_of(runs), WITHIN) if names is None else names
+    names = [name for name in known if any(name in each for each in of_runs)]
     longest = scale or max((each.get(name, 0.0) for each in of_runs for name in names), default=0.0) or 1.0
     room = WIDTH - NAMES - VALUES
     groups: list[BarGroup] = []
@@ -156,15 +170,35 @@ def _bars(
             Bar(
                 number,
                 run.label,
-                y + number * (BAR + BAR_GAP),
+                y + heading + number * (BAR + BAR_GAP),
                 room * min(1.0, each.get(name, 0.0) / longest),
                 percent(each.get(name), unit),
             )
             for number, (run, each) in enumerate(zip(runs, of_runs, strict=True))
         )
         groups.append(BarGroup(name, y, bars))
-        y += len(runs) * (BAR + BAR_GAP) + GROUP_GAP
+        y += heading + len(runs) * (BAR + BAR_GAP) + GROUP_GAP
     return Bars(id, title, caption, tuple(groups), y - GROUP_GAP)
+
+
+def _node_bars(runs: Sequence[Run]) -> Iterator[Bars]:
+    """The requested share of each node, by resource, in the order of the input."""
+    nodes = [allocation.node for allocation in runs[0].allocations]
+    for index, resource in enumerate(resources_of(runs)):
+        yield _bars(
+            f"nodes-{index}",
+            resource,
+            "Requested share per node.",
+            runs,
+            partial(_by_node, resource),
+            1.0,
+            names=nodes,
+            heading=BAR + BAR_GAP,
+        )
+
+
+def _by_node(resource: str, run: Run) -> Mapping[str, float]:
+    return {each.node: share for each in run.allocations if (share := each.share(resource)) is not None}
 
 
 def _curves(runs: Sequence[Run]) -> list[Curves]:

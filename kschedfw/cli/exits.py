@@ -12,12 +12,13 @@ _LONGEST = 4000
 
 
 class ExitCode(IntEnum):
-    """The exit codes that all commands share."""
+    """The exit codes that commands share; CONDITION_HOLDS is `compare`'s alone."""
 
     DONE = 0
     NOTHING_TO_DO = 1
     FAILED = 1
     BAD_INPUT = 2
+    CONDITION_HOLDS = 3
     BUG = 70
     INTERRUPTED = 130
 

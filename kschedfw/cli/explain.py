@@ -17,8 +17,9 @@ from kschedfw.api.pod import Pod
 from kschedfw.cli.chosen import chosen_configuration
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, tell
-from kschedfw.cli.explain_output import print_explanation
+from kschedfw.cli.explain_output import Context, print_explanation
 from kschedfw.cli.inputs import Input, InputFormat, ReadingOptions, read_input
+from kschedfw.cli.missing_output import missing_of
 from kschedfw.cli.options import (
     ConfigOption,
     FieldValidationOption,
@@ -28,10 +29,14 @@ from kschedfw.cli.options import (
     PodsOption,
     ProviderOption,
     SeedOption,
+    SelectHost,
+    SelectHostOption,
     SkipInvalidOption,
 )
 from kschedfw.cli.output import reading_bar
-from kschedfw.cluster import InMemoryCluster
+from kschedfw.cli.reschedule import ALL, NODE, RescheduleOption
+from kschedfw.cli.reschedule import reschedule as free_bound_pods
+from kschedfw.cluster import InMemoryCluster, missing_objects
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.explain import Explaining, Explanation, Result, explain_pod, read_explanations
 from kschedfw.explain.as_json import as_json
@@ -71,6 +76,8 @@ def explain(
     config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
     feature_gates: GatesOption = None,
+    select_host: SelectHostOption = SelectHost.RANDOM,
+    reschedule: RescheduleOption = None,
     seed: SeedOption = 0,
     percentage: Annotated[
         int | None,
@@ -97,6 +104,7 @@ def explain(
     as_json_: Annotated[bool, typer.Option("--json", help="Print JSON, with every node.")] = False,
 ) -> None:
     end: Decision | None = None
+    context = Context()
     if recorded is not None:
         attempts = _recorded(recorded, arguments)
     else:
@@ -109,20 +117,22 @@ def explain(
         with reading_bar() as reading:
             loaded = read_input(format, [Path(path) for path in paths], pods or [], options, progress=reading)
         tell(loaded.problems)
+        loaded, freed = free_bound_pods(loaded, reschedule or ())
         pod = _pending(loaded, name)
+        context = Context(missing_of(missing_objects(loaded.cluster), pod.key), freed.get(pod.key))
         configuration = chosen_configuration(config, algorithm_provider, feature_gates)
         if percentage is None:
             percentage = configuration.percentage_of_nodes_to_score
-        attempts, end = _attempts(loaded.cluster, pod, configuration, percentage, seed, now=now)
+        attempts, end = _attempts(loaded.cluster, pod, configuration, percentage, seed, select_host, now=now)
     explanation = _chosen(attempts, attempt)
     if node is not None:
         _check("node", node, explanation.nodes)
     if plugin is not None:
         _check("plugin", plugin, explanation.plugins)
     if as_json_:
-        print(json.dumps(as_json(explanation), indent=2, ensure_ascii=False))
+        print(json.dumps({**as_json(explanation), **context.to_json()}, indent=2, ensure_ascii=False))
     else:
-        print_explanation(explanation, attempts, node=node, plugin=plugin, top=top, end=end)
+        print_explanation(explanation, attempts, context, node=node, plugin=plugin, top=top, end=end)
     if end is not None and attempt is None:
         raise typer.Exit(0 if end.outcome is Outcome.PLACED else 1)
     raise typer.Exit(0 if explanation.result in _PLACED else 1)
@@ -134,6 +144,7 @@ def _attempts(
     configuration: SchedulerConfiguration,
     percentage: int,
     seed: int,
+    select_host: SelectHost,
     *,
     now: bool,
 ) -> tuple[Sequence[Explanation], Decision | None]:
@@ -160,6 +171,7 @@ def _attempts(
                 profiles=profiles,
                 extenders=extenders,
                 percentage_of_nodes_to_score=percentage,
+                selector=select_host.selector(),
                 seed=seed,
             )
             return [explanation], None
@@ -169,6 +181,7 @@ def _attempts(
             extenders=extenders,
             seed=seed,
             percentage_of_nodes_to_score=percentage,
+            selector=select_host.selector(),
             initial_backoff=configuration.pod_initial_backoff_seconds,
             max_backoff=configuration.pod_max_backoff_seconds,
             parallelism=1,
@@ -203,7 +216,8 @@ def _pending(loaded: Input, name: str) -> Pod:
     pod = matching[0]
     if pod.node_name:
         raise UsageError(
-            f"pod {pod.key}: spec.nodeName: it is on {pod.node_name} already, nothing is decided on it"
+            f"pod {pod.key}: spec.nodeName: it is on {pod.node_name} already, nothing is decided on it; "
+            f"--reschedule takes it off first ({ALL}, {NODE}{pod.node_name} or a label selector)"
         )
     return pod
 

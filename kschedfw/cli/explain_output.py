@@ -4,20 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import attrs
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from kschedfw.cli.missing_output import missing_lines
 from kschedfw.cli.tables import block, plain_table, print_parts, stdout_console
+from kschedfw.cluster import MissingObject
 from kschedfw.explain import Explanation
-from kschedfw.explain.sections import Section, headline, node_section, overview, plugin_section
+from kschedfw.explain.section import Section
+from kschedfw.explain.sections import headline, node_section, overview, plugin_section
 from kschedfw.simulator import Decision
+
+
+@attrs.frozen
+class Context:
+    """What to know beside the decision: what the pod refers to that isn't in the input, and where it was before."""
+
+    missing: Sequence[MissingObject] = ()
+    was_on: str | None = None
+
+    def to_json(self) -> dict[str, object]:
+        return {"missing": [each.to_json() for each in self.missing], "wasOn": self.was_on}
 
 
 def print_explanation(
     explanation: Explanation,
     attempts: Sequence[Explanation],
+    context: Context,
     *,
     node: str | None = None,
     plugin: str | None = None,
@@ -35,21 +51,26 @@ def print_explanation(
         sections.extend(plugin_section(explanation, plugin, top))
     if node is None and plugin is None:
         sections.extend(overview(explanation, top))
-    print_parts(stdout_console(), _parts(explanation, attempts, sections, end))
+    print_parts(stdout_console(), _parts(explanation, attempts, context, sections, end))
 
 
 def _parts(
     explanation: Explanation,
     attempts: Sequence[Explanation],
+    context: Context,
     sections: Sequence[Section],
     end: Decision | None,
 ) -> Iterator[RenderableType]:
     yield Text(headline(explanation), "bold")
+    if context.was_on is not None:
+        yield Text(f"before it was taken off: on {context.was_on}")
     if end is not None and explanation is attempts[-1]:
         yield Text(f"after that: {end.outcome.value}{f': {end.message}' if end.message else ''}")
     for other in attempts:
         if other is not explanation:
             yield Text(headline(other), "dim")
+    if context.missing:
+        yield block(*missing_lines(context.missing))
     for section in sections:
         yield _section(section)
 

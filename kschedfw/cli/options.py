@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from kschedfw.api.limits import DEFAULT_LIMITS
 from kschedfw.api.manifests import FieldValidation
 from kschedfw.cli.inputs import InputFormat
 from kschedfw.config import FEATURE_GATES, PROVIDERS
+from kschedfw.scheduler import FirstByNameSelector, HostSelector, RoundRobinSelector
 
 ClusterArgument = Annotated[
     list[Path],
@@ -66,6 +68,29 @@ GatesOption = Annotated[
         metavar="GATE=true|false,...",
         help=f"For a Policy or an algorithm provider: {', '.join(FEATURE_GATES)}. Repeatable.",
     ),
+]
+
+
+class SelectHost(StrEnum):
+    """How to choose among equally good nodes."""
+
+    RANDOM = "random"
+    ROUND_ROBIN = "round-robin"
+    FIRST_BY_NAME = "first-by-name"
+
+    def selector(self) -> HostSelector | None:
+        """A selector that has picked nothing yet; None for the scheduler's own."""
+        match self:
+            case SelectHost.ROUND_ROBIN:
+                return RoundRobinSelector()
+            case SelectHost.FIRST_BY_NAME:
+                return FirstByNameSelector()
+        return None
+
+
+SelectHostOption = Annotated[
+    SelectHost,
+    typer.Option(help="Which of equally good nodes: one at random, each in turn as until v1.12, or by name."),
 ]
 SeedOption = Annotated[int, typer.Option(metavar="N", help="Decides between nodes of equal score.")]
 ParallelismOption = Annotated[

@@ -19,6 +19,7 @@ from rich.progress import (
 from rich.text import Text
 
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
+from kschedfw.cli.missing_output import missing_lines
 from kschedfw.cli.tables import block, counted, plain_table, print_parts, stdout_console
 from kschedfw.simulator import Replay, Report
 
@@ -80,6 +81,8 @@ def _parts(report: Report, *, wide: bool) -> Iterator[RenderableType]:
     yield _pods(report)
     if report.reasons:
         yield _reasons(report)
+    if report.missing:
+        yield block(*missing_lines(report.missing))
     if report.replay is not None:
         yield _times(report.replay)
         if report.replay.peaks:

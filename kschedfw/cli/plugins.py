@@ -15,7 +15,7 @@ from rich.text import Text
 
 from kschedfw.cli.plugin_summary import PluginSummary, summaries, summary
 from kschedfw.cli.plugins_new import NEW_HELP, new_plugin
-from kschedfw.cli.tables import print_parts, stdout_console
+from kschedfw.cli.tables import LIST_WIDTH, print_parts, stdout_console
 from kschedfw.framework.registry import Registry
 
 plugins_app = typer.Typer(
@@ -39,7 +39,7 @@ def list_plugins(as_json: _AsJson = False) -> None:
     if as_json:
         print(json.dumps([each.to_json() for each in found], indent=2, ensure_ascii=False))
     else:
-        console = stdout_console()
+        console = stdout_console(LIST_WIDTH)
         print_parts(console, [_table(found)] if console.width >= WIDE else _narrow(found))
 
 

@@ -11,14 +11,17 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-# A pipe has no width; what reads it (grep, less) does better with long lines than with broken ones.
-PIPE_WIDTH = 1000
+PIPE_WIDTH = 100
+"""Where stdout has no width, reports are read in logs, mails and pagers; programs take the JSON."""
+
+LIST_WIDTH = 1000
+"""Lists of one thing a line are for grep."""
 
 
-def stdout_console() -> Console:
-    """What is as wide as the terminal, or as wide as can be where stdout isn't one."""
-    unlimited = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(highlight=False, width=PIPE_WIDTH if unlimited else None)
+def stdout_console(width_in_pipe: int = PIPE_WIDTH) -> Console:
+    """What is as wide as the terminal, or so many columns where stdout is none."""
+    has_no_width = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(highlight=False, width=width_in_pipe if has_no_width else None)
 
 
 def print_parts(console: Console, parts: Iterable[RenderableType]) -> None:

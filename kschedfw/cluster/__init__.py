@@ -1,9 +1,11 @@
 """Where objects live: the `Cluster` protocol, and the cluster in memory that is its embedded default."""
 
 from kschedfw.cluster.errors import AlreadyExistsError, ClusterError, ConflictError, NotFoundError
+from kschedfw.cluster.freeing import Freed, free_pods
 from kschedfw.cluster.loading import from_manifests
 from kschedfw.cluster.memory import InMemoryCluster, RecordedEvent
 from kschedfw.cluster.protocol import Cluster, EventType, WatchEvent
+from kschedfw.cluster.references import MissingObject, missing_objects
 from kschedfw.cluster.volume_controller import VolumeController
 
 __all__ = [
@@ -12,10 +14,14 @@ __all__ = [
     "ClusterError",
     "ConflictError",
     "EventType",
+    "Freed",
     "InMemoryCluster",
+    "MissingObject",
     "NotFoundError",
     "RecordedEvent",
     "VolumeController",
     "WatchEvent",
+    "free_pods",
     "from_manifests",
+    "missing_objects",
 ]

@@ -114,6 +114,12 @@ class InMemoryCluster:
             return tuple(RecordedEvent(*event, count) for event, count in self._events.items())
 
     @property
+    def implied_namespaces(self) -> frozenset[str]:
+        """The namespaces that exist only because something was put into them; nobody has said what labels they have."""
+        with self._lock:
+            return frozenset(self._implied_namespaces)
+
+    @property
     def resource_version(self) -> int:
         """The number of writes so far."""
         return self._version

@@ -2,6 +2,7 @@
 
 from kschedfw.compare.candidate import Candidate, UnknownProfileError
 from kschedfw.compare.comparison import Change, Comparison, Move, Moves, Run
+from kschedfw.compare.condition import Condition, ConditionError, Failure, failures
 from kschedfw.compare.metrics import Fragmentation, NodeAllocation, Workload, fragmentation, imbalance_within
 from kschedfw.compare.running import compare
 from kschedfw.compare.why import Against, Ground, Points
@@ -11,6 +12,9 @@ __all__ = [
     "Candidate",
     "Change",
     "Comparison",
+    "Condition",
+    "ConditionError",
+    "Failure",
     "Fragmentation",
     "Ground",
     "Move",
@@ -21,6 +25,7 @@ __all__ = [
     "UnknownProfileError",
     "Workload",
     "compare",
+    "failures",
     "fragmentation",
     "imbalance_within",
 ]

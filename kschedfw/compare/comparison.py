@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import attrs
 
+from kschedfw.cluster import MissingObject
 from kschedfw.compare.metrics import Fragmentation, NodeAllocation
 from kschedfw.compare.why import Against, Ground
 from kschedfw.simulator import Decision, Outcome, Report, Spread
@@ -36,6 +37,7 @@ class Run:
     def to_json(self) -> dict[str, object]:
         report = self.report.to_json()
         del report["decisions"]  # `simulate --json` has them; here they count where they differ
+        del report["missing"]  # it is the same for all
         return {
             "label": self.label,
             **report,
@@ -159,6 +161,11 @@ class Comparison:
     def interrupted(self) -> bool:
         return any(run.report.interrupted for run in self.runs)
 
+    @property
+    def missing(self) -> Sequence[MissingObject]:
+        """What pods referred to and the cluster didn't have."""
+        return self.runs[0].report.missing
+
     def to_json(self) -> dict[str, object]:
         """The comparison in types that `json.dumps` knows; the keys are part of kschedfw's interface."""
         return {
@@ -166,6 +173,7 @@ class Comparison:
             "interrupted": self.interrupted,
             "baseline": self.runs[0].label,
             "notes": list(self.notes),
+            "missing": [each.to_json() for each in self.missing],
             "runs": [run.to_json() for run in self.runs],
             "moves": [moves.to_json() for moves in self.moves],
         }

@@ -20,6 +20,7 @@ from kschedfw.explain import Explaining, Explanation
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.scheduler.http_extender import make_extenders
+from kschedfw.scheduler.select import HostSelector
 from kschedfw.simulator import Decision, Report, Simulation
 
 Progress = Callable[[str, int, int], None]
@@ -36,6 +37,7 @@ def compare(
     candidates: Sequence[Candidate],
     *,
     seed: int = 0,
+    selector: Callable[[], HostSelector | None] = lambda: None,
     registry: Registry | None = None,
     parallelism: int = 1,
     clock: Callable[[], float] = lambda: 0.0,
@@ -45,8 +47,9 @@ def compare(
     """Simulate the cluster under each candidate, and compare all with the first of them.
 
     The cluster itself stays as it is; each simulation has one of its own, and begins with the same `seed`. Why
-    pods moved takes another run of the first candidate, since only then is it known where they went. `clock` is read
-    for the reports' `elapsed` alone. `notes` are passed on to the comparison.
+    pods moved takes another run of the first candidate, since only then is it known where they went. `selector` makes
+    who picks among equally good nodes, anew for each run. `clock` is read for the reports' `elapsed` alone. `notes` are
+    passed on to the comparison.
 
     Raises:
         ValueError: there is no candidate, or two have the same label.
@@ -56,7 +59,7 @@ def compare(
     labels = [candidate.label for candidate in candidates]
     if not labels or len(set(labels)) < len(labels):
         raise ValueError(f"candidates need labels of their own, and there must be some; found {labels}")
-    stage = _Stage(objects_of(cluster), seed, registry, parallelism, clock, progress)
+    stage = _Stage(objects_of(cluster), seed, selector, registry, parallelism, clock, progress)
     first, *others = candidates
     baseline, _ = stage.run(first, _NOTHING)
     runs, moves = [baseline], []
@@ -83,6 +86,7 @@ class _Stage:
 
     objects: Sequence[Named]
     seed: int
+    selector: Callable[[], HostSelector | None]
     registry: Registry | None
     parallelism: int
     clock: Callable[[], float]
@@ -101,6 +105,7 @@ class _Stage:
                 profiles=candidate.profiles,
                 registry=self.registry,
                 seed=self.seed,
+                selector=self.selector(),
                 extenders=extenders,
                 percentage_of_nodes_to_score=candidate.percentage_of_nodes_to_score,
                 initial_backoff=candidate.initial_backoff,

@@ -26,15 +26,18 @@ from kschedfw.explain.steps import (
     ScoreStep,
     Victim,
 )
+from kschedfw.framework.evidence import Evidence, GivesEvidence
 
 __all__ = [
     "Beyond",
+    "Evidence",
     "Explaining",
     "ExplainingScheduler",
     "Explanation",
     "ExplanationFileError",
     "ExplanationWriter",
     "FilterStep",
+    "GivesEvidence",
     "NodeExplanation",
     "PreFilterStep",
     "PreemptionCandidate",

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 from kschedfw.explain.explanation import Explanation, NodeExplanation
 from kschedfw.explain.steps import PreemptionCandidate
 from kschedfw.framework.status import Status
+
+MOST_CLOSEST = 10
+"""So many of the nodes that were closest to feasible are named, the closest first."""
 
 
 def as_json(explanation: Explanation) -> dict[str, object]:
@@ -51,6 +55,7 @@ def as_json(explanation: Explanation) -> dict[str, object]:
             "tied": [candidate.node for candidate in preemption.tied],
             "candidates": _candidates(preemption.candidates),
         },
+        "closest": [node.node for node in islice(explanation.closest(), MOST_CLOSEST)],
         "nodes": [_node(node) for node in explanation.rows()],
     }
 
@@ -66,6 +71,11 @@ def _node(node: NodeExplanation) -> dict[str, object]:
             for name, score in node.scores.items()
         },
         "wouldAlsoBeRefusedBy": [_status(status) for status in node.also_refused_by.values()],
+        "evidence": [
+            {"plugin": plugin, "text": str(each), "gap": each.gap, "values": dict(each.values)}
+            for plugin, found in node.evidence.items()
+            for each in found
+        ],
     }
 
 

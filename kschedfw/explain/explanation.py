@@ -11,6 +11,7 @@ import attrs
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.explain.steps import Beyond, FilterStep, PreemptionStep, PreFilterStep, ScoreStep
+from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.narrowing import not_left_over
 from kschedfw.framework.status import Status
 
@@ -71,7 +72,8 @@ class NodeExplanation:
 
     `refusal` is there where it was refused or left out, and names the plugin (none for an extender's). `scores`, by
     plugin, and `total` are there where it was feasible and scored. `also_refused_by` is what other filters would have
-    said, had they been asked; only explanations that go beyond the decision know.
+    said, had they been asked. `evidence`, by plugin, is what lies behind all these refusals. Only explanations that go
+    beyond the decision know the last two.
     """
 
     node: str
@@ -81,6 +83,20 @@ class NodeExplanation:
     total: int | None = None
     is_tied: bool = False
     also_refused_by: Mapping[str, Status] = EMPTY
+    evidence: Mapping[str, tuple[Evidence, ...]] = EMPTY
+
+    @property
+    def obstacles(self) -> tuple[int, float]:
+        """How far the node is from feasible: what is in the way with no nearer and no farther; then gaps, summed up."""
+        hard, gaps = 0, 0.0
+        refusals = (self.refusal, *self.also_refused_by.values())
+        for plugin in dict.fromkeys(status.plugin for status in refusals if status is not None):
+            for each in self.evidence.get(plugin) or (None,):
+                if each is None or each.gap is None:
+                    hard += 1
+                else:
+                    gaps += each.gap
+        return hard, gaps
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -160,7 +176,21 @@ class Explanation:
             places.sort(key=lambda place: (feasible[place] != self.node, -totals[place]))
         return (self.of(feasible[place]) for place in places)
 
+    def closest(self) -> Iterator[NodeExplanation]:
+        """The nodes that aren't feasible, the ones closest to it first (see `obstacles`).
+
+        Only an explanation that goes beyond the decision knows all that is in their way; of others there are none.
+        """
+        refused = [] if self.beyond is None else [node for node in self.rows() if any(node.obstacles)]
+        return iter(sorted(refused, key=lambda node: node.obstacles))
+
     def _of_row(self, row: int) -> NodeExplanation:
+        explained = self._without_evidence(row)
+        evidence = {} if self.beyond is None else self.beyond.evidence
+        found = {plugin: by_row[row] for plugin, by_row in evidence.items() if row in by_row}
+        return attrs.evolve(explained, evidence=found) if found else explained
+
+    def _without_evidence(self, row: int) -> NodeExplanation:
         name = self.nodes[row]
         also = self._also_refused_by(row)
         if (place := self._places.get(row)) is not None:

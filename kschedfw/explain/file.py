@@ -14,6 +14,7 @@ from typing import Any, Final, TextIO, TypeAlias, TypeVar
 import numpy as np
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.frozendict import FrozenDict
 from kschedfw.explain.columns import packed, unpacked
 from kschedfw.explain.explanation import Explanation, Result
 from kschedfw.explain.refusals import Refusals
@@ -26,6 +27,7 @@ from kschedfw.explain.steps import (
     ScoreStep,
     Victim,
 )
+from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.results import IntArray
 from kschedfw.framework.scores import PluginScores
 from kschedfw.framework.status import Code, Status
@@ -106,6 +108,11 @@ def _written(explanation: Explanation) -> Json:
         line["preemption"] = _written_preemption(preemption)
     if (beyond := explanation.beyond) is not None:
         line["beyond"] = {plugin: _written_refusals(said) for plugin, said in beyond.refusals.items()}
+        if beyond.evidence:
+            line["evidence"] = {
+                plugin: {row: [_written_evidence(each) for each in found] for row, found in by_row.items()}
+                for plugin, by_row in beyond.evidence.items()
+            }
     return line
 
 
@@ -180,6 +187,13 @@ def _written_candidate(candidate: PreemptionCandidate) -> Json:
     return {"node": candidate.node, "victims": victims, "budgetViolations": candidate.budget_violations}
 
 
+def _written_evidence(evidence: Evidence) -> Json:
+    written: Json = {"asked": evidence.asked, "found": evidence.found, "values": dict(evidence.values)}
+    if evidence.gap is not None:
+        written["gap"] = evidence.gap
+    return written
+
+
 def _written_rows(rows: IntArray) -> Json:
     return {"count": len(rows), "rows": packed(rows)}
 
@@ -207,8 +221,31 @@ def _read(written: Mapping[str, Any], nodes: tuple[str, ...]) -> Explanation:
         preemption=None if preemption is None else _read_preemption(_as(dict, preemption), len(nodes)),
         beyond=None
         if beyond is None
-        else Beyond({plugin: _read_refusals(said, len(nodes)) for plugin, said in _as(dict, beyond).items()}),
+        else Beyond(
+            {plugin: _read_refusals(said, len(nodes)) for plugin, said in _as(dict, beyond).items()},
+            {
+                plugin: _read_evidence(given, len(nodes))
+                for plugin, given in _as(dict, written.get("evidence", {})).items()
+            },
+        ),
     )
+
+
+def _read_evidence(given: object, nodes: int) -> Mapping[int, tuple[Evidence, ...]]:
+    found: dict[int, tuple[Evidence, ...]] = {}
+    for row, pieces in _as(dict, given).items():
+        if not row.isdecimal() or int(row) >= nodes:
+            raise ValueError(f"there is no node number {row!r}")
+        found[int(row)] = tuple(_read_piece(_as(dict, piece)) for piece in _as(list, pieces))
+    return found
+
+
+def _read_piece(written: Mapping[str, Any]) -> Evidence:
+    values = _as(dict, written["values"])
+    if any(isinstance(value, dict | list) for value in values.values()):
+        raise ValueError("values of evidence are texts and numbers")
+    gap = None if "gap" not in written else _as(float, written["gap"])
+    return Evidence(_as(str, written["asked"]), _as(str, written["found"]), gap, FrozenDict(values))
 
 
 def _read_pre_filter(written: Mapping[str, Any], nodes: int) -> PreFilterStep:

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from kschedfw.api.pod import Pod
+from kschedfw.explain.asking import ask_all_filters
 from kschedfw.explain.explanation import Explanation, Result
 from kschedfw.explain.refusals import Refusals
 from kschedfw.explain.steps import (
@@ -138,15 +139,8 @@ class Notes:
         if self.searched is None and (refusal is None or refusal.code is not Code.UNSCHEDULABLE):
             return
         # A plugin may write where it should only read; the decision isn't over yet.
-        state, pod, framework = self.state.clone(), self.pod, self.framework
-        nodes = framework.handle.snapshot.node_infos
-        said: dict[str, NodeToStatus] = {}
-        for info in nodes:
-            for plugin, status in framework.run_each_filter_plugin(state, pod, info).items():
-                if status.is_rejected:
-                    said.setdefault(plugin, NodeToStatus()).set(info.name, status)
-        rows = framework.handle.snapshot.table.rows
-        self.beyond = Beyond({plugin: Refusals.taken_from(each, rows) for plugin, each in said.items()})
+        state = self.state.clone()
+        self.beyond = ask_all_filters(self.framework, state, self.pod)
         if self.host is not None and self.totals is None and self.feasible is not None:
             self.scores_beyond = self._scored_beyond(score_nodes, state, self.feasible)
 

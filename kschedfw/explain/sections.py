@@ -5,31 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-import attrs
 import numpy as np
 
+from kschedfw.explain.evidence_sections import evidence_lines, evidence_sections
 from kschedfw.explain.explanation import Explanation, NodeExplanation, Result, Verdict
 from kschedfw.explain.refusals import Refusals
+from kschedfw.explain.section import EXAMPLES, Section
 from kschedfw.explain.steps import FilterStep, PreemptionCandidate, PreemptionStep, ScoreStep
 from kschedfw.framework.narrowing import not_left_over
 from kschedfw.framework.results import IntArray
 from kschedfw.framework.status import Status
 
-EXAMPLES = 3
-"""How many nodes or victims are named before they are only counted."""
-
 EXTENDERS = "extenders"
-
-
-@attrs.frozen
-class Section:
-    """A table with sentences under it; either may be missing. The columns in `text` hold words, the others numbers."""
-
-    title: str = ""
-    headers: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
-    lines: tuple[str, ...] = ()
-    text: frozenset[str] = frozenset(("node", "plugin", "reason", "e.g.", "victims", "score", ""))
 
 
 def headline(explanation: Explanation) -> str:
@@ -61,9 +48,11 @@ def overview(explanation: Explanation, top: int = 5) -> Iterator[Section]:
             (str(len(nodes)), status.plugin, ", ".join(status.reasons), _examples(explanation, nodes))
             for status, nodes in others
         )
-        yield Section("Why not the others", ("nodes", "plugin", "reason", "e.g."), rows)
+        title = "Why not the others" if explanation.feasible else "Why no node would do"
+        yield Section(title, ("nodes", "plugin", "reason", "e.g."), rows)
     if (also := _beyond(explanation)) is not None:
         yield also
+    yield from evidence_sections(explanation, top)
     if explanation.preemption is not None:
         yield _preemption(explanation.preemption, top)
     if lines := tuple(_skipped(explanation)):
@@ -76,7 +65,10 @@ def node_section(node: NodeExplanation) -> Iterator[Section]:
     lines = [f"node {node.node}: {node.verdict}{tied}"]
     if node.refusal is not None:
         lines.append(_said(node.refusal))
-    lines.extend(f"would also have been refused by {_said(each)}" for each in node.also_refused_by.values())
+        lines.extend(evidence_lines(node, node.refusal.plugin))
+    for each in node.also_refused_by.values():
+        lines.append(f"would also have been refused by {_said(each)}")
+        lines.extend(evidence_lines(node, each.plugin))
     yield Section(lines=tuple(lines))
     if node.total is not None:
         rows = [
@@ -108,6 +100,7 @@ def plugin_section(explanation: Explanation, plugin: str, top: int = 5) -> Itera
         )
         title = "Refused by it if it is asked about every node (asked for this explanation only)"
         yield Section(title, ("nodes", "reason", "e.g."), rows)
+    yield from evidence_sections(explanation, top, plugin)
     if explanation.score is not None and plugin in explanation.score.plugins:
         scored = (
             (each.node, *map(str, (score.raw, score.normalized, score.weight, score.weighted)))

@@ -8,7 +8,9 @@ from functools import cached_property
 import attrs
 import numpy as np
 
+from kschedfw.api.frozendict import EMPTY
 from kschedfw.explain.refusals import Refusals
+from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.results import IntArray
 from kschedfw.framework.scores import PluginScores
 from kschedfw.framework.status import Status
@@ -144,7 +146,8 @@ class Beyond:
     """What the decision didn't need to know, and was asked for this explanation alone.
 
     `refusals` has the verdict of every filter on every node, whatever the others said, by plugin; those that let all
-    nodes pass are missing.
+    nodes pass are missing. `evidence` has what lies behind them, by plugin and row, of those plugins that can say.
     """
 
     refusals: Mapping[str, Refusals]
+    evidence: Mapping[str, Mapping[int, tuple[Evidence, ...]]] = EMPTY

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kschedfw.explain.explanation import Explanation
-from kschedfw.explain.sections import Section, headline, overview
+from kschedfw.explain.section import Section
+from kschedfw.explain.sections import headline, overview
 
 
 def as_text(explanation: Explanation, top: int = 5) -> str:

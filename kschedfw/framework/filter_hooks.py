@@ -123,16 +123,25 @@ class FilterHooks:
         self, filters: Sequence[FilterPlugin], state: CycleState, pod: Pod, node_info: NodeInfo
     ) -> Status:
         """The first refusal as if the node's nominated pods were there; success if there are none."""
+        beside = self.beside_nominated_pods(state, pod, node_info)
+        if isinstance(beside, Status):
+            return beside
+        return _SUCCESS if beside is None else first_refusal(filters, beside[0], pod, beside[1])
+
+    def beside_nominated_pods(
+        self, state: CycleState, pod: Pod, node_info: NodeInfo
+    ) -> tuple[CycleState, NodeInfo] | Status | None:
+        """Copies of the state and the node with its nominated pods; None if there are none, or what kept them away."""
         nominated = self._nominated_pods(pod, node_info.name)
         if not nominated:
-            return _SUCCESS
+            return None
         state, node_info = state.clone(), node_info.clone()
         for pod_info in nominated:
             node_info.add_pod(pod_info)
             status = self.add_pod(state, pod, pod_info, node_info)
             if not status.is_success:
                 return status
-        return first_refusal(filters, state, pod, node_info)
+        return state, node_info
 
     def _nominated_pods(self, pod: Pod, node_name: str) -> Sequence[PodInfo]:
         """The pods nominated to the node that this one has to leave room for: of equal or higher priority."""

@@ -253,6 +253,16 @@ class Framework:
         """What each filter that isn't skipped says of the node, whatever the others say; for explanations."""
         return self._filter.run_each(state, pod, node_info)
 
+    def beside_nominated_pods(
+        self, state: CycleState, pod: Pod, node_info: NodeInfo
+    ) -> tuple[CycleState, NodeInfo] | None:
+        """Copies of both as if the node's nominated pods of equal or higher priority were there; None without any.
+
+        So it is, too, where a plugin doesn't cope with these pods, which refuses the node in any case.
+        """
+        beside = self._filter.beside_nominated_pods(state, pod, node_info)
+        return None if isinstance(beside, Status) else beside
+
     def run_filter_plugins_with_nominated_pods(
         self, state: CycleState, pod: Pod, node_info: NodeInfo, *, other_pods_only: bool = False
     ) -> Status:

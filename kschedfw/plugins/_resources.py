@@ -14,7 +14,7 @@ import numpy as np
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.pod import Pod
 from kschedfw.api.requests import PodRequests, ResourceAmounts
-from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
+from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_huge_pages
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.results import MAX_NODE_SCORE, IntArray
@@ -63,6 +63,20 @@ def amount_of(amounts: ResourceAmounts, name: str) -> int:
         case "ephemeral-storage":
             return amounts.ephemeral_storage
     return amounts.scalar.get(name, 0)
+
+
+def amount_text(name: str, amount: int) -> str:
+    """An amount as people read it: `80m` or `4` of CPU, `1.5Gi` of memory, rounded to a tenth of the unit."""
+    if name == CPU:
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    if name not in (MEMORY, EPHEMERAL_STORAGE) and not is_huge_pages(name):
+        return str(amount)
+    size = float(amount)
+    for unit in ("", "Ki", "Mi", "Gi"):
+        if abs(size) < 1024:
+            return f"{size:.1f}".removesuffix(".0") + unit
+        size /= 1024
+    return f"{size:.1f}".removesuffix(".0") + "Ti"
 
 
 def amount_columns(nodes: NodeTable, rows: IntArray, name: str) -> tuple[IntArray, IntArray]:

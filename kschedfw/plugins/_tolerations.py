@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,11 @@ def has_untolerated_taint(taints: Iterable[Taint], tolerations: Sequence[Tolerat
         taint.effect is not TaintEffect.PREFER_NO_SCHEDULE and not tolerates(tolerations, taint)
         for taint in taints
     )
+
+
+def untolerated_taints(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Iterator[Taint]:
+    """The taints that forbid scheduling; for explanations, since filters ask whether there is one."""
+    return (taint for taint in taints if has_untolerated_taint((taint,), tolerations))
 
 
 def untolerated_mask(

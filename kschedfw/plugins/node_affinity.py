@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import attrs
@@ -17,12 +17,14 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.selectors import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
 from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
 from kschedfw.framework.results import IntArray, PreFilterResult, Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins._hints import queue_if
+from kschedfw.plugins._node_evidence import unmatched_labels, unmatched_terms
 from kschedfw.plugins._node_terms import (
     RequiredNodeAffinity,
     any_mask,
@@ -105,6 +107,17 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
         if self._enforced is not None and not any_matches(self._enforced, node):
             return _NOT_ENFORCED
         return None if _prepared(state, pod).allows(node) else _NOT_THE_PODS
+
+    def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:  # noqa: ARG002  # see GivesEvidence
+        node = node_info.node
+        if self._enforced is not None and not any_matches(self._enforced, node):
+            yield from unmatched_terms(self._enforced, node, "addedAffinity")
+        yield from unmatched_labels(pod.spec.node_selector, node)
+        required = RequiredNodeAffinity.of(pod).terms
+        if required is not None and not any_matches(required, node):
+            selector = _required(pod)
+            terms = () if selector is None else selector.node_selector_terms
+            yield from unmatched_terms(terms, node, "nodeAffinity")
 
     @hookimpl
     def filter_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts:

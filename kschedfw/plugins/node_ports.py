@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar
 
 import numpy as np
 
+from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import HostPort, Pod
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from kschedfw.framework.node_info import HostPortInfo, NodeInfo
+from kschedfw.framework.evidence import Evidence
+from kschedfw.framework.node_info import ANY_IP, DEFAULT_PROTOCOL, HostPortInfo, NodeInfo
 from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
 from kschedfw.framework.results import IntArray, Verdicts
@@ -42,6 +44,12 @@ class NodePorts(Plugin):
     def filter(self, state: CycleState, node_info: NodeInfo) -> Status | None:
         return _TAKEN if _conflict(state.read(_WANTED), node_info.used_ports) else None
 
+    def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:  # noqa: ARG002  # see GivesEvidence
+        for wanted in state.read(_WANTED):
+            for holder in node_info.pods:
+                if _conflict([wanted], HostPortInfo.of(holder.pod.host_ports)):
+                    yield _held(wanted, holder.pod)
+
     @hookimpl
     def filter_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> Verdicts:
         wanted = state.read(_WANTED)
@@ -59,6 +67,17 @@ class NodePorts(Plugin):
 
 def _conflict(wanted: Sequence[HostPort], used: HostPortInfo) -> bool:
     return any(used.conflicts(ip, protocol, port) for ip, protocol, port in wanted)
+
+
+def _held(wanted: HostPort, holder: Pod) -> Evidence:
+    ip, protocol, port = wanted
+    protocol = protocol or DEFAULT_PROTOCOL
+    address = "" if ip in ("", ANY_IP) else f" on {ip}"
+    return Evidence(
+        f"hostPort {port}/{protocol}{address}",
+        f"held by {holder.key}",
+        values=FrozenDict({"port": port, "protocol": protocol, "hostIP": ip or ANY_IP, "pod": holder.key}),
+    )
 
 
 def _after_pod_deletion(pod: Pod, old: object | None, _new: object | None) -> QueueingHint:

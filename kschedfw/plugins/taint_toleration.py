@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar
 
 import numpy as np
 
+from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node, Taint, TaintEffect
 from kschedfw.api.pod import Pod, Toleration
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
@@ -18,7 +20,12 @@ from kschedfw.framework.results import IntArray, Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._normalize import normalized
-from kschedfw.plugins._tolerations import has_untolerated_taint, tolerates, untolerated_mask
+from kschedfw.plugins._tolerations import (
+    has_untolerated_taint,
+    tolerates,
+    untolerated_mask,
+    untolerated_taints,
+)
 
 _UNTOLERATED = Status.unresolvable("node(s) had untolerated taint(s)")
 _SOFT = (None, TaintEffect.PREFER_NO_SCHEDULE)
@@ -43,6 +50,14 @@ class TaintToleration(Plugin):
         if taints and has_untolerated_taint(taints, pod.spec.tolerations):
             return _UNTOLERATED
         return None
+
+    def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:  # noqa: ARG002  # see GivesEvidence
+        for taint in untolerated_taints(node_info.node.spec.taints, pod.spec.tolerations):
+            value = f"={taint.value}" if taint.value else ""
+            yield Evidence(
+                f"taint {taint.key}{value}:{taint.effect}",
+                values=FrozenDict({"key": taint.key, "value": taint.value, "effect": taint.effect.value}),
+            )
 
     @hookimpl
     def filter_batch(self, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts:

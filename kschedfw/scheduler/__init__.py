@@ -8,6 +8,7 @@ from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResul
 from kschedfw.scheduler.nominator import Nominator
 from kschedfw.scheduler.scheduler import BindingExecutor, InlineExecutor, Scheduler
 from kschedfw.scheduler.select import (
+    FirstByNameSelector,
     HostSelector,
     ReservoirSelector,
     RoundRobinSelector,
@@ -22,6 +23,7 @@ __all__ = [
     "Diagnosis",
     "Extender",
     "ExtenderFilterResult",
+    "FirstByNameSelector",
     "FitError",
     "GenericScheduler",
     "HostSelector",

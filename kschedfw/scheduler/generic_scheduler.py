@@ -102,7 +102,7 @@ class GenericScheduler:
         if count == 1:
             return ScheduleResult(feasible[0].name, evaluated, 1)
         totals = self.prioritize_nodes(framework, state, pod, feasible)
-        host = feasible[self._selector.select(totals).index]
+        host = feasible[self._selector.select(totals, feasible).index]
         return ScheduleResult(host.node.metadata.name, evaluated, count)
 
     def find_nodes_that_fit_pod(

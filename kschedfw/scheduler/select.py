@@ -7,6 +7,7 @@ from typing import Protocol
 
 import attrs
 
+from kschedfw.framework.node_selection import NodeSelection
 from kschedfw.framework.results import IntArray
 from kschedfw.framework.scores import Totals
 
@@ -44,7 +45,13 @@ def select_host(totals: Totals, random: Random) -> Selection:
 class HostSelector(Protocol):
     """How a scheduler picks among the best nodes."""
 
-    def select(self, totals: Totals) -> Selection: ...
+    def select(self, totals: Totals, nodes: NodeSelection) -> Selection:
+        """One of the nodes with the highest total. `totals` are those of `nodes`, shape (k,), k > 1, in visiting order.
+
+        `nodes[index].name` is a node's name, `nodes.names` are all of them; making those takes a moment in large
+        clusters.
+        """
+        ...
 
 
 class ReservoirSelector:
@@ -53,7 +60,7 @@ class ReservoirSelector:
     def __init__(self, random: Random) -> None:
         self._random = random
 
-    def select(self, totals: Totals) -> Selection:
+    def select(self, totals: Totals, nodes: NodeSelection) -> Selection:  # noqa: ARG002  # see HostSelector
         return select_host(totals, self._random)
 
 
@@ -66,7 +73,14 @@ class RoundRobinSelector:
     def __init__(self) -> None:
         self._turn = 0
 
-    def select(self, totals: Totals) -> Selection:
+    def select(self, totals: Totals, nodes: NodeSelection) -> Selection:  # noqa: ARG002  # see HostSelector
         index = totals.index_of_best(self._turn % totals.number_of_best)
         self._turn += 1
         return Selection(index, totals)
+
+
+class FirstByNameSelector:
+    """Picks the best node whose name comes first, by code points, so that nothing is left to chance."""
+
+    def select(self, totals: Totals, nodes: NodeSelection) -> Selection:
+        return Selection(min(totals.best.tolist(), key=lambda index: nodes[index].name), totals)

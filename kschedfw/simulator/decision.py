@@ -53,6 +53,7 @@ class Decision:
             "outcome": self.outcome.value,
             "node": self.node,
             "message": self.message,
+            "reasons": [{"text": text, "nodes": nodes} for text, nodes in self.reasons.items()],
             "attempts": self.attempts,
             "preempted": self.preempted,
             "evaluated": self.evaluated,

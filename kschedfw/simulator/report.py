@@ -10,6 +10,7 @@ from typing import TypedDict
 import attrs
 
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from kschedfw.cluster import MissingObject
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.simulator.decision import Decision, Outcome
 
@@ -136,7 +137,7 @@ class Report:
 
     `bound_before` pods were on nodes from the start; `other_scheduler`, `terminal` and `terminating` pods were passed
     over. `elapsed` is in seconds of the clock that was given to the simulation. `replay` is there where pods came and
-    went.
+    went. `missing` is what pods referred to at the start and the cluster didn't have.
     """
 
     profile: str
@@ -165,6 +166,7 @@ class Report:
     pods_per_node: Spread
     notes: Sequence[str] = ()
     replay: Replay | None = None
+    missing: Sequence[MissingObject] = ()
 
     @property
     def decisions_per_second(self) -> float:
@@ -198,6 +200,7 @@ class Report:
             "victims": self.victims,
             "replay": None if self.replay is None else self.replay.to_json(),
             "reasons": [attrs.asdict(reason) for reason in self.reasons],
+            "missing": [each.to_json() for each in self.missing],
             "utilisation": {
                 usage.resource: {
                     "nodes": usage.nodes,

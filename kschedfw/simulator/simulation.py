@@ -10,7 +10,7 @@ from random import Random
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.cluster import Cluster, InMemoryCluster, VolumeController
+from kschedfw.cluster import Cluster, InMemoryCluster, VolumeController, missing_objects
 from kschedfw.config import default_profile
 from kschedfw.explain import Explaining, ExplainingScheduler, gated
 from kschedfw.framework.extender import Extender
@@ -91,6 +91,7 @@ class Simulation:
         self.decisions: list[Decision] = []
         self._clock = clock
         self._notes = tuple(notes)
+        self._missing = missing_objects(cluster)
         self._found = PendingPods.of(cluster, {profile.scheduler_name for profile in self.profiles})
         self._is_replay = arrivals is not None
         self._stays: Mapping[str, Stay] = {}
@@ -298,7 +299,8 @@ class Simulation:
             reasons=reasons(self.decisions),
             utilisation=usages,
             pods_per_node=Spread.of(len(info.pods) for info in snapshot.node_infos),
-            notes=(*found.notes(), *self._notes),
+            notes=self._notes,
+            missing=self._missing,
             replay=self._replay(peaks(ledger.peak, usages)) if self._is_replay else None,
         )
 

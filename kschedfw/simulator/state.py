@@ -7,7 +7,6 @@ from collections.abc import Container
 
 import attrs
 
-from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster
 
@@ -39,21 +38,18 @@ class PendingPods:
 
     pending: list[Pod] = attrs.field(factory=list)
     bound: int = 0
-    homeless: int = 0
     other_scheduler: int = 0
     terminal: int = 0
     terminating: int = 0
 
     @classmethod
     def of(cls, cluster: Cluster, scheduler_names: Container[str]) -> PendingPods:
-        """`homeless` are bound to a node that isn't there."""
         found = cls()
         for pod in cluster.list(Pod):
             if pod.is_terminal:
                 found.terminal += 1
             elif pod.node_name:
                 found.bound += 1
-                found.homeless += cluster.get(Node, pod.node_name) is None
             elif pod.spec.scheduler_name not in scheduler_names:
                 found.other_scheduler += 1
             elif pod.is_terminating:
@@ -61,10 +57,3 @@ class PendingPods:
             else:
                 found.pending.append(pod)
         return found
-
-    def notes(self) -> list[str]:
-        """What the numbers alone would hide."""
-        notes = []
-        if self.homeless:
-            notes.append(f"{self.homeless} pods are bound to nodes that are not in the input")
-        return notes

@@ -13,6 +13,7 @@ from kschedfw.explain.text import as_text
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
+from kschedfw.testing.configured import Configuration, set_up
 
 _PLACED = frozenset((Result.PLACED, Result.WAITING))
 
@@ -24,25 +25,36 @@ def decide(
     pods: Iterable[Pod] = (),
     objects: Iterable[Named] = (),
     profile: Profile | None = None,
+    configuration: Configuration | None = None,
     seed: int = 0,
 ) -> Explanation:
     """What is decided on the pod, given these nodes, bound pods and other objects; nothing is bound or evicted.
 
-    The profile is kube-scheduler's default one, unless it is given. `plugins` are classes, so that a profile may name
-    them; they take the place of installed plugins of their names. Without a profile, they are the profile. All filters
-    are asked about all nodes.
+    The profile is kube-scheduler's default one, unless it is given. A `configuration`, or the path of its file, brings
+    all its profiles, of which the pod names one, and its extenders. `plugins` are classes, so that either may
+    name them; they take the place of installed plugins of their names. Without either, they are the profile. All
+    filters are asked about all nodes.
+
+    Raises:
+        ValueError: there are a profile and a configuration.
+        NoProfileError: the pod is for another scheduler.
+        ProfileError, PluginError: a profile can't run.
+        ConfigurationError: the configuration is refused.
     """
     registry = Registry()
     names = [registry.register(plugin, replace=True).name for plugin in plugins]
-    if profile is None and names:
+    if profile is None and names and configuration is None:
         profile = Profile(names, scheduler_name=pod.spec.scheduler_name)
-    return explain_pod(
-        InMemoryCluster([*objects, *nodes, *pods]),
-        pod,
-        profiles=None if profile is None else [profile],
-        registry=registry,
-        seed=seed,
-    )
+    with set_up(configuration, None if profile is None else [profile], registry) as setup:
+        return explain_pod(
+            InMemoryCluster([*objects, *nodes, *pods]),
+            pod,
+            profiles=setup.profiles,
+            registry=registry,
+            extenders=setup.extenders,
+            percentage_of_nodes_to_score=setup.percentage_of_nodes_to_score,
+            seed=seed,
+        )
 
 
 def assert_decision(

@@ -1,12 +1,15 @@
-"""Decisions that were recorded once, held against those of today."""
+"""Decisions, or placements alone, that were recorded once, held against those of today."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import TypeAlias
 
+from kschedfw.api.errors import KschedfwError
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.explain import (
     Explaining,
@@ -19,58 +22,77 @@ from kschedfw.explain.text import as_text
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.status import Status
-from kschedfw.simulator import Simulation
+from kschedfw.simulator import Report, Simulation
+from kschedfw.testing.configured import Configuration, set_up
 
 UPDATE = "KSCHEDFW_UPDATE_GOLDEN"
 """The environment variable that has golden files written anew, if it is 1."""
+
+Placements: TypeAlias = Mapping[str, str | None]
+"""The nodes that pods are on in the end, by the pods' keys."""
 
 MOST_DIFFERENCES = 20
 """So many differences are told; after a change of a weight there may be thousands."""
 
 
+class GoldenFileError(KschedfwError, ValueError):
+    """A file has no placements in it."""
+
+
 def record_decisions(
     cluster: InMemoryCluster,
     *,
+    configuration: Configuration | None = None,
     profiles: Sequence[Profile] | None = None,
     registry: Registry | None = None,
     seed: int = 0,
 ) -> list[Explanation]:
-    """Every decision on the cluster's pending pods, in order, as a `Simulation` makes them."""
-    found: list[Explanation] = []
-    Simulation(
-        cluster, profiles=profiles, registry=registry, seed=seed, explaining=Explaining(found.append)
-    ).run()
-    return found
+    """Every decision on the cluster's pending pods, in order, as a `Simulation` makes them.
+
+    A `configuration`, or the path of its file, brings its profiles, extenders, sampling and backoffs; `registry` offers
+    plugins of one's own.
+
+    Raises:
+        ValueError: there are a configuration and profiles.
+        ConfigurationError: the configuration is refused.
+    """
+    return _simulated(cluster, configuration, profiles, registry, seed)[1]
 
 
 def assert_golden(
     path: Path,
     cluster: InMemoryCluster,
     *,
+    configuration: Configuration | None = None,
     profiles: Sequence[Profile] | None = None,
     registry: Registry | None = None,
     seed: int = 0,
+    placements_only: bool = False,
     update: bool | None = None,
 ) -> None:
     """Assert that the decisions are those in the file, down to the scores of every node.
 
-    With `update` the file is written instead; by default that is so where the environment variable
-    `KSCHEDFW_UPDATE_GOLDEN` is 1.
+    With `placements_only` the file says where each pod is in the end and no more (JSON: a node, or null, by the pod's
+    key), so that it survives changes of scores that move nothing. With `update` the file is written instead; by
+    default that is so where the environment variable `KSCHEDFW_UPDATE_GOLDEN` is 1. The other arguments are those of
+    `record_decisions`.
 
     Raises:
         AssertionError: there is no file, or something has changed; says what, and shows the first changed decision.
-        ExplanationFileError: the file can't be understood.
+        ExplanationFileError, GoldenFileError: the file can't be understood.
     """
-    decisions = record_decisions(cluster, profiles=profiles, registry=registry, seed=seed)
+    report, decisions = _simulated(cluster, configuration, profiles, registry, seed)
+    placements = {each.pod: None if each.preempted else each.node for each in report.decisions}
     if os.environ.get(UPDATE) == "1" if update is None else update:
-        with path.open("w", encoding="utf-8") as file:
-            writer = ExplanationWriter(file)
-            for decision in decisions:
-                writer.write(decision)
+        _write(path, placements if placements_only else decisions)
         return
     if not path.exists():
         raise AssertionError(f"{path}: there is no such file; {UPDATE}=1 writes it")
-    problems = list(islice(differences(list(read_explanations(path)), decisions), MOST_DIFFERENCES + 1))
+    if placements_only:
+        found = _moves(_read_placements(path), placements, decisions)
+    else:
+        found = differences(list(read_explanations(path)), decisions)
+    problems = list(islice(found, MOST_DIFFERENCES + 1))
     if not problems:
         return
     told = "\n".join(f"* {text}" for text, _ in problems[:MOST_DIFFERENCES])
@@ -79,6 +101,68 @@ def assert_golden(
     raise AssertionError(
         f"{path}: decisions have changed; if they should, {UPDATE}=1 writes the file anew\n{told}{more}{shown}"
     )
+
+
+def _simulated(
+    cluster: InMemoryCluster,
+    configuration: Configuration | None,
+    profiles: Sequence[Profile] | None,
+    registry: Registry | None,
+    seed: int,
+) -> tuple[Report, list[Explanation]]:
+    found: list[Explanation] = []
+    with set_up(configuration, profiles, registry) as setup:
+        report = Simulation(
+            cluster,
+            profiles=setup.profiles,
+            registry=registry,
+            seed=seed,
+            extenders=setup.extenders,
+            percentage_of_nodes_to_score=setup.percentage_of_nodes_to_score,
+            initial_backoff=setup.initial_backoff,
+            max_backoff=setup.max_backoff,
+            explaining=Explaining(found.append),
+        ).run()
+    return report, found
+
+
+def _write(path: Path, golden: Placements | Sequence[Explanation]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        if isinstance(golden, Mapping):
+            json.dump(golden, file, indent=2, sort_keys=True, ensure_ascii=False)
+            file.write("\n")
+            return
+        writer = ExplanationWriter(file)
+        for decision in golden:
+            writer.write(decision)
+
+
+def _read_placements(path: Path) -> Placements:
+    try:
+        read = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise GoldenFileError(
+            f"{path}: no placements, as assert_golden(placements_only=True) writes them: {error}"
+        ) from None
+    is_right = isinstance(read, dict) and all(node is None or isinstance(node, str) for node in read.values())
+    if not is_right:
+        raise GoldenFileError(f"{path}: no placements: it should be an object with a node, or null, by pod")
+    placements: Placements = read
+    return placements
+
+
+def _moves(
+    recorded: Placements, today: Placements, decisions: Sequence[Explanation]
+) -> Iterator[tuple[str, Explanation | None]]:
+    """Which pods are elsewhere, each with the last decision on it."""
+    last = {each.pod: each for each in decisions}
+    for pod, node in recorded.items():
+        if pod not in today:
+            yield f"{pod}: is no longer scheduled", None
+        elif today[pod] != node:
+            yield f"{pod}: {node or 'no node'} → {today[pod] or 'no node'}", last.get(pod)
+    for pod in today.keys() - recorded.keys():
+        yield f"{pod}: is new", last.get(pod)
 
 
 def differences(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -236,6 +238,18 @@ class TestNothingToSimulate:
         assert result.err == "kschedfw: nothing to simulate: the input has no pods to schedule\n"
         assert "0 pods tried on 2 nodes" in result.out
 
+    def test_that_comes_first_and_says_what_pods_there_are(self, cluster_dir: Path) -> None:
+        bound = cluster_dir / "pods.yaml"
+        bound.write_text(bound.read_text().rpartition("---")[2])
+        command = [sys.executable, "-m", "kschedfw", "simulate", str(cluster_dir)]
+        both = subprocess.run(
+            command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60
+        )
+        assert both.stdout.startswith(
+            "kschedfw: nothing to simulate: the input has no pods to schedule: "
+            "1 on a node already (--reschedule frees such pods)\n"
+        )
+
     def test_no_nodes(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
         result = kschedfw("simulate", cluster_dir / "pods.yaml", "--json")
         assert result.code == 1
@@ -392,10 +406,12 @@ class TestHelp:
         assert result.out.startswith("kschedfw ")
 
     def test_exit_codes_are_documented(self, kschedfw: Kschedfw) -> None:
-        result = kschedfw("simulate", "--help")
-        assert result.code == 0
-        for code in ExitCode:
-            assert f"\n    {code.value} " in result.out
+        for command in ("simulate", "compare"):
+            result = kschedfw(command, "--help")
+            assert result.code == 0
+            for code in ExitCode:
+                if code is not ExitCode.CONDITION_HOLDS or command == "compare":
+                    assert f"\n    {code.value} " in result.out
 
     def test_without_arguments(self, kschedfw: Kschedfw) -> None:
         assert "simulate" in (kschedfw().out + kschedfw("--help").out)

@@ -319,11 +319,26 @@ class TestPage:
         full = make_pod("full").requests(cpu=4).node("n3").build()
         cluster = InMemoryCluster([node("n1"), node("n2"), node("n3"), full, pod("web", cpu=2)])
         monkeypatch.setattr(compare_plots, "MOST_POINTS", 2)
+        monkeypatch.setattr(compare_plots, "FEW_NODES", 2)
         plots = compare_plots.plots_of(compare(cluster, [packing(), spreading()]))
         titles = [cell.title for cell in plots.strips[0].cells]
         assert titles == ["n1 to n2, mean: 25.0%", "n3: 100.0%"]
+        assert plots.nodes == ()
         points = plots.curves[0].curves[0].points.split()
         assert [float(point.partition(",")[2]) for point in points] == [0, compare_plots.CURVE_HEIGHT]
+
+    def test_few_nodes_are_bars_under_their_names_and_nothing_is_drawn_between_them(self, page: str) -> None:
+        from kschedfw.cli import compare_plots
+
+        cluster = InMemoryCluster([node("n2"), node("n1"), pod("web", cpu=2)])
+        plots = compare_plots.plots_of(compare(cluster, [packing(), spreading()]))
+        assert plots.curves == ()
+        cpu = plots.nodes[0]
+        assert (cpu.title, [group.name for group in cpu.groups]) == ("cpu", ["n2", "n1"])
+        texts = sorted(bar.text for group in cpu.groups for bar in group.bars if bar.series == 0)
+        assert texts == ["0.0%", "50.0%"]
+        assert "polyline" not in Page(page).tags
+        assert {"n1", "n2"} <= set(Page(page).words)
 
     def test_where_it_cannot_be_written_nothing_runs(
         self, kschedfw: Kschedfw, cluster_dir: Path, tmp_path: Path
@@ -350,3 +365,60 @@ class TestPage:
         assert (result.code, result.out) == (1, "")
         assert result.err == "kschedfw: --html needs the extra compare: pip install 'kschedfw[compare]'\n"
         assert kschedfw(cluster_dir, *given).code == 0
+
+
+class TestFailOn:
+    GIVEN = ("default", "ClusterAutoscalerProvider")
+
+    def test_a_condition_that_holds_is_exit_code_3(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        result = kschedfw(cluster_dir, *profiles(*self.GIVEN), "--fail-on", "moved", "--fail-on", "lost")
+        assert result.code == 3
+        assert "2 pods on 2 nodes under 2 configurations" in result.out
+        assert result.err == ("kschedfw: --fail-on moved: ClusterAutoscalerProvider: moved is 1 of 2 pods\n")
+
+    def test_one_that_does_not_hold_is_exit_code_0(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        given = [*profiles(*self.GIVEN), "--fail-on", "placed < baseline.placed", "--fail-on", "moved > 50%"]
+        result = kschedfw(cluster_dir, *given)
+        assert (result.code, result.err) == (0, "")
+
+    def test_it_is_in_the_json(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        result = kschedfw(cluster_dir, *profiles(*self.GIVEN), "--fail-on", "unplaced", "--json")
+        assert result.code == 3
+        assert json.loads(result.out)["failed"] == [
+            {
+                "label": "ClusterAutoscalerProvider",
+                "condition": "unplaced",
+                "values": "unplaced is 1",
+            }
+        ]
+
+    @pytest.mark.parametrize(
+        ("condition", "problem"),
+        [
+            (
+                "mooved",
+                "--fail-on: 'mooved' is no condition: there is no metric 'mooved'; did you mean moved?",
+            ),
+            ("utilisation.cpus > 1", "no node has the resource cpus; did you mean cpu?"),
+        ],
+    )
+    def test_a_wrong_one_is_told_before_anything_runs(
+        self, condition: str, problem: str, kschedfw: Kschedfw, cluster_dir: Path
+    ) -> None:
+        result = kschedfw(cluster_dir, *profiles(*self.GIVEN), "--fail-on", condition)
+        assert (result.code, result.out) == (2, "")
+        assert problem in result.err
+
+    def test_equal_nodes_by_name_leave_nothing_to_the_seed(
+        self, kschedfw: Kschedfw, cluster_dir: Path
+    ) -> None:
+        (cluster_dir / "pods.yaml").write_text(
+            "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: m, image: i}]}}"
+        )
+        for seed in range(4):
+            given = [*profiles(*self.GIVEN), "--select-host", "first-by-name", "--seed", seed]
+            result = kschedfw(cluster_dir, *given, "--fail-on", "changed", "--json")
+            assert result.code == 0
+            first, second = json.loads(result.out)["runs"]
+            used = [[each["requested"]["pods"] for each in run["nodeAllocations"]] for run in (first, second)]
+            assert used == [[1, 0], [1, 0]]

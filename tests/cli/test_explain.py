@@ -76,6 +76,39 @@ class TestExplain:
         of_plugin = kschedfw("explain", cluster, "web", "--plugin", "NodeResourcesFit").out
         assert "NodeResourcesFit: scored 2 nodes" in of_plugin
 
+    def test_the_numbers_behind_a_refusal_are_in_the_text_of_a_node_and_in_json(
+        self, kschedfw: Kschedfw, cluster: Path
+    ) -> None:
+        told = "cpu: 3800m requested; 1 free of 1 allocatable, 2800m short"
+        out = kschedfw("explain", cluster, "shop/huge").out
+        assert f"small  {told}" in out
+        assert "Why no node would do" in out
+        assert "Why not the others" not in out
+        of_node = kschedfw("explain", cluster, "shop/huge", "--node", "small").out
+        assert f"NodeResourcesFit: Insufficient cpu\n  {told}\n" in of_node
+        of_plugin = kschedfw("explain", cluster, "shop/huge", "--plugin", "NodeResourcesFit").out
+        assert "big (3500m free of 4 allocatable, 300m short), small (1 free of 1" in " ".join(
+            of_plugin.split()
+        )
+        document = kschedfw("explain", cluster, "shop/huge", "--json").json
+        assert document["closest"] == ["big", "small"]
+        (small,) = (node for node in document["nodes"] if node["node"] == "small")
+        assert small["evidence"] == [
+            {
+                "plugin": "NodeResourcesFit",
+                "text": told,
+                "gap": 2800 / 3800,
+                "values": {
+                    "resource": "cpu",
+                    "requested": 3800,
+                    "free": 1000,
+                    "allocatable": 1000,
+                    "short": 2800,
+                },
+            }
+        ]
+        assert document["message"].startswith("0/2 nodes are available: 2 Insufficient cpu. ")
+
     def test_it_is_readable_in_40_columns(
         self, kschedfw: Kschedfw, cluster: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -10,11 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw.api.pod import Pod
+from kschedfw.cluster import InMemoryCluster
+from kschedfw.framework.node_selection import NodeSelection
 from kschedfw.framework.scores import Totals
-from kschedfw.scheduler import select_host
-from kschedfw.scheduler.select import ReservoirSelector, RoundRobinSelector
+from kschedfw.framework.snapshot import Snapshot
+from kschedfw.scheduler import Scheduler, Selection, select_host
+from kschedfw.scheduler.select import FirstByNameSelector, ReservoirSelector, RoundRobinSelector
+from kschedfw.testing import make_node, make_pod
 
 TOTALS = st.lists(st.integers(-5, 5), min_size=1, max_size=30)
+
+
+def nodes(count: int) -> NodeSelection:
+    return Snapshot.of(make_node(f"n{index}").build() for index in range(count)).selection
 
 
 class NoRandom(Random):
@@ -81,7 +90,7 @@ def test_a_number_tells_which_of_the_best_is_the_next_to_replace_the_pick(
 def test_the_reservoir_is_what_is_used_by_default(totals: list[int], seed: int) -> None:
     selector = ReservoirSelector(Random(seed))
     assert (
-        selector.select(Totals(np.array(totals))).index
+        selector.select(Totals(np.array(totals)), nodes(len(totals))).index
         == select_host(Totals(np.array(totals)), Random(seed)).index
     )
 
@@ -89,7 +98,9 @@ def test_the_reservoir_is_what_is_used_by_default(totals: list[int], seed: int) 
 def test_round_robin_takes_the_best_in_turn_and_the_turn_goes_on_where_there_is_no_choice() -> None:
     selector = RoundRobinSelector()
     tied, single = Totals(np.array([7, 3, 7, 7])), Totals(np.array([1, 2]))
-    picks = [selector.select(totals) for totals in (tied, tied, single, tied, tied)]
+    picks = [
+        selector.select(totals, nodes(len(totals.values))) for totals in (tied, tied, single, tied, tied)
+    ]
     assert [pick.index for pick in picks] == [0, 2, 1, 0, 2]
     assert picks[0].tied.tolist() == [0, 2, 3]
 
@@ -98,6 +109,26 @@ def test_round_robin_takes_the_best_in_turn_and_the_turn_goes_on_where_there_is_
 def test_round_robin_picks_one_of_the_best(rounds: list[list[int]]) -> None:
     selector = RoundRobinSelector()
     for totals in rounds:
-        selection = selector.select(Totals(np.array(totals)))
+        selection = selector.select(Totals(np.array(totals)), nodes(len(totals)))
         assert totals[selection.index] == max(totals)
         assert all(totals[index] == max(totals) for index in selection.tied)
+
+
+@given(st.permutations(["a", "b", "c", "d"]))
+def test_first_by_name_takes_the_best_whose_name_is_first_wherever_it_stands(names: list[str]) -> None:
+    selection = Snapshot.of(make_node(name).build() for name in names).selection
+    totals = Totals(np.array([1 if name == "a" else 5 for name in names]))
+    assert selection[FirstByNameSelector().select(totals, selection).index].name == "b"
+
+
+def test_a_selector_of_ones_own_sees_the_nodes() -> None:
+    class LastByName:
+        def select(self, totals: Totals, nodes: NodeSelection) -> Selection:
+            best = totals.best.tolist()
+            return Selection(max(best, key=lambda index: nodes.names[index]), totals)
+
+    cluster = InMemoryCluster([*(make_node(name).build() for name in "cab"), make_pod("web").build()])
+    scheduler = Scheduler(cluster, selector=LastByName())
+    scheduler.run_until_idle()
+    scheduler.close()
+    assert [pod.node_name for pod in cluster.list(Pod)] == ["c"]

@@ -156,6 +156,7 @@ def test_json_survives_a_round_trip() -> None:
             "outcome": "placed",
             "node": "n1",
             "message": "",
+            "reasons": [],
             "attempts": 1,
             "preempted": False,
             "evaluated": 2,
@@ -166,6 +167,7 @@ def test_json_survives_a_round_trip() -> None:
     ]
     assert (document["attempts"], document["preemptions"], document["victims"]) == (5, 1, 2)
     assert document["replay"] is None
+    assert document["missing"] == []
     assert document["utilisation"] == {
         "cpu": {
             "nodes": 1,
@@ -175,6 +177,16 @@ def test_json_survives_a_round_trip() -> None:
             "perNode": {"min": 0.25, "mean": 0.25, "p95": 0.25, "max": 0.25, "stddev": 0.0},
         }
     }
+
+
+def test_the_reasons_of_each_pod_are_data() -> None:
+    decision = Decision(
+        "default/a", Outcome.UNSCHEDULABLE, reasons=FrozenDict({"Insufficient cpu": 3, "no claim": 0})
+    )
+    assert decision.to_json()["reasons"] == [
+        {"text": "Insufficient cpu", "nodes": 3},
+        {"text": "no claim", "nodes": 0},
+    ]
 
 
 def test_json_of_a_replay() -> None:

@@ -14,7 +14,7 @@ from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodPhase, PodSchedulingGate, PodStatus
 from kschedfw.api.storage import PersistentVolumeClaim
-from kschedfw.cluster import EventType, InMemoryCluster, WatchEvent
+from kschedfw.cluster import EventType, InMemoryCluster, MissingObject, WatchEvent
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.pod_info import QueuedPodInfo
@@ -164,7 +164,7 @@ class TestPlacing:
     def test_pods_on_nodes_that_are_not_there_are_noted(self) -> None:
         report = run(cluster_of(node("n1"), pod("a", {"node_name": "gone"})))
         assert report.bound_before == 1
-        assert report.notes == ("1 pods are bound to nodes that are not in the input",)
+        assert report.missing == (MissingObject("Node", "gone", ("default/a",)),)
 
 
 class TestPassedOver:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import ClassVar
 
@@ -9,11 +10,16 @@ import pytest
 
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
+from kschedfw.config import default_profile, parse_configuration
 from kschedfw.explain import Explanation, Result
+from kschedfw.explain.now import NoProfileError
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.registry import Registry
 from kschedfw.framework.status import Status
-from kschedfw.testing import assert_decision, assert_golden, decide, make_node, make_pod
+from kschedfw.testing import assert_decision, assert_golden, decide, make_node, make_pod, record_decisions
+from kschedfw.testing.golden import GoldenFileError
+from tests.scheduler.http_extender.servers import scripted
 
 
 class Rack(Plugin[None]):
@@ -111,3 +117,110 @@ class TestGolden:
         assert_golden(path, self.cluster(cpu="1"))
         monkeypatch.delenv("KSCHEDFW_UPDATE_GOLDEN")
         assert_golden(path, self.cluster(cpu="1"))
+
+
+PACKING = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+- schedulerName: racks
+  plugins: {multiPoint: {enabled: [{name: Rack, weight: 100}]}}
+"""
+
+
+@pytest.fixture
+def configuration(tmp_path: Path) -> Path:
+    path = tmp_path / "scheduler.yaml"
+    path.write_text(PACKING, encoding="utf-8")
+    return path
+
+
+class TestPlacements:
+    def test_have_the_node_of_each_pod_and_nothing_else(self, tmp_path: Path) -> None:
+        path = tmp_path / "placements.json"
+        cluster = TestGolden.cluster(cpu="1")
+        assert_golden(path, cluster, placements_only=True, update=True)
+        written = json.loads(path.read_text(encoding="utf-8"))
+        assert list(written) == ["default/pod-0", "default/pod-1", "default/pod-2"]
+        assert sorted(map(str, written.values())) == ["None", "a", "b"]
+        assert_golden(path, TestGolden.cluster(cpu="1"), placements_only=True)
+
+    def test_scores_may_change_as_long_as_nothing_moves(self, tmp_path: Path) -> None:
+        path = tmp_path / "placements.json"
+        assert_golden(path, TestGolden.cluster(), placements_only=True, update=True)
+        assert_golden(path, TestGolden.cluster(cpu="2500m"), placements_only=True)
+
+    def test_what_moved_is_said_and_shown(self, tmp_path: Path) -> None:
+        path = tmp_path / "placements.json"
+        path.write_text(
+            json.dumps({"default/pod-0": "c", "default/pod-1": None, "default/x": "a"}), encoding="utf-8"
+        )
+        with pytest.raises(AssertionError) as failure:
+            assert_golden(path, TestGolden.cluster(), placements_only=True)
+        text = str(failure.value)
+        assert "* default/pod-0: c → " in text
+        assert "* default/pod-1: no node → " in text
+        assert "* default/x: is no longer scheduled" in text
+        assert "* default/pod-2: is new" in text
+        assert "default/pod-0: placed on" in text
+
+    @pytest.mark.parametrize("text", ["{", "[]", '{"default/a": 1}', '{"nodes": ["a"]}\n{"pod": "x"}'])
+    def test_a_file_of_something_else_is_one_clear_error(self, text: str, tmp_path: Path) -> None:
+        path = tmp_path / "placements.json"
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(GoldenFileError, match=r"placements\.json: no placements"):
+            assert_golden(path, TestGolden.cluster(), placements_only=True)
+
+
+class TestConfigurations:
+    def test_the_pods_profile_of_a_file_decides(self, configuration: Path) -> None:
+        def place(scheduler_name: str) -> str | None:
+            pod = make_pod("pod").scheduler_name(scheduler_name).build()
+            return decide(pod, Rack, nodes=NODES, configuration=configuration).node
+
+        assert place("racks") == "r1-4"
+        explanation = decide(make_pod("pod").build(), Rack, nodes=NODES, configuration=configuration)
+        assert "Rack" not in explanation.plugins
+
+    def test_a_pod_for_another_scheduler_is_told_which_there_are(self, configuration: Path) -> None:
+        pod = make_pod("pod").scheduler_name("other").build()
+        with pytest.raises(NoProfileError, match="there is default-scheduler, racks"):
+            decide(pod, Rack, nodes=NODES, configuration=configuration)
+
+    def test_all_profiles_schedule_in_a_golden_file(self, configuration: Path, tmp_path: Path) -> None:
+        registry = Registry()
+        registry.register(Rack)
+        pods = [make_pod(name).scheduler_name(name).build() for name in ("racks", "default-scheduler", "no")]
+        path = tmp_path / "placements.json"
+        assert_golden(
+            path,
+            InMemoryCluster([*NODES, *pods]),
+            configuration=str(configuration),
+            registry=registry,
+            placements_only=True,
+            update=True,
+        )
+        written = json.loads(path.read_text(encoding="utf-8"))
+        assert written.keys() == {"default/racks", "default/default-scheduler"}
+        assert written["default/racks"] == "r1-4"
+
+    def test_its_extenders_are_asked(self) -> None:
+        with scripted({"/filter": '{"nodenames": ["r1-1"]}'}) as server:
+            configuration = parse_configuration(
+                {
+                    "apiVersion": "kubescheduler.config.k8s.io/v1",
+                    "kind": "KubeSchedulerConfiguration",
+                    "extenders": [
+                        {"urlPrefix": server.url, "filterVerb": "filter", "nodeCacheCapable": True}
+                    ],
+                }
+            )
+            explanation = decide(make_pod("pod").build(), nodes=NODES, configuration=configuration)
+        assert explanation.feasible == ("r1-1",)
+
+    def test_profiles_and_a_configuration_are_too_much(self, configuration: Path) -> None:
+        with pytest.raises(ValueError, match="give a configuration or profiles, not both"):
+            record_decisions(
+                InMemoryCluster(NODES), configuration=configuration, profiles=[default_profile()]
+            )

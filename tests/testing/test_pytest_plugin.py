@@ -162,6 +162,65 @@ class TestTime:
     )
 
 
+CONFIGURATION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+podInitialBackoffSeconds: 3
+extenders: [{urlPrefix: "http://extender.invalid:80", weight: 1, prioritizeVerb: prioritize}]
+profiles:
+- schedulerName: spreading
+- schedulerName: racks
+  plugins: {multiPoint: {enabled: [{name: Rack}]}}
+  pluginConfig: [{name: Rack, args: {rack: r2}}]
+"""
+
+
+def test_a_configuration_brings_all_its_profiles_and_extenders(project: Project) -> None:
+    (project.path / "scheduler.yaml").write_text(CONFIGURATION, encoding="utf-8")
+    project.passes(
+        """
+import attrs, pytest
+from pathlib import Path
+from kschedfw import Plugin, Pod, Status, hookimpl
+from kschedfw.testing import make_node, make_pod
+
+@attrs.frozen
+class RackArgs:
+    rack: str = "r1"
+
+class Rack(Plugin[RackArgs]):
+    name = "Rack"
+    args_type = RackArgs
+
+    @hookimpl
+    def filter(self, node_info):
+        if node_info.node.labels.get("rack") != self.args.rack:
+            return Status.unschedulable("node(s) were in the wrong rack")
+
+NODES = [make_node(name).labels(rack=rack).capacity(cpu=4).build() for name, rack in (("a", "r1"), ("b", "r2"))]
+PODS = [make_pod(name).scheduler_name(name).build() for name in ("spreading", "racks", "other")]
+
+@pytest.mark.kschedfw(configuration="scheduler.yaml", plugins=[Rack], objects=[*NODES, *PODS])
+def test_the_scheduler(kschedfw_scheduler, kschedfw_cluster):
+    assert list(kschedfw_scheduler.frameworks) == ["spreading", "racks"]
+    assert kschedfw_scheduler.run_until_idle() == 2
+    placed = {pod.name: pod.node_name for pod in kschedfw_cluster.list(Pod)}
+    assert placed["spreading"] and placed["racks"] == "b" and not placed["other"]
+
+@pytest.mark.kschedfw(configuration=Path(__file__).with_name("scheduler.yaml"), plugins=[Rack], scheduler_name="racks")
+def test_the_framework(kschedfw_framework):
+    assert kschedfw_framework.profile.scheduler_name == "racks"
+    assert kschedfw_framework.plugins["Rack"].args.rack == "r2"
+    (extender,) = kschedfw_framework.handle.extenders
+    assert extender.name == "http://extender.invalid:80"
+
+@pytest.mark.kschedfw(configuration="scheduler.yaml", plugins=[Rack])
+def test_the_framework_is_the_first_profiles(kschedfw_framework):
+    assert kschedfw_framework.profile.scheduler_name == "spreading"
+"""
+    )
+
+
 def test_plugins_of_strangers_are_there_only_if_asked_for(project: Project) -> None:
     project.passes(
         """
@@ -187,6 +246,13 @@ def test_with_entry_points(kschedfw_framework, kschedfw_registry):
     [
         ("plugin=[]", "got an unexpected keyword argument 'plugin'"),
         ("[]", "takes keywords only"),
+        ("configuration='none.yaml'", "configuration none.yaml: "),
+        ("configuration='test_it.py'", "configuration test_it.py: "),
+        (
+            "configuration='x', args={'NodeResourcesFit': {}}",
+            "with a configuration there is no profile, no args",
+        ),
+        ("scheduler_name='x'", "scheduler_name is for a configuration's profiles"),
     ],
 )
 def test_a_wrong_marker_is_one_clear_error(project: Project, marker: str, text: str) -> None:
@@ -195,7 +261,7 @@ def test_a_wrong_marker_is_one_clear_error(project: Project, marker: str, text: 
 import pytest
 
 @pytest.mark.kschedfw({marker})
-def test_it(kschedfw_cluster): ...
+def test_it(kschedfw_scheduler): ...
 """
     )
     assert code == 1

@@ -6,7 +6,7 @@ Semantics: kube-scheduler v1.36 `interpodaffinity`; KEP-2249 (namespaceSelector)
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import attrs
 
@@ -14,6 +14,7 @@ from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.events import ClusterEvent
+from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.handle import ClusterClient, Handle
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_table import NodeTable
@@ -24,6 +25,7 @@ from kschedfw.framework.status import Status
 from kschedfw.framework.topology import TermTally, TopologyIndex
 from kschedfw.framework.topology.domains import DomainSums
 from kschedfw.plugins.inter_pod_affinity.args import InterPodAffinityArgs
+from kschedfw.plugins.inter_pod_affinity.evidence import Neighbours, evidence_of
 from kschedfw.plugins.inter_pod_affinity.filtering import RequiredState
 from kschedfw.plugins.inter_pod_affinity.hints import AffinityHints
 from kschedfw.plugins.inter_pod_affinity.scoring import (
@@ -52,6 +54,7 @@ class Company:
 COMPANY = StateKey[Company]("InterPodAffinity.company")
 REQUIRED = StateKey[RequiredState]("InterPodAffinity.required")
 PREFERRED = StateKey[Attraction]("InterPodAffinity.preferred")
+NEIGHBOURS = StateKey[Neighbours]("InterPodAffinity.neighbours")
 
 
 class InterPodAffinity(Plugin[InterPodAffinityArgs]):
@@ -102,6 +105,11 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
     @hookimpl
     def filter(self, state: CycleState, node_info: NodeInfo) -> Status | None:
         return state.read(REQUIRED).refusal(node_info.node.metadata.labels)
+
+    def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:  # noqa: ARG002  # see GivesEvidence
+        if NEIGHBOURS not in state:
+            state.write(NEIGHBOURS, Neighbours(self.handle.snapshot))
+        return evidence_of(state.read(REQUIRED), node_info, state.read(NEIGHBOURS))
 
     @hookimpl
     def filter_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> Verdicts:

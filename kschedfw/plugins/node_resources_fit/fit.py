@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from kschedfw.api.pod import Pod
 from kschedfw.api.requests import ResourceAmounts
 from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
+from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
@@ -19,7 +20,7 @@ from kschedfw.plugins.node_resources_fit.args import NodeResourcesFitArgs
 from kschedfw.plugins.node_resources_fit.batch_scoring import batch_scorer_of
 from kschedfw.plugins.node_resources_fit.queueing import after_node_change, after_pod_change
 from kschedfw.plugins.node_resources_fit.scoring import scorer_of
-from kschedfw.plugins.node_resources_fit.shortage import verdict, verdicts, without_ignored
+from kschedfw.plugins.node_resources_fit.shortage import shortages, verdict, verdicts, without_ignored
 
 if TYPE_CHECKING:
     from kschedfw.framework.handle import Handle
@@ -56,6 +57,9 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
     @hookimpl
     def filter(self, state: CycleState, node_info: NodeInfo) -> Status | None:
         return verdict(state.read(_DEMAND), node_info)
+
+    def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:  # noqa: ARG002  # see GivesEvidence
+        return (each.evidence for each in shortages(state.read(_DEMAND), node_info))
 
     @hookimpl
     def filter_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> Verdicts | None:

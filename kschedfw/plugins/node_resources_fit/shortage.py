@@ -16,11 +16,12 @@ from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.quantity import wrapped
 from kschedfw.api.requests import ResourceAmounts
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
+from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.results import IntArray, Verdicts
 from kschedfw.framework.status import Code, Status
-from kschedfw.plugins._resources import amount_columns
+from kschedfw.plugins._resources import amount_columns, amount_text
 
 _MOST_RESOURCES = 62
 """How many resources have a bit in an int64, beside that for what is unresolvable."""
@@ -48,6 +49,29 @@ class Shortage:
     @property
     def reason(self) -> str:
         return _reason(self.resource)
+
+    @property
+    def evidence(self) -> Evidence:
+        """The numbers. What is free may be less than nothing, where a node is overcommitted."""
+        free = self.capacity - self.used
+        short = self.requested - free
+        requested, left, all_, missing = (
+            amount_text(self.resource, amount) for amount in (self.requested, free, self.capacity, short)
+        )
+        return Evidence(
+            f"{self.resource}: {requested} requested",
+            f"{left} free of {all_} allocatable, {missing} short",
+            gap=short / self.requested,
+            values=FrozenDict(
+                {
+                    "resource": self.resource,
+                    "requested": self.requested,
+                    "free": free,
+                    "allocatable": self.capacity,
+                    "short": short,
+                }
+            ),
+        )
 
     @property
     def unresolvable(self) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
+from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.selector_text import selector_text
+from kschedfw.framework.evidence import Evidence, EvidenceValue
 from kschedfw.framework.results import IntArray, Verdicts
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Status
@@ -73,6 +76,26 @@ class Domains:
         if domains < constraint.min_domains:
             least = 0
         return constraint.max_skew - constraint.self_match + least
+
+    def evidence(self, domain: str | None) -> Evidence | None:
+        """The counts that keep the pod out of a domain, if they do; None as the domain: the node has no such label."""
+        constraint = self.constraint
+        key, max_skew = constraint.topology_key, constraint.max_skew
+        asked = f"spread over {key}, maxSkew {max_skew}, of pods with {selector_text(constraint.siblings.selector)}"
+        values: dict[str, EvidenceValue] = {"topologyKey": key, "domain": domain, "maxSkew": max_skew}
+        if domain is None:
+            return Evidence(asked, f"no label {key}", values=FrozenDict(values))
+        count, allowed = self.count(domain), self.allowed()
+        if count <= allowed:
+            return None
+        least = allowed - max_skew + constraint.self_match
+        skew = count + constraint.self_match - least
+        return Evidence(
+            asked,
+            f"{count} of them in {domain}, {least} in the emptiest domain: the skew would be {skew}",
+            gap=(skew - max_skew) / max_skew,
+            values=FrozenDict({**values, "matching": count, "minimum": least, "skew": skew}),
+        )
 
     def verdicts(self) -> npt.NDArray[np.int8]:
         """The codes of the verdicts on nodes by the code of their domain, the last for nodes that lie in none."""
@@ -158,6 +181,13 @@ class HardSpread:
             if domains.count(domain) > domains.allowed():
                 return _TOO_SKEWED
         return None
+
+    def evidence(self, node_labels: Mapping[str, str]) -> Iterator[Evidence]:
+        """What lies behind the refusal of such a node, of every constraint that it breaks."""
+        for constraint, domains in zip(self.constraints, self.domains, strict=True):
+            found = domains.evidence(node_labels.get(constraint.topology_key))
+            if found is not None:
+                yield found
 
     def verdicts(self, rows: IntArray) -> Verdicts:
         """The same for many nodes of the snapshot."""

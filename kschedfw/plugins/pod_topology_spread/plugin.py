@@ -6,13 +6,14 @@ KEP-3243 (matchLabelKeys), KEP-1258 (defaults).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 
 from kschedfw.api.pod import Pod, UnsatisfiableAction
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.events import ClusterEvent
+from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_selection import NodeSelection
@@ -119,6 +120,9 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
     @hookimpl
     def filter(self, state: CycleState, node_info: NodeInfo) -> Status | None:
         return state.read(HARD).refusal(node_info.node.metadata.labels)
+
+    def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:  # noqa: ARG002  # see GivesEvidence
+        return state.read(HARD).evidence(node_info.node.metadata.labels)
 
     @hookimpl
     def filter_batch(self, state: CycleState, rows: IntArray) -> Verdicts:

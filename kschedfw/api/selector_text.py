@@ -1,0 +1,83 @@
+"""Label selectors as text, as kubectl's `--selector` takes them (apimachinery `labels.Parse`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.names import label_value_problems, qualified_name_problems
+from kschedfw.api.selectors import Operator, Requirement, Selector
+
+LONGEST: Final = 4_000
+"""A longer text, in characters, is no selector."""
+
+_NOT_IN_PARENTHESES = re.compile(r",(?![^(]*\))")
+_SET = re.compile(r"(?P<key>\S+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)")
+_EQUALITY = re.compile(r"(?P<key>[^\s=!]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^\s=!]*)")
+_EXISTENCE = re.compile(r"(?P<no>!?)\s*(?P<key>[^\s=!()]+)")
+
+
+class SelectorSyntaxError(KschedfwError, ValueError):
+    """A text is no label selector."""
+
+
+def parse_selector(text: str) -> Selector:
+    """The selector of a text such as `app=web,tier!=cache,zone in (a, b),gpu,!spot`; all of it must hold.
+
+    Raises:
+        SelectorSyntaxError: it is none, is empty, or is longer than `LONGEST` characters; says which part is wrong.
+    """
+    if len(text) > LONGEST:
+        raise SelectorSyntaxError(f"a label selector of {len(text):,} characters; at most {LONGEST:,}")
+    return Selector(tuple(_requirement(part.strip(), text) for part in _NOT_IN_PARENTHESES.split(text)))
+
+
+def _requirement(part: str, text: str) -> Requirement:
+    if match := _SET.fullmatch(part):
+        operator = Operator.IN if match["operator"] == "in" else Operator.NOT_IN
+        values = tuple(value.strip() for value in match["values"].split(","))
+    elif match := _EQUALITY.fullmatch(part):
+        operator = Operator.NOT_IN if match["operator"] == "!=" else Operator.IN
+        values = (match["value"],)
+    elif match := _EXISTENCE.fullmatch(part):
+        operator, values = (Operator.DOES_NOT_EXIST if match["no"] else Operator.EXISTS), ()
+    else:
+        raise SelectorSyntaxError(
+            f"{text!r} is no label selector: {part!r} is none of KEY=VALUE, KEY!=VALUE, KEY in (A, B), "
+            "KEY notin (A, B), KEY, !KEY"
+        )
+    problems = [*qualified_name_problems(match["key"])]
+    problems += [problem for value in values for problem in label_value_problems(value)]
+    if problems:
+        raise SelectorSyntaxError(f"{text!r} is no label selector: {part!r}: {problems[0]}")
+    return Requirement(match["key"], operator, values)
+
+
+def selector_text(selector: Selector) -> str:
+    """The selector as `parse_selector` takes it; words where it selects everything or nothing."""
+    if selector.nothing:
+        return "nothing"
+    return ",".join(_texts(selector)) or "everything"
+
+
+def _texts(selector: Selector) -> Iterator[str]:
+    return map(requirement_text, selector.requirements)
+
+
+def requirement_text(requirement: Requirement) -> str:
+    key, values = requirement.key, requirement.values
+    match requirement.operator:
+        case Operator.EXISTS:
+            return key
+        case Operator.DOES_NOT_EXIST:
+            return f"!{key}"
+        case Operator.GT | Operator.LT:
+            return f"{key}{'>' if requirement.operator is Operator.GT else '<'}{','.join(values)}"
+        case Operator.IN if len(values) == 1:
+            return f"{key}={values[0]}"
+        case Operator.NOT_IN if len(values) == 1:
+            return f"{key}!={values[0]}"
+        case operator:
+            return f"{key} {'in' if operator is Operator.IN else 'notin'} ({','.join(values)})"

@@ -1,0 +1,83 @@
+"""`--reschedule`: which bound pods are taken off their nodes before anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Annotated
+
+import attrs
+import typer
+
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.api.selector_text import SelectorSyntaxError, parse_selector
+from kschedfw.cli.enabled import UsageError
+from kschedfw.cli.inputs import Input
+from kschedfw.cli.tables import counted
+from kschedfw.cluster import InMemoryCluster, free_pods
+
+OPTION = "--reschedule"
+ALL = "all"
+NODE = "node:"
+
+RescheduleOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        OPTION,
+        metavar="WHAT",
+        help="Take bound pods off their nodes first, those of daemons and mirror pods excepted: all, node:NAME, "
+        "or a label selector (app=web). Repeatable.",
+    ),
+]
+
+Wanted = Callable[[Pod], bool]
+
+
+def reschedule(loaded: Input, given: Sequence[str]) -> tuple[Input, Mapping[str, str]]:
+    """Free the pods that any of the values names; and the nodes, by pod, that they were on.
+
+    Raises:
+        UsageError: a value is none, or frees no pod.
+    """
+    if not given:
+        return loaded, {}
+    wanted = [(value, _wanted(value, loaded.cluster)) for value in given]
+    nodes: dict[str, str] = {}
+    kept: set[str] = set()
+    for value, is_wanted in wanted:
+        freed = free_pods(loaded.cluster, is_wanted)
+        if not freed.nodes and not nodes:
+            raise UsageError(f"{OPTION} {value}: no pod to free: {_why_none(len(freed.kept))}")
+        nodes.update(freed.nodes)
+        kept.update(freed.kept)
+    stayed = f"; {len(kept)} of DaemonSets or mirror pods stay" if kept else ""
+    taken = counted(len(nodes), "bound pod")
+    note = f"{taken} freed first ({OPTION} {', '.join(given)}){stayed}"
+    return attrs.evolve(loaded, notes=(*loaded.notes, note)), nodes
+
+
+def _why_none(kept: int) -> str:
+    return f"the {kept} that match are of DaemonSets or mirror pods" if kept else "no bound pod matches"
+
+
+def _wanted(value: str, cluster: InMemoryCluster) -> Wanted:
+    if value == ALL:
+        return lambda _: True
+    if value.startswith(NODE):
+        return _on(value.removeprefix(NODE), cluster)
+    try:
+        selector = parse_selector(value)
+    except SelectorSyntaxError as error:
+        raise UsageError(f"{OPTION} {value}: give {ALL}, {NODE}NAME or a label selector; {error}") from None
+    return lambda pod: selector.matches(pod.labels)
+
+
+def _on(name: str, cluster: InMemoryCluster) -> Wanted:
+    # A node that pods are on may be missing from the input.
+    known = {node.name for node in cluster.list(Node)} | {pod.node_name for pod in cluster.list(Pod)} - {""}
+    if name not in known:
+        similar = get_close_matches(name, known, n=3)
+        hint = f"; did you mean {' or '.join(similar)}?" if similar else ""
+        raise UsageError(f"{OPTION} {NODE}{name}: there is no node of this name{hint}")
+    return lambda pod: pod.node_name == name

@@ -1,0 +1,60 @@
+"""Takes pods off their nodes, so that they can be scheduled anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import attrs
+
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod, PodStatus
+from kschedfw.cluster.memory import TOPOLOGY_LABELS, InMemoryCluster
+
+MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
+"""Marks the API server's copy of a static pod, which a kubelet runs from a file of its own."""
+
+
+@attrs.frozen
+class Freed:
+    """The keys of the pods that were freed, with the nodes that they were on, and of those that belong to theirs."""
+
+    nodes: Mapping[str, str]
+    kept: tuple[str, ...]
+
+
+def free_pods(cluster: InMemoryCluster, wanted: Callable[[Pod], bool]) -> Freed:
+    """Make those bound pods pending that are `wanted`, as if they had just been created.
+
+    Daemon pods and mirror pods stay, since they belong to their nodes; so do pods that have ended or are being deleted.
+    """
+    nodes: dict[str, str] = {}
+    kept: list[str] = []
+    for pod in cluster.list(Pod):
+        if not pod.node_name or pod.is_terminal or pod.is_terminating or not wanted(pod):
+            continue
+        if belongs_to_its_node(pod):
+            kept.append(pod.key)
+        else:
+            nodes[pod.key] = pod.node_name
+            cluster.update(_freed(pod, cluster.get(Node, pod.node_name)))
+    return Freed(nodes, tuple(kept))
+
+
+def belongs_to_its_node(pod: Pod) -> bool:
+    """Whether the pod is a DaemonSet's or a mirror pod, and so can be on no other node."""
+    owner = pod.metadata.controller
+    is_owned = owner is not None and owner.kind in ("DaemonSet", "Node")
+    return is_owned or MIRROR_ANNOTATION in pod.annotations
+
+
+def _freed(pod: Pod, node: Node | None) -> Pod:
+    """The pod without its node, and without the labels that it got from it when it was bound."""
+    labels = {
+        key: value
+        for key, value in pod.labels.items()
+        if node is None or key not in TOPOLOGY_LABELS or node.labels.get(key) != value
+    }
+    metadata = attrs.evolve(pod.metadata, labels=FrozenDict(labels))
+    return attrs.evolve(pod, metadata=metadata, spec=attrs.evolve(pod.spec, node_name=""), status=PodStatus())

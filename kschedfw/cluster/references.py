@@ -1,0 +1,113 @@
+"""What pods refer to and a cluster doesn't have: a dump that lacks it makes decisions that its cluster wouldn't."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, TypeAlias
+
+import attrs
+
+from kschedfw.api.defaults import BUILT_IN_PRIORITIES
+from kschedfw.api.meta import Named
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod, PodAffinityTerm
+from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kschedfw.api.workloads import (
+    Namespace,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+from kschedfw.cluster.memory import InMemoryCluster
+from kschedfw.cluster.protocol import Cluster
+
+Reference: TypeAlias = tuple[type[Named], str]
+"""A kind, and the key of one of its objects."""
+
+_SPREADING_OWNERS: Final[dict[tuple[str, str], type[Named]]] = {
+    ("v1", "ReplicationController"): ReplicationController,
+    ("apps/v1", "ReplicaSet"): ReplicaSet,
+    ("apps/v1", "StatefulSet"): StatefulSet,
+}
+"""The controllers by whose selectors the default constraints of PodTopologySpread know a pod's siblings."""
+
+
+@attrs.frozen
+class MissingObject:
+    """An object that isn't there, by its kind and key, and the keys of the pods that refer to it."""
+
+    kind: str
+    name: str
+    pods: tuple[str, ...]
+
+    def to_json(self) -> dict[str, object]:
+        return {"kind": self.kind, "name": self.name, "pods": list(self.pods)}
+
+
+def missing_objects(cluster: Cluster) -> tuple[MissingObject, ...]:
+    """What scheduling would read of the pods' surroundings and the cluster doesn't have; by kind, then by name.
+
+    These are the nodes of bound pods; claims, their volumes and, while they have none, their storage classes; priority
+    classes of pods without a priority; of pending pods the controllers that default spreading counts by; and namespaces
+    whose labels a namespaceSelector asks for. Pods that have ended refer to nothing.
+    """
+    found: dict[Reference, list[str]] = {}
+    implied = cluster.implied_namespaces if isinstance(cluster, InMemoryCluster) else frozenset()
+    known: dict[Reference, bool] = {}
+    for pod in cluster.list(Pod):
+        if pod.is_terminal:
+            continue
+        for reference in _references(cluster, pod, implied):
+            if reference not in known:
+                kind, key = reference
+                present = cluster.get(kind, key) is not None
+                known[reference] = present and not (kind is Namespace and key in implied)
+            if not known[reference]:
+                found.setdefault(reference, []).append(pod.key)
+    ordered = sorted(found.items(), key=lambda item: (item[0][0].__name__, item[0][1]))
+    return tuple(
+        MissingObject(kind.__name__, key, tuple(dict.fromkeys(pods))) for (kind, key), pods in ordered
+    )
+
+
+def _references(cluster: Cluster, pod: Pod, implied: frozenset[str]) -> Iterator[Reference]:
+    spec = pod.spec
+    if spec.node_name:
+        yield Node, spec.node_name
+    if spec.priority is None and spec.priority_class_name not in ("", *BUILT_IN_PRIORITIES):
+        yield PriorityClass, spec.priority_class_name
+    for volume in pod.storage:
+        if volume.persistent_volume_claim is not None:
+            yield from _of_claim(cluster, f"{pod.namespace}/{volume.persistent_volume_claim.claim_name}")
+    owner = pod.metadata.controller
+    if owner is not None and not spec.node_name and not spec.topology_spread_constraints:
+        kind = _SPREADING_OWNERS.get((owner.api_version, owner.kind))
+        if kind is not None:
+            yield kind, f"{pod.namespace}/{owner.name}"
+    if implied and any(map(_looks_at_namespaces, _terms(pod))):
+        yield from ((Namespace, name) for name in implied)
+
+
+def _of_claim(cluster: Cluster, key: str) -> Iterator[Reference]:
+    yield PersistentVolumeClaim, key
+    claim = cluster.get(PersistentVolumeClaim, key)
+    if claim is None:
+        return
+    if claim.spec.volume_name:
+        yield PersistentVolume, claim.spec.volume_name
+    elif claim.spec.storage_class_name:
+        yield StorageClass, claim.spec.storage_class_name
+
+
+def _terms(pod: Pod) -> Iterator[PodAffinityTerm]:
+    affinity = pod.spec.affinity
+    for each in (affinity.pod_affinity, affinity.pod_anti_affinity):
+        if each is not None:
+            yield from each.required
+            yield from (weighted.pod_affinity_term for weighted in each.preferred)
+
+
+def _looks_at_namespaces(term: PodAffinityTerm) -> bool:
+    selector = term.namespace_selector
+    return selector is not None and not selector.compile().everything

@@ -1,0 +1,326 @@
+"""Conditions on the metrics of a comparison: `moved > 5%`, `placed < baseline.placed and lost`.
+
+    condition   = conjunction {"or" conjunction}
+    conjunction = test {"and" test}
+    test        = "not" test | "(" condition ")" | sum [("<" | "<=" | ">" | ">=" | "==" | "!=") sum]
+    sum         = operand {("+" | "-") operand}
+    operand     = number ["%"] | ["baseline."] metric
+
+A metric alone holds if it isn't 0. A percentage is of all pods where it stands beside counts.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from fractions import Fraction
+from typing import Final, Protocol
+
+import attrs
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.compare.comparison import Comparison
+from kschedfw.compare.metric_values import COUNTS, DIFFERENCES, Unit, names, resource_of, unit_of, value_of
+
+LONGEST: Final = 500
+"""A longer text, in characters, is no condition."""
+DEEPEST: Final = 20
+"""So deep parentheses and `not` may be nested."""
+
+BASELINE: Final = "baseline."
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>\d{1,15}(?:\.\d{1,15})?)"
+    r"|(?P<name>[A-Za-z](?:[\w./-]*\w)?)"
+    r"|(?P<sign><=|>=|==|!=|[-<>()+%]))"
+)
+_COMPARE: Final[Mapping[str, Callable[[Fraction, Fraction], bool]]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+
+class ConditionError(KschedfwError, ValueError):
+    """A text is no condition; says what is wrong with it and what would be right."""
+
+
+@attrs.frozen
+class Metric:
+    """A metric of the run in question, or of the baseline."""
+
+    name: str
+    of_baseline: bool = False
+
+    def __str__(self) -> str:
+        return f"{BASELINE if self.of_baseline else ''}{self.name}"
+
+    def value(self, comparison: Comparison, index: int) -> Fraction:
+        return value_of(self.name, comparison, 0 if self.of_baseline else index)
+
+
+@attrs.frozen
+class Number:
+    """A number as it was written, perhaps with a percent sign."""
+
+    value: Fraction
+    is_percent: bool = False
+
+
+@attrs.frozen
+class Sum:
+    """Operands, each with 1 or -1. All metrics in it have the same `unit`; None: there are only numbers."""
+
+    parts: tuple[tuple[int, Metric | Number], ...]
+    unit: Unit | None
+
+    def value(self, comparison: Comparison, index: int, unit: Unit) -> Fraction:
+        """What it comes to beside things of that unit."""
+        total = Fraction(0)
+        for sign, part in self.parts:
+            if isinstance(part, Metric):
+                total += sign * part.value(comparison, index)
+            elif part.is_percent:
+                whole = comparison.runs[index].report.pods if unit is Unit.COUNT else 1
+                total += sign * part.value * whole / 100
+            else:
+                total += sign * part.value
+        return total
+
+    @property
+    def metrics(self) -> Iterator[Metric]:
+        return (part for _, part in self.parts if isinstance(part, Metric))
+
+
+class Test(Protocol):
+    """Something that holds of a run, or doesn't."""
+
+    @property
+    def metrics(self) -> Iterator[Metric]: ...
+
+    def holds(self, comparison: Comparison, index: int) -> bool: ...
+
+
+@attrs.frozen
+class Compared:
+    """One sum against another, or by itself against 0."""
+
+    left: Sum
+    sign: str
+    right: Sum
+    unit: Unit
+
+    @property
+    def metrics(self) -> Iterator[Metric]:
+        yield from self.left.metrics
+        yield from self.right.metrics
+
+    def holds(self, comparison: Comparison, index: int) -> bool:
+        left = self.left.value(comparison, index, self.unit)
+        return _COMPARE[self.sign](left, self.right.value(comparison, index, self.unit))
+
+
+@attrs.frozen
+class Joined:
+    """Tests of which all, or any, must hold."""
+
+    tests: tuple[Test, ...]
+    all: bool
+
+    @property
+    def metrics(self) -> Iterator[Metric]:
+        for test in self.tests:
+            yield from test.metrics
+
+    def holds(self, comparison: Comparison, index: int) -> bool:
+        held = (test.holds(comparison, index) for test in self.tests)
+        return all(held) if self.all else any(held)
+
+
+@attrs.frozen
+class Negated:
+    test: Test
+
+    @property
+    def metrics(self) -> Iterator[Metric]:
+        return self.test.metrics
+
+    def holds(self, comparison: Comparison, index: int) -> bool:
+        return not self.test.holds(comparison, index)
+
+
+@attrs.frozen
+class Condition:
+    """A condition, and the text that it was written as."""
+
+    text: str
+    test: Test
+
+    @classmethod
+    def parse(cls, text: str) -> Condition:
+        """
+        Raises:
+            ConditionError: the text is none, or too long or deep.
+        """
+        if len(text) > LONGEST:
+            raise ConditionError(f"a condition of {len(text):,} characters; at most {LONGEST}")
+        return cls(text, _Parser(text).whole())
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        return tuple(dict.fromkeys(self.test.metrics))
+
+    @property
+    def resources(self) -> frozenset[str]:
+        """The resources that it asks about."""
+        return frozenset(name for each in self.metrics if (name := resource_of(each.name)) is not None)
+
+    def holds(self, comparison: Comparison, index: int) -> bool:
+        """Whether it holds of a run that isn't the baseline, by its number."""
+        return self.test.holds(comparison, index)
+
+    def told(self, comparison: Comparison, index: int) -> str:
+        """The metrics in it with their values."""
+        pods = comparison.runs[index].report.pods
+        return ", ".join(
+            f"{metric} is {_shown(metric, metric.value(comparison, index), pods)}" for metric in self.metrics
+        )
+
+
+def _shown(metric: Metric, value: Fraction, pods: int) -> str:
+    if unit_of(metric.name) is Unit.SHARE:
+        return f"{float(value * 100):.1f}%"
+    return f"{int(value):,} of {pods:,} pods" if metric.name in DIFFERENCES else f"{int(value):,}"
+
+
+@attrs.frozen
+class Failure:
+    """A condition that holds of a run, by its label; `told` has the values that made it hold."""
+
+    label: str
+    condition: str
+    told: str
+
+    def to_json(self) -> dict[str, object]:
+        return {"label": self.label, "condition": self.condition, "values": self.told}
+
+
+def failures(comparison: Comparison, conditions: Sequence[Condition]) -> list[Failure]:
+    """Which of the conditions hold of which run; the baseline is compared with nothing."""
+    return [
+        Failure(moves.label, condition.text, condition.told(comparison, index))
+        for index, moves in enumerate(comparison.moves, 1)
+        for condition in conditions
+        if condition.holds(comparison, index)
+    ]
+
+
+class _Parser:
+    """Reads one text, token by token, from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = list(self._split())
+        self._next = 0
+        self._depth = 0
+
+    def whole(self) -> Test:
+        test = self._condition()
+        if self._peek():
+            raise self._error(f"{self._peek()!r} is one too many")
+        return test
+
+    def _split(self) -> Iterator[str]:
+        position, end = 0, len(self._text.rstrip())
+        while position < end:
+            match = _TOKEN.match(self._text, position)
+            if match is None:
+                raise self._error(f"{self._text[position:].split()[0]!r} is not understood")
+            yield match[match.lastgroup or 0]
+            position = match.end()
+
+    def _condition(self) -> Test:
+        return self._joined("or", lambda: self._joined("and", self._test))
+
+    def _joined(self, word: str, read: Callable[[], Test]) -> Test:
+        tests = [read()]
+        while self._take(word):
+            tests.append(read())
+        return tests[0] if len(tests) == 1 else Joined(tuple(tests), all=word == "and")
+
+    def _test(self) -> Test:
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise self._error(f"it is nested more than {DEEPEST} levels deep")
+        try:
+            if self._take("not"):
+                return Negated(self._test())
+            if self._take("("):
+                test = self._condition()
+                if not self._take(")"):
+                    raise self._error("a closing parenthesis is missing")
+                return test
+            return self._compared()
+        finally:
+            self._depth -= 1
+
+    def _compared(self) -> Compared:
+        left = self._sum()
+        sign = next((sign for sign in _COMPARE if self._take(sign)), None)
+        right = Sum(((1, Number(Fraction(0))),), None) if sign is None else self._sum()
+        units = {unit for unit in (left.unit, right.unit) if unit is not None}
+        if not units:
+            raise self._error("a metric is missing: numbers alone say nothing")
+        if len(units) > 1:
+            raise self._error("a count and a share can't be compared")
+        return Compared(left, sign or "!=", right, units.pop())
+
+    def _sum(self) -> Sum:
+        parts = [(1, self._operand())]
+        while self._peek() in ("+", "-"):
+            sign = 1 if self._pop() == "+" else -1
+            parts.append((sign, self._operand()))
+        units = {unit_of(part.name) for _, part in parts if isinstance(part, Metric)}
+        if len(units) > 1:
+            raise self._error("a count and a share can't be added up")
+        return Sum(tuple(parts), units.pop() if units else None)
+
+    def _operand(self) -> Metric | Number:
+        token = self._pop()
+        if token[:1].isdecimal():
+            return Number(Fraction(token), is_percent=self._take("%"))
+        if not token[:1].isalpha() or token in ("and", "or", "not"):
+            raise self._error(
+                f"a metric or a number is missing{f' before {token!r}' if token else ' at the end'}"
+            )
+        of_baseline = token.startswith(BASELINE)
+        name = token.removeprefix(BASELINE)
+        if unit_of(name) is None:
+            similar = get_close_matches(name, [*COUNTS, *DIFFERENCES], n=1)
+            hint = f"did you mean {similar[0]}?" if similar else f"there are {names()}"
+            raise self._error(f"there is no metric {name!r}; {hint}")
+        if of_baseline and name in DIFFERENCES:
+            raise self._error(f"{token}: {name} is what differs from the baseline, so the baseline has none")
+        return Metric(name, of_baseline)
+
+    def _peek(self) -> str:
+        return self._tokens[self._next] if self._next < len(self._tokens) else ""
+
+    def _pop(self) -> str:
+        token = self._peek()
+        self._next += 1
+        return token
+
+    def _take(self, token: str) -> bool:
+        if self._peek() != token:
+            return False
+        self._next += 1
+        return True
+
+    def _error(self, why: str) -> ConditionError:
+        return ConditionError(f"{self._text!r} is no condition: {why}")

@@ -1,0 +1,81 @@
+"""The metrics of a comparison by name, for conditions on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from fractions import Fraction
+from typing import Final
+
+from kschedfw.compare.comparison import Change, Comparison, Run
+
+
+class Unit(Enum):
+    """What a metric is."""
+
+    COUNT = "a count"
+    SHARE = "a share"
+
+
+COUNTS: Final[Mapping[str, Callable[[Run], int]]] = {
+    "pods": lambda run: run.report.pods,
+    "placed": lambda run: run.report.placed,
+    "unplaced": lambda run: run.report.pods - run.report.placed,
+    "preempted": lambda run: run.report.preempted,
+    "unschedulable": lambda run: run.report.unschedulable,
+    "gated": lambda run: run.report.gated,
+    "failed": lambda run: run.report.failed,
+    "attempts": lambda run: run.report.attempts,
+    "preemptions": lambda run: run.report.preemptions,
+    "victims": lambda run: run.report.victims,
+    "nodesInUse": lambda run: run.nodes_in_use,
+}
+"""Counts of one run, pods unless the name says otherwise."""
+
+DIFFERENCES: Final[Mapping[str, tuple[Change, ...]]] = {
+    "moved": (Change.MOVED,),
+    "gained": (Change.GAINED,),
+    "lost": (Change.LOST,),
+    "changed": tuple(Change),
+}
+"""Counts of pods that fared differently than under the baseline."""
+
+_SHARES: Final[Mapping[str, Callable[[Run], Mapping[str, float]]]] = {
+    "utilisation": lambda run: {each.resource: each.share for each in run.report.utilisation},
+    "imbalance": lambda run: {each.resource: each.per_node.stddev for each in run.report.utilisation},
+    "fragmentation": lambda run: {each.resource: each.share for each in run.fragmentation},
+}
+
+WITHIN: Final = "imbalance.within"
+
+
+def unit_of(name: str) -> Unit | None:
+    """What a metric of this name is; None if there is none. Which resources there are is another question."""
+    if name in COUNTS or name in DIFFERENCES:
+        return Unit.COUNT
+    family, dot, resource = name.partition(".")
+    return Unit.SHARE if family in _SHARES and dot and resource else None
+
+
+def resource_of(name: str) -> str | None:
+    """The resource that a metric is about; None if it is about none."""
+    return None if name in COUNTS or name in DIFFERENCES or name == WITHIN else name.partition(".")[2]
+
+
+def value_of(name: str, comparison: Comparison, index: int) -> Fraction:
+    """A metric of the run of that number; 0 for a resource that nobody has, or asks for."""
+    run = comparison.runs[index]
+    if name in COUNTS:
+        return Fraction(COUNTS[name](run))
+    if name in DIFFERENCES:
+        moves = comparison.moves[index - 1]
+        return Fraction(sum(moves.count(change) for change in DIFFERENCES[name]))
+    if name == WITHIN:
+        return Fraction(run.imbalance_within.mean)
+    family, _, resource = name.partition(".")
+    return Fraction(_SHARES[family](run).get(resource, 0.0))
+
+
+def names() -> str:
+    """All metrics, for messages."""
+    return ", ".join([*COUNTS, *DIFFERENCES, *(f"{family}.RESOURCE" for family in _SHARES), WITHIN])

@@ -1,0 +1,137 @@
+"""Which required term rules a node out, and which pods make it do so, for explanations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+import attrs
+
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.selector_text import selector_text
+from kschedfw.framework.evidence import Evidence
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.pod_info import AffinityTerm, PodInfo
+from kschedfw.framework.snapshot import Snapshot
+from kschedfw.plugins.inter_pod_affinity.filtering import RequiredState
+from kschedfw.plugins.inter_pod_affinity.terms import TermQuery
+
+MOST_NAMED = 3
+"""So many pods are named, and the others counted."""
+
+_EXISTING = "podAntiAffinity of existing pods"
+
+
+@attrs.frozen(eq=False)
+class Neighbours:
+    """The keys of pods on the snapshot's nodes by what they match, topology key and domain.
+
+    Each question takes one look at all pods, and its answers are kept: many nodes are refused for the same pods.
+    """
+
+    snapshot: Snapshot
+    _known: dict[tuple[object, str], Mapping[str, list[str]]] = attrs.field(factory=dict)
+
+    def of(
+        self, node_info: NodeInfo, topology_key: str, what: object, matches: Callable[[PodInfo], bool]
+    ) -> list[str]:
+        """The pods that match, in the node's domain; first those of the node itself, as they are there now.
+
+        `what` tells questions apart.
+        """
+        own = [info.pod.key for info in node_info.pods if matches(info)]
+        domain = node_info.node.labels.get(topology_key)
+        if domain is None:
+            return []
+        by_domain = self._known.get((what, topology_key))
+        if by_domain is None:
+            by_domain = self._known[what, topology_key] = self._by_domain(topology_key, matches)
+        return list(dict.fromkeys([*own, *by_domain.get(domain, ())]))
+
+    def _by_domain(self, topology_key: str, matches: Callable[[PodInfo], bool]) -> Mapping[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for info in self.snapshot.node_infos:
+            domain = info.node.labels.get(topology_key)
+            if domain is not None:
+                found.setdefault(domain, []).extend(each.pod.key for each in info.pods if matches(each))
+        return found
+
+
+def evidence_of(state: RequiredState, node_info: NodeInfo, neighbours: Neighbours) -> Iterator[Evidence]:
+    """What lies behind the refusal of the node, of every term that it breaks."""
+    labels = node_info.node.labels
+    yield from _without_company(state, labels)
+    for term in state.terms.anti_affinity:
+        key = term.topology_key
+        pods = neighbours.of(node_info, key, term.query, partial(_matches, term.query))
+        if pods and state.avoided.any_at(key, labels[key]):
+            yield _broken("podAntiAffinity", key, labels[key], pods, _text(term.term))
+    for key in sorted(state.averse.keys):
+        pods = neighbours.of(node_info, key, _EXISTING, partial(_minds, state, key))
+        if pods and state.averse.any_at(key, labels[key]):
+            yield _broken(_EXISTING, key, labels[key], pods)
+
+
+def _without_company(state: RequiredState, labels: Mapping[str, str]) -> Iterator[Evidence]:
+    company = state.terms.company
+    terms = () if company is None else company.terms
+    for term in terms:
+        key = term.topology_key
+        domain = labels.get(key)
+        if domain is None:
+            found = f"no label {key}"
+        elif not state.wanted.any_at(key, domain):
+            every = " that matches all terms" if len(terms) > 1 else ""
+            found = f"no such pod in {domain}{every}"
+        else:
+            continue
+        selector = _text(term)
+        yield Evidence(
+            f"podAffinity on {key} to {selector}",
+            found,
+            values=FrozenDict(
+                {"term": "podAffinity", "topologyKey": key, "selector": selector, "domain": domain}
+            ),
+        )
+
+
+def _broken(term: str, key: str, domain: str, pods: list[str], selector: str | None = None) -> Evidence:
+    named = ", ".join(pods[:MOST_NAMED])
+    more = f" and {len(pods) - MOST_NAMED} more" if len(pods) > MOST_NAMED else ""
+    return Evidence(
+        f"{term} on {key}{'' if selector is None else f' to {selector}'}",
+        f"{domain} has {named}{more}",
+        values=FrozenDict(
+            {
+                "term": term,
+                "topologyKey": key,
+                "selector": selector,
+                "domain": domain,
+                "pods": len(pods),
+                "pod": pods[0],
+            }
+        ),
+    )
+
+
+def _matches(query: TermQuery, existing: PodInfo) -> bool:
+    return query.matches(existing.pod)
+
+
+def _minds(state: RequiredState, key: str, existing: PodInfo) -> bool:
+    return any(
+        term.topology_key == key and term.matches(state.pod, state.namespace_labels)
+        for term in existing.required_anti_affinity_terms
+    )
+
+
+def _text(term: AffinityTerm) -> str:
+    """Which pods the term is about."""
+    spaces = sorted(term.namespaces)
+    if term.namespace_selector.everything:
+        where = "any namespace"
+    elif spaces:
+        where = f"namespace {', '.join(spaces)}"
+    else:
+        where = f"namespaces with {selector_text(term.namespace_selector)}"
+    return f"pods with {selector_text(term.selector)} in {where}"

@@ -1,0 +1,71 @@
+"""What tests take instead of single profiles: a whole configuration, from a file or read already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+import attrs
+
+from kschedfw.config import SchedulerConfiguration, load_configuration
+from kschedfw.framework.extender import Extender
+from kschedfw.framework.profile import Profile
+from kschedfw.framework.registry import Registry
+from kschedfw.scheduler.from_configuration import profiles_of
+from kschedfw.scheduler.http_extender import make_extenders
+
+Configuration: TypeAlias = SchedulerConfiguration | Path | str
+"""A configuration, or the path of its file."""
+
+
+@attrs.frozen
+class Setup:
+    """What a configuration says about scheduling; the fields are the `Scheduler`'s."""
+
+    profiles: Sequence[Profile] | None = None
+    extenders: Sequence[Extender] = ()
+    percentage_of_nodes_to_score: int = 0
+    initial_backoff: float = 1.0
+    max_backoff: float = 10.0
+
+
+@contextmanager
+def set_up(
+    configuration: Configuration | None,
+    profiles: Sequence[Profile] | None,
+    registry: Registry | None,
+) -> Iterator[Setup]:
+    """The setup of a configuration, whose extenders are closed in the end, or of profiles; one of the two is None.
+
+    Raises:
+        ValueError: there are both.
+        ConfigurationError: the configuration is refused.
+        MissingExtraError: it has extenders, and the extra `extender` isn't installed.
+        OSError: the file can't be read.
+    """
+    if configuration is None:
+        yield Setup(profiles)
+        return
+    if profiles is not None:
+        raise ValueError("give a configuration or profiles, not both: a configuration has its own")
+    read = read_configuration(configuration, registry)
+    with ExitStack() as stack:
+        extenders = make_extenders(read.extenders)
+        for extender in extenders:
+            stack.callback(extender.close)
+        yield Setup(
+            profiles_of(read),
+            extenders,
+            read.percentage_of_nodes_to_score,
+            float(read.pod_initial_backoff_seconds),
+            float(read.pod_max_backoff_seconds),
+        )
+
+
+def read_configuration(configuration: Configuration, registry: Registry | None) -> SchedulerConfiguration:
+    """The configuration itself; the registry offers its plugins."""
+    if isinstance(configuration, SchedulerConfiguration):
+        return configuration
+    return load_configuration(configuration, registry)

@@ -1,0 +1,110 @@
+"""What pods refer to and isn't there."""
+
+from __future__ import annotations
+
+from kschedfw.api.manifests import object_from_manifest, pod_from_manifest, read_manifests
+from kschedfw.api.meta import Named
+from kschedfw.cluster import InMemoryCluster, MissingObject, missing_objects
+from kschedfw.testing import make_claim, make_node, make_pod, make_volume
+
+
+def missing(*objects: Named) -> list[tuple[str, str, tuple[str, ...]]]:
+    return [(each.kind, each.name, each.pods) for each in missing_objects(InMemoryCluster(objects))]
+
+
+def owned(kind: str, api_version: str = "apps/v1", **spec: object) -> Named:
+    owner = {"kind": kind, "apiVersion": api_version, "name": "web", "uid": "1", "controller": True}
+    manifest = make_pod("web-1").manifest()
+    manifest["metadata"]["ownerReferences"] = [owner]
+    manifest["spec"] = {"containers": [{"name": "main", "image": "app"}], **spec}
+    return pod_from_manifest(manifest)
+
+
+class TestStorage:
+    def test_a_claim_is_missing_once_for_all_its_pods(self) -> None:
+        pods = [make_pod(name).claim("data").build() for name in ("a", "b")]
+        assert missing(*pods) == [("PersistentVolumeClaim", "default/data", ("default/a", "default/b"))]
+
+    def test_the_volume_of_a_bound_claim_and_the_class_of_one_that_waits(self) -> None:
+        bound = make_claim("bound").requests("1Gi").storage_class("fast").bound_to("pv-1").build()
+        waits = make_claim("waits").requests("1Gi").storage_class("slow").build()
+        pod = make_pod("a").claim("bound").claim("waits").build()
+        assert missing(bound, waits, pod) == [
+            ("PersistentVolume", "pv-1", ("default/a",)),
+            ("StorageClass", "slow", ("default/a",)),
+        ]
+
+    def test_what_is_there_is_not_missing(self) -> None:
+        volume = make_volume("pv-1").capacity("1Gi").build()
+        claim = make_claim("data").requests("1Gi").bound_to("pv-1").build()
+        assert missing(volume, claim, make_pod("a").claim("data").build()) == []
+
+    def test_claims_that_are_made_for_the_pod_need_not_be_there(self) -> None:
+        assert missing(make_pod("a").ephemeral_volume("scratch").build()) == []
+
+
+def test_nodes_of_bound_pods_but_not_of_those_that_have_ended() -> None:
+    ended = make_pod("ended").node("gone").manifest()
+    ended["spec"]["containers"] = [{"name": "main", "image": "app"}]
+    ended["status"] = {"phase": "Succeeded"}
+    assert missing(
+        make_node("n1").build(),
+        make_pod("a").node("n1").build(),
+        make_pod("b").node("n2").build(),
+        pod_from_manifest(ended),
+    ) == [("Node", "n2", ("default/b",))]
+
+
+def test_the_priority_class_of_a_pod_without_a_priority() -> None:
+    def classed(name: str, class_name: str, **spec: object) -> Named:
+        manifest = make_pod(name).manifest()
+        containers = [{"name": "main", "image": "app"}]
+        manifest["spec"] = {"priorityClassName": class_name, "containers": containers, **spec}
+        return pod_from_manifest(manifest)
+
+    system = classed("system", "system-node-critical")
+    assert missing(classed("a", "high"), classed("b", "low", priority=3), system) == [
+        ("PriorityClass", "high", ("default/a",))
+    ]
+
+
+def test_the_controllers_that_default_spreading_counts_by() -> None:
+    assert missing(owned("ReplicaSet")) == [("ReplicaSet", "default/web", ("default/web-1",))]
+    assert missing(owned("Job", "batch/v1")) == []
+    assert missing(owned("ReplicaSet", nodeName="n1"), make_node("n1").build()) == []
+
+
+def test_namespaces_whose_labels_a_term_asks_for() -> None:
+    manifest = make_pod("a").manifest()
+    manifest["spec"] = {
+        "containers": [{"name": "main", "image": "app"}],
+        "affinity": {
+            "podAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {
+                        "topologyKey": "zone",
+                        "labelSelector": {},
+                        "namespaceSelector": {"matchLabels": {"team": "a"}},
+                    }
+                ]
+            }
+        },
+    }
+    pod = pod_from_manifest(manifest)
+    assert missing(pod) == [("Namespace", "default", ("default/a",))]
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+    assert missing(object_from_manifest(namespace), pod) == []
+    assert missing(make_pod("b").pod_affinity("zone", {"app": "x"}).build()) == []
+
+
+def test_the_sample_cluster_lacks_nothing() -> None:
+    sample = read_manifests("examples/sample-cluster")
+    assert missing_objects(InMemoryCluster(sample.objects())) == ()
+
+
+def test_as_json() -> None:
+    assert MissingObject("Node", "n", ("default/a",)).to_json() == {
+        "kind": "Node",
+        "name": "n",
+        "pods": ["default/a"],
+    }

@@ -1,0 +1,238 @@
+"""Behind every refusal are the numbers and the objects that made it; kube-scheduler's text stays what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pytest
+from hypothesis import given, settings
+
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.cluster import InMemoryCluster
+from kschedfw.explain import Evidence, Explanation, explain_pod
+from kschedfw.explain.text import as_text
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.status import Status
+from kschedfw.testing import decide, make_node, make_pod
+from kschedfw.testing.strategies import Cluster, clusters
+from tests.explain.test_faithful import in_memory, simulated
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+def node(name: str, zone: str = "a", **capacity: str | int) -> Node:
+    return make_node(name).labels({ZONE: zone}).capacity(**{"cpu": 4, "memory": "8Gi", **capacity}).build()  # type: ignore[arg-type]
+
+
+def texts(explanation: Explanation, node_name: str, plugin: str) -> list[str]:
+    return [str(each) for each in explanation.of(node_name).evidence.get(plugin, ())]
+
+
+def decided(pod: Pod, nodes: Iterable[Node], *bound: Pod) -> Explanation:
+    return decide(pod, nodes=nodes, pods=bound)
+
+
+class TestResources:
+    def test_requested_free_allocatable_and_what_is_short(self) -> None:
+        taken = make_pod("taken").requests(cpu="2080m").node("n").build()
+        explanation = decided(make_pod("web").requests(cpu=2).build(), [node("n")], taken)
+        (cpu,) = explanation.of("n").evidence["NodeResourcesFit"]
+        assert str(cpu) == "cpu: 2 requested; 1920m free of 4 allocatable, 80m short"
+        assert cpu.values == {
+            "resource": "cpu",
+            "requested": 2000,
+            "free": 1920,
+            "allocatable": 4000,
+            "short": 80,
+        }
+        assert cpu.gap == pytest.approx(0.04)
+        assert explanation.message.startswith("0/1 nodes are available: 1 Insufficient cpu. ")
+
+    def test_every_resource_that_is_short_has_its_own(self) -> None:
+        pod = make_pod("web").requests({"cpu": "5", "memory": "8704Mi", "example.com/gpu": "1"}).build()
+        assert texts(decided(pod, [node("n")]), "n", "NodeResourcesFit") == [
+            "cpu: 5 requested; 4 free of 4 allocatable, 1 short",
+            "memory: 8.5Gi requested; 8Gi free of 8Gi allocatable, 512Mi short",
+            "example.com/gpu: 1 requested; 0 free of 0 allocatable, 1 short",
+        ]
+
+    def test_the_closest_nodes_come_first_and_those_that_refuse_for_good_last(self) -> None:
+        nodes = [
+            node("far", cpu=1),
+            make_node("tainted").capacity(cpu="3950m", memory="8Gi").taint("dedicated", value="ml").build(),
+            node("near", cpu="3920m"),
+            node("nearer", cpu="3960m"),
+        ]
+        explanation = decided(make_pod("web").requests(cpu=4).build(), nodes)
+        assert [each.node for each in explanation.closest()] == ["nearer", "near", "far", "tainted"]
+        text = as_text(explanation)
+        assert "near     cpu: 4 requested; 3920m free of 3920m allocatable, 80m short" in text
+        assert "Why no node would do" in text
+        assert "Why not the others" not in text
+
+    def test_nodes_of_which_nothing_is_known_but_the_refusal_count_as_one_step_away(self) -> None:
+        nodes = [
+            make_node("two").capacity(cpu=4).taint("a").taint("b").build(),
+            make_node("one").capacity(cpu=4).unschedulable().build(),
+            node("none", cpu=1),
+        ]
+        pod = make_pod("web").requests(cpu=2).build()
+        explanation = decided(pod, nodes)
+        assert [each.node for each in explanation.closest()] == ["none", "one", "two"]
+        assert "one   node(s) were unschedulable" in as_text(explanation)
+
+    def test_room_that_is_kept_for_a_nominated_pod_counts_as_taken(self) -> None:
+        ahead = make_pod("ahead").requests(cpu=3).priority(10).nominated_node("n").build()
+        explanation = decided(make_pod("web").requests(cpu=2).build(), [node("n")], ahead)
+        assert texts(explanation, "n", "NodeResourcesFit") == [
+            "cpu: 2 requested; 1 free of 4 allocatable, 1 short"
+        ]
+
+
+def test_the_taint_is_named() -> None:
+    tainted = make_node("n").capacity(cpu=4).taint("dedicated", value="ml").build()
+    assert texts(decided(make_pod("web").build(), [tainted]), "n", "TaintToleration") == [
+        "taint dedicated=ml:NoSchedule"
+    ]
+
+
+def test_the_holder_of_the_port_is_named() -> None:
+    holder = make_pod("holder").host_port(8080).node("n").build()
+    explanation = decided(make_pod("web").host_port(8080).build(), [node("n")], holder)
+    assert texts(explanation, "n", "NodePorts") == ["hostPort 8080/TCP; held by default/holder"]
+
+
+class TestNodeAffinity:
+    def test_the_label_that_is_asked_for_and_the_one_that_is_there(self) -> None:
+        explanation = decided(make_pod("web").node_selector({ZONE: "b", "gpu": "yes"}).build(), [node("n")])
+        assert texts(explanation, "n", "NodeAffinity") == [
+            f"nodeSelector {ZONE}=b; {ZONE}=a",
+            "nodeSelector gpu=yes; no label gpu",
+        ]
+
+    def test_each_term_says_what_did_not_match(self) -> None:
+        pod = make_pod("web").node_affinity_in(ZONE, "b").node_affinity_in("disk", "ssd", "nvme").build()
+        assert texts(decided(pod, [node("n")]), "n", "NodeAffinity") == [
+            f"nodeAffinity term 1 of 2: {ZONE}=b; {ZONE}=a",
+            "nodeAffinity term 2 of 2: disk in (ssd,nvme); no label disk",
+        ]
+
+
+class TestSpread:
+    NODES = (node("a1", "a"), node("b1", "b"), make_node("nowhere").capacity(cpu=4).build())
+    SEATED = tuple(make_pod(f"web-{i}").labels(app="web").node("a1").build() for i in range(2))
+    POD = make_pod("web").labels(app="web").node_selector({ZONE: "a"}).spread(ZONE, {"app": "web"}).build()
+
+    def test_skew_and_counts(self) -> None:
+        nodes = [*self.NODES[:2]]
+        full = make_pod("full").requests(cpu=4).node("b1").build()
+        pod = make_pod("web").labels(app="web").requests(cpu=1).spread(ZONE, {"app": "web"}).build()
+        explanation = decided(pod, nodes, *self.SEATED, full)
+        assert texts(explanation, "a1", "PodTopologySpread") == [
+            (
+                f"spread over {ZONE}, maxSkew 1, of pods with app=web; "
+                "2 of them in a, 0 in the emptiest domain: the skew would be 3"
+            )
+        ]
+
+    def test_a_node_without_the_label_is_said_to_be_without(self) -> None:
+        pod = make_pod("web").labels(app="web").spread(ZONE, {"app": "web"}).build()
+        assert texts(decided(pod, self.NODES), "nowhere", "PodTopologySpread") == [
+            f"spread over {ZONE}, maxSkew 1, of pods with app=web; no label {ZONE}"
+        ]
+
+
+class TestPodAffinity:
+    NODES = (node("a1", "a"), node("a2", "a"))
+
+    def test_the_term_that_finds_no_company(self) -> None:
+        pod = make_pod("web").pod_affinity(ZONE, {"app": "db"}).build()
+        assert texts(decided(pod, self.NODES), "a1", "InterPodAffinity") == [
+            f"podAffinity on {ZONE} to pods with app=db in namespace default; no such pod in a"
+        ]
+
+    def test_the_pods_that_it_avoids_wherever_in_the_domain(self) -> None:
+        others = [make_pod(f"db-{i}").labels(app="db").node("a2").build() for i in range(5)]
+        pod = make_pod("web").pod_anti_affinity(ZONE, {"app": "db"}).build()
+        assert texts(decided(pod, self.NODES, *others), "a1", "InterPodAffinity") == [
+            (
+                f"podAntiAffinity on {ZONE} to pods with app=db in namespace default; "
+                "a has default/db-0, default/db-1, default/db-2 and 2 more"
+            )
+        ]
+
+    def test_the_pods_that_mind_it(self) -> None:
+        shy = make_pod("shy").pod_anti_affinity(ZONE, {"app": "web"}).node("a2").build()
+        pod = make_pod("web").labels(app="web").build()
+        assert texts(decided(pod, self.NODES, shy), "a1", "InterPodAffinity") == [
+            f"podAntiAffinity of existing pods on {ZONE}; a has default/shy"
+        ]
+
+
+class TestPluginsOfOnesOwn:
+    def test_give_evidence_by_a_method_of_that_name(self) -> None:
+        class Rack(Plugin):
+            name = "Rack"
+
+            @hookimpl
+            def filter(self) -> Status:
+                return Status.unschedulable("wrong rack")
+
+            def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterator[Evidence]:
+                yield Evidence("rack r1", f"rack r{len(node_info.name)}", values={"rack": "r1"})
+
+        explanation = decide(make_pod("web").build(), Rack, nodes=[node("n")])
+        assert texts(explanation, "n", "Rack") == ["rack r1; rack r1"]
+
+    def test_one_that_fails_to_say_does_no_harm_and_is_named(self) -> None:
+        class Mute(Plugin):
+            name = "Mute"
+
+            @hookimpl
+            def filter(self) -> Status:
+                return Status.unschedulable("no")
+
+            def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterator[Evidence]:
+                raise RuntimeError("out of words")
+
+        explanation = decide(make_pod("web").build(), Mute, nodes=[node("n")])
+        assert texts(explanation, "n", "Mute") == [
+            "Mute can't say what lies behind it; RuntimeError: out of words"
+        ]
+
+
+ABLE = {
+    "InterPodAffinity",
+    "NodeAffinity",
+    "NodePorts",
+    "NodeResourcesFit",
+    "PodTopologySpread",
+    "TaintToleration",
+}
+
+
+@settings(max_examples=25)
+@given(clusters(most_nodes=6, most_bound=8, most_pending=4))
+def test_each_refusal_of_the_plugins_that_can_say_has_evidence_with_one_gap_per_shortage(
+    cluster: Cluster,
+) -> None:
+    _, found = simulated(in_memory(cluster), explained=True, beyond=True)
+    for explanation in found:
+        for row in explanation.rows():
+            refused_by = {status.plugin for status in row.also_refused_by.values()}
+            if row.refusal is not None and explanation.beyond is not None:
+                refused_by.add(row.refusal.plugin)
+            assert refused_by & ABLE == row.evidence.keys() & ABLE
+            for each in (piece for pieces in row.evidence.values() for piece in pieces):
+                assert each.asked
+                assert each.gap is None or each.gap > 0
+
+
+def test_an_explanation_that_asks_no_more_than_the_decision_has_none() -> None:
+    explanation = explain_pod(
+        InMemoryCluster([node("n")]), make_pod("web").requests(cpu=9).build(), beyond=False
+    )
+    assert not any(row.evidence for row in explanation.rows())
