@@ -8,7 +8,8 @@ For plugin authors: `Plugin`, `hookimpl`, `Status`, `Code`, `CycleState`, `State
 in them `FrozenDict`; for the rules of arguments `FieldError`; for queueing hints `ClusterEvent`, `EventResource`,
 `ActionType`, `QueueingHint`; to call in a pod's siblings `activate_pods`; for kinds of one's own `CustomResource`,
 `CustomKind`, `CustomObject`, `ObjectMeta`, `Quantity`; for what pods ask for `QosClass`, `pod_qos_class`; to preempt by
-rules of one's own `PreemptionEvaluator`, `PreemptionRules`, `PreemptionPlan`, `NodeToStatus`.
+rules of one's own `PreemptionEvaluator`, `PreemptionRules`, `PreemptionPlan`, `NodeToStatus`, `Candidate`, `Victims`,
+`DisruptionBudgets`.
 For embedders: `Scheduler`, `Registry`, `Profile`, `EnabledPlugin`, `default_profile`, `load_configuration`,
 `SchedulerConfiguration`, `ConfigurationError`, `scheduler_from_configuration`, `Framework`, `Snapshot`, `Cache`,
 `Parallelizer`, `GenericScheduler`, `ScheduleResult`, `FitError`, `NoNodesAvailableError`, `SchedulingError`,
@@ -44,7 +45,14 @@ from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
 from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
-from kschedfw.framework.preemption import PreemptionEvaluator, PreemptionPlan, PreemptionRules
+from kschedfw.framework.preemption import (
+    Candidate,
+    DisruptionBudgets,
+    PreemptionEvaluator,
+    PreemptionPlan,
+    PreemptionRules,
+    Victims,
+)
 from kschedfw.framework.profile import EnabledPlugin, Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.results import PostFilterResult, PreFilterResult, Verdicts
@@ -59,6 +67,7 @@ __version__ = _version("kschedfw")
 __all__ = [
     "ActionType",
     "Cache",
+    "Candidate",
     "ClusterEvent",
     "Code",
     "ConfigurationError",
@@ -66,6 +75,7 @@ __all__ = [
     "CustomObject",
     "CustomResource",
     "CycleState",
+    "DisruptionBudgets",
     "EnabledPlugin",
     "Evaluation",
     "EventResource",
@@ -108,6 +118,7 @@ __all__ = [
     "StateKey",
     "Status",
     "Verdicts",
+    "Victims",
     "VolumeController",
     "__version__",
     "activate_pods",

@@ -18,6 +18,7 @@ PUBLIC = {
     "kschedfw": [
         "ActionType",
         "Cache",
+        "Candidate",
         "ClusterEvent",
         "Code",
         "ConfigurationError",
@@ -25,6 +26,7 @@ PUBLIC = {
         "CustomObject",
         "CustomResource",
         "CycleState",
+        "DisruptionBudgets",
         "EnabledPlugin",
         "Evaluation",
         "EventResource",
@@ -67,6 +69,7 @@ PUBLIC = {
         "StateKey",
         "Status",
         "Verdicts",
+        "Victims",
         "VolumeController",
         "__version__",
         "activate_pods",
