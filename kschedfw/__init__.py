@@ -8,14 +8,14 @@ For plugin authors: `Plugin`, `hookimpl`, `Status`, `Code`, `CycleState`, `State
 in them `FrozenDict`; for the rules of arguments `FieldError`; for queueing hints `ClusterEvent`, `EventResource`,
 `ActionType`, `QueueingHint`; to call in a pod's siblings `activate_pods`; for kinds of one's own `CustomResource`,
 `CustomKind`, `CustomObject`, `ObjectMeta`, `Quantity`; for what pods ask for `QosClass`, `pod_qos_class`; to preempt by
-rules of one's own `PreemptionEvaluator`, `PreemptionRules`, `PreemptionPlan`, `NodeToStatus`, `Candidate`, `Victims`,
-`DisruptionBudgets`.
+rules of one's own `PreemptionEvaluator`, `PreemptionRules`, `PreemptionPlan`, `NodeToStatus`.
 For embedders: `Scheduler`, `Registry`, `Profile`, `EnabledPlugin`, `default_profile`, `load_configuration`,
 `SchedulerConfiguration`, `ConfigurationError`, `scheduler_from_configuration`, `Framework`, `Snapshot`, `Cache`,
 `Parallelizer`, `GenericScheduler`, `ScheduleResult`, `FitError`, `NoNodesAvailableError`, `SchedulingError`,
 `NodeSelection`, `Evaluation`, `InMemoryCluster`, `VolumeController`, `read_manifests`, `read_openb_nodes`,
 `read_openb_pods`.
 For everyone: `KschedfwError`, the base of all errors, and `__version__`.
+For those who override methods of `PreemptionRules`: `Candidate`, `DisruptionBudgets`, `Victims`.
 """
 
 from importlib.metadata import version as _version
