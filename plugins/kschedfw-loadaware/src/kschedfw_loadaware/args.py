@@ -41,7 +41,7 @@ class MetricProvider:
         default=ProviderType.KUBERNETES_METRICS_SERVER, metadata={"zero_is_unset": True}
     )
     address: str = ""
-    token: str = attrs.field(default="", repr=masked)
+    token: str = attrs.field(default="", repr=masked, metadata={"shown": lambda token: token and "***"})
     insecure_skip_verify: bool = False
 
 
