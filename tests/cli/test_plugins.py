@@ -41,7 +41,9 @@ class RackArgs:
     top: Shelf | None = None
     strict: bool = False
     note: str = attrs.field(factory=lambda: "none")
-    amounts: FrozenDict[str, Quantity] = FrozenDict({"cpu": Quantity.parse("500m")})
+    amounts: FrozenDict[str, Quantity] = attrs.field(
+        factory=lambda: FrozenDict({"cpu": Quantity.parse("500m")})
+    )
 
 
 class Rack(Plugin[RackArgs]):
