@@ -213,6 +213,15 @@ class TestTime:
                 endpoint.get("/")
             assert time.perf_counter() - begin < SOON
 
+    def test_a_name_that_nobody_looks_up_in_time_is_late(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        end = threading.Event()
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: end.wait(30) and [])
+        begin = time.perf_counter()
+        with pytest.raises(MetricsError, match=f"no answer within {TIMEOUT} s"):
+            Endpoint("http://metrics.example", timeout=TIMEOUT).get("/")
+        assert time.perf_counter() - begin < SOON
+        end.set()
+
     def test_redirects_and_all_queries_of_a_report_share_it(self) -> None:
         vector = b'{"data": {"resultType": "vector", "result": []}}'
 
@@ -514,8 +523,13 @@ class TestTls:
             thread.join()
 
 
-def test_certificates_that_arent_there_are_named() -> None:
-    with serving(answering(b"")) as server:
-        https = server.address.replace("http:", "https:")
-        with pytest.raises(MetricsError, match=r"/no/such/file: No such file or directory"):
-            Endpoint(https, ca_file="/no/such/file").get("/")
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [(None, "No such file or directory"), ("nonsense", "NO_CERTIFICATE|no certificate|PEM")],
+)
+def test_certificates_that_cant_be_used_are_named(content: str | None, text: str, tmp_path: Path) -> None:
+    file = tmp_path / "ca.crt"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(MetricsError, match=rf"{file}: .*({text})"):
+        Endpoint("https://127.0.0.1:9", ca_file=str(file)).get("/")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import http.client
 import io
+import queue
 import socket
 import ssl
+import threading
 import time
 import urllib.parse
-from typing import Final, cast
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
@@ -26,6 +29,9 @@ _LEFT_AS_THEY_ARE: Final = "%/:?#[]@!$&'()*+,;=~"
 """In a URL, beside letters and digits."""
 _LONGEST_URL: Final = 300
 """In a message."""
+
+_Address: TypeAlias = tuple[socket.AddressFamily, Any]
+"""A family, and an address as its sockets take it."""
 
 
 @attrs.frozen
@@ -56,8 +62,8 @@ class Endpoint:
     """An address that begins with http:// or https://, and what it takes to ask there.
 
     `token` is sent as a bearer token, and to this host alone. `ca_file` has the certificates to trust instead of the
-    system's. `timeout` (seconds) is for all that is sent and received, redirects included; only looking up the host's
-    name isn't part of it. An answer may have `max_bytes`. Proxies of the environment aren't used.
+    system's. `timeout` (seconds) is for a whole call, from looking up the host's name to the last byte, redirects
+    included. An answer may have `max_bytes`. Proxies of the environment aren't used.
 
     Raises:
         MetricsError: the address can't be asked, or the token can't be sent.
@@ -107,7 +113,7 @@ class Endpoint:
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         with self._connected(parts, deadline) as sock:
-            connection = http.client.HTTPConnection(parts.netloc)
+            connection = http.client.HTTPConnection(parts.netloc.rpartition("@")[2])
             # http.client asks for no more than this class has.
             connection.sock = cast("socket.socket", _Timed(sock, deadline))
             target = urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))
@@ -133,20 +139,25 @@ class Endpoint:
         return content
 
     def _connected(self, parts: urllib.parse.SplitResult, deadline: Deadline) -> socket.socket:
-        host, is_secure = parts.hostname or "", parts.scheme == "https"
-        sock = _connect(host, parts.port or (443 if is_secure else 80), deadline)
-        if not is_secure:
-            return sock
+        host = parts.hostname or ""
+        if parts.scheme == "http":
+            return _connect(host, parts.port or 80, deadline)
+        context = self._tls()
+        sock = _connect(host, parts.port or 443, deadline)
         try:
-            context = ssl.create_default_context(cafile=self.ca_file or None)
-            if self.insecure_skip_verify:
-                context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
             sock.settimeout(deadline.left)
             return context.wrap_socket(sock, server_hostname=host)
-        except FileNotFoundError as error:
-            raise MetricsError(f"{self.ca_file}: {error.strerror}") from error
         finally:
             sock.close()  # wrap_socket has taken it over, or has failed
+
+    def _tls(self) -> ssl.SSLContext:
+        try:
+            context = ssl.create_default_context(cafile=self.ca_file or None)
+        except OSError as error:
+            raise MetricsError(f"{self.ca_file}: {error.strerror or error}") from error
+        if self.insecure_skip_verify:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return context
 
 
 def address_problem(address: str) -> str:
@@ -174,8 +185,8 @@ def without_password(address: str) -> str:
 def _connect(host: str, port: int, deadline: Deadline) -> socket.socket:
     """To the first address of the host that takes a connection."""
     failure: OSError | None = None
-    for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-        sock = socket.socket(family, kind, protocol)
+    for family, address in _addresses(host, port, deadline):
+        sock = socket.socket(family, socket.SOCK_STREAM)
         try:
             sock.settimeout(deadline.left)
             sock.connect(address)
@@ -185,6 +196,27 @@ def _connect(host: str, port: int, deadline: Deadline) -> socket.socket:
         else:
             return sock
     raise failure or OSError("the host has no address")
+
+
+def _addresses(host: str, port: int, deadline: Deadline) -> Iterable[_Address]:
+    """Those that the name stands for. The system's resolver knows no deadline; where it is late, it is left alone."""
+    found: queue.SimpleQueue[Sequence[_Address] | Exception] = queue.SimpleQueue()
+
+    def look_up() -> None:
+        try:
+            known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found.put([(family, address) for family, _, _, _, address in known])
+        except Exception as error:
+            found.put(error)
+
+    threading.Thread(target=look_up, daemon=True).start()
+    try:
+        addresses = found.get(timeout=deadline.left)
+    except queue.Empty:
+        raise TimeoutError from None
+    if isinstance(addresses, Exception):
+        raise addresses
+    return addresses
 
 
 class _Timed:
