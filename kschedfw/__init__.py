@@ -16,6 +16,7 @@ For embedders: `Scheduler`, `Registry`, `Profile`, `EnabledPlugin`, `default_pro
 `NodeSelection`, `Evaluation`, `Clock`, `SystemClock`, `ClusterClient`, `InMemoryCluster`, `VolumeController`,
 `read_manifests`, `FieldValidation`, `read_openb_nodes`, `read_openb_pods`.
 For everyone: `KschedfwError`, the base of all errors, and `__version__`.
+For those who override methods of `PreemptionRules`: `Candidate`, `DisruptionBudgets`, `Victims`.
 """
 
 from importlib.metadata import version as _version
@@ -46,7 +47,14 @@ from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
 from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
-from kschedfw.framework.preemption import PreemptionEvaluator, PreemptionPlan, PreemptionRules
+from kschedfw.framework.preemption import (
+    Candidate,
+    DisruptionBudgets,
+    PreemptionEvaluator,
+    PreemptionPlan,
+    PreemptionRules,
+    Victims,
+)
 from kschedfw.framework.profile import EnabledPlugin, Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.resource import Resource
@@ -62,6 +70,7 @@ __version__ = _version("kschedfw")
 __all__ = [
     "ActionType",
     "Cache",
+    "Candidate",
     "Clock",
     "ClusterClient",
     "ClusterEvent",
@@ -71,6 +80,7 @@ __all__ = [
     "CustomObject",
     "CustomResource",
     "CycleState",
+    "DisruptionBudgets",
     "EnabledPlugin",
     "Evaluation",
     "EventResource",
@@ -116,6 +126,7 @@ __all__ = [
     "Status",
     "SystemClock",
     "Verdicts",
+    "Victims",
     "VolumeController",
     "__version__",
     "activate_pods",

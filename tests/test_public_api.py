@@ -21,6 +21,7 @@ PUBLIC = {
     "kschedfw": [
         "ActionType",
         "Cache",
+        "Candidate",
         "Clock",
         "ClusterClient",
         "ClusterEvent",
@@ -30,6 +31,7 @@ PUBLIC = {
         "CustomObject",
         "CustomResource",
         "CycleState",
+        "DisruptionBudgets",
         "EnabledPlugin",
         "Evaluation",
         "EventResource",
@@ -75,6 +77,7 @@ PUBLIC = {
         "Status",
         "SystemClock",
         "Verdicts",
+        "Victims",
         "VolumeController",
         "__version__",
         "activate_pods",

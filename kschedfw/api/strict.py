@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from typing import TypeVar, get_args, get_type_hints
+from typing import TypeVar, get_args, get_origin, get_type_hints
 
 import attrs
 
@@ -67,14 +67,12 @@ def _objects(
 ) -> Iterator[tuple[str, Mapping[str, object], type[attrs.AttrsInstance]]]:
     """Every mapping inside `value` that is read as an attrs class, with its path and class, from the outside in."""
     if isinstance(value, Mapping):
-        cls = next(
-            (
-                choice
-                for choice in (type_, *get_args(type_))
-                if isinstance(choice, type) and attrs.has(choice)
-            ),
-            None,
-        )
+        choices = (type_, *get_args(type_))
+        if (mapping := next(filter(_is_mapping, choices), None)) is not None:
+            for key, item in value.items():
+                yield from _objects(item, get_args(mapping)[1], at(path, str(key)))
+            return
+        cls = next((choice for choice in choices if isinstance(choice, type) and attrs.has(choice)), None)
         if cls is not None:
             yield path, value, cls
             hints = get_type_hints(cls)
@@ -85,3 +83,8 @@ def _objects(
         for index, item in enumerate(value):
             for item_type in get_args(type_):
                 yield from _objects(item, item_type, at(path, index))
+
+
+def _is_mapping(type_: object) -> bool:
+    origin = get_origin(type_)
+    return isinstance(origin, type) and issubclass(origin, Mapping)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import attrs
 
 from kschedfw.api.convert import json_name
+from kschedfw.api.quantity import Quantity
 from kschedfw.cli.construction import refused_plugin
 from kschedfw.config.effective import plain
 from kschedfw.framework.errors import PluginError
@@ -27,6 +28,7 @@ _TYPES = {
     str: "string",
     bytes: "base64",
     object: "anything",
+    Quantity: "quantity",
 }
 
 

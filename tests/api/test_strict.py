@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from kschedfw.api.convert import structure
 from kschedfw.api.field_errors import FieldErrors
+from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.quantity import Quantity
 from kschedfw.api.scalars import Duration
 from kschedfw.api.strict import structure_strictly
 from kschedfw.framework.clock import format_duration
@@ -18,6 +20,12 @@ from kschedfw.framework.clock import format_duration
 class Limit:
     name: str
     most: int = attrs.field(default=9, metadata={"zero_is_unset": True})
+
+
+@attrs.frozen
+class Amounts:
+    of_each: FrozenDict[str, Quantity] = EMPTY
+    limits: FrozenDict[str, Limit] = EMPTY
 
 
 @attrs.frozen
@@ -47,6 +55,16 @@ def test_zeros_are_unset_where_the_field_says_so() -> None:
         limits=(Limit(""),)
     )
     assert structure_strictly({"wait": ""}, Timing) == Timing()
+
+
+def test_the_values_of_a_map_are_looked_into_and_its_keys_are_free() -> None:
+    given_ = {"ofEach": {"cpu": "1", "example.com/gpu": 2}, "limits": {"a": {"name": "x", "most": 0}}}
+    assert structure_strictly(given_, Amounts) == Amounts(
+        FrozenDict({"cpu": Quantity.parse(1), "example.com/gpu": Quantity.parse(2)}),
+        FrozenDict({"a": Limit("x")}),
+    )
+    with pytest.raises(FieldErrors, match=r'unknown field "limits\.a\.least"; known are: most, name'):
+        structure_strictly({"limits": {"a": {"name": "x", "least": 1}}}, Amounts)
 
 
 class TestDurations:

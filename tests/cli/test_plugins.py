@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
-from kschedfw import Handle, Plugin, Registry, hookimpl
+from kschedfw import FrozenDict, Handle, Plugin, Quantity, Registry, hookimpl
 from kschedfw.api.pod import Pod
 from kschedfw.cli import app, plugins
 from kschedfw.cli.plugin_summary import summaries, summary
@@ -41,6 +41,9 @@ class RackArgs:
     top: Shelf | None = None
     strict: bool = False
     note: str = attrs.field(factory=lambda: "none")
+    amounts: FrozenDict[str, Quantity] = attrs.field(
+        factory=lambda: FrozenDict({"cpu": Quantity.parse("500m")})
+    )
 
 
 class Rack(Plugin[RackArgs]):
@@ -94,6 +97,12 @@ class TestSummary:
                 {"name": "top", "type": "object with height", "required": False, "default": None},
                 {"name": "strict", "type": "boolean", "required": False, "default": False},
                 {"name": "note", "type": "string", "required": False, "default": "none"},
+                {
+                    "name": "amounts",
+                    "type": "map of quantity",
+                    "required": False,
+                    "default": {"cpu": "500m"},
+                },
             ],
         }
 

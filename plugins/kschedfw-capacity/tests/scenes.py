@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from random import Random
 
+import attrs
 from kschedfw_capacity import CapacityScheduling, ElasticQuota, ElasticQuotaSpec
 
 from kschedfw import (
@@ -62,6 +64,11 @@ def pod(
     if nominated:
         builder.nominated_node(nominated)
     return builder.build()
+
+
+def terminating(of: Pod) -> Pod:
+    """The pod, being deleted."""
+    return of.with_metadata(attrs.evolve(of.metadata, deletion_timestamp=datetime.fromtimestamp(0, UTC)))
 
 
 def capacity_profile() -> Profile:

@@ -6,7 +6,16 @@ from collections.abc import Iterable
 
 import attrs
 from kschedfw_capacity import ElasticQuota, ElasticQuotaSpec
-from tests.scenes import node, placed, pod, quota, resources, scheduler_of, used_by_namespace
+from tests.scenes import (
+    node,
+    placed,
+    pod,
+    quota,
+    resources,
+    scheduler_of,
+    terminating,
+    used_by_namespace,
+)
 
 from kschedfw import InMemoryCluster, Node, Pod, Scheduler
 from kschedfw.testing import FakeClock
@@ -123,3 +132,19 @@ def test_victims_are_found_on_the_one_node_where_they_make_room() -> None:
     evicted = [each.message for each in running.cluster.events if each.reason == "Preempted"]
     assert len(evicted) == 3
     assert all(message.endswith(f"on node {present.node_name}") for message in evicted)
+
+
+def test_a_pod_that_is_being_deleted_gives_what_was_lent_and_nobody_is_evicted() -> None:
+    running = Running([quota("a", 4), quota("b", 4)], [node(cpu=8)])
+    lent = [pod(f"b/{i}", 2, on="n") for i in range(4)]
+    for each in [*lent[:1], terminating(lent[1]), *lent[2:]]:
+        running.cluster.add(each)
+    running.submit(*pods("a", 1))
+    waiting = running.cluster.get(Pod, "a/0")
+    assert waiting is not None
+    assert waiting.status.nominated_node_name == "n"
+    gone = running.cluster.get(Pod, "b/1")
+    assert gone is not None
+    running.cluster.delete(gone)
+    assert running.settle() == {"a/0", "b/0", "b/2", "b/3"}
+    assert [each.regarding for each in running.cluster.events if each.reason == "Preempted"] == []

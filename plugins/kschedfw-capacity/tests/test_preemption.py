@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
+import pytest
 from kschedfw_capacity import CapacityScheduling, ElasticQuota
-from tests.scenes import node, pod, quota
+from tests.scenes import node, pod, quota, terminating
 
-from kschedfw import Node, NodeToStatus, Pod, Status, read_manifests
+from kschedfw import Node, NodeToStatus, Pod, PreemptionPlan, Status, read_manifests
+from kschedfw.api.pod import PodCondition
 from kschedfw.testing import FrameworkHarness
 
 BOTH = (quota("a", 4), quota("b", 4))
@@ -23,9 +24,27 @@ status: {disruptionsAllowed: 0}
 """
 
 
-def terminating(of: Pod) -> Pod:
-    gone = attrs.evolve(of.metadata, deletion_timestamp=datetime.fromtimestamp(0, UTC))
-    return of.with_metadata(gone)
+def preempted(of: Pod) -> Pod:
+    """Terminating, because a scheduler wanted it so."""
+    condition = PodCondition("DisruptionTarget", "True", "PreemptionByScheduler")
+    gone = terminating(of)
+    return attrs.evolve(gone, status=attrs.evolve(gone.status, conditions=(condition,)))
+
+
+def plan_of(
+    waiting: Pod,
+    *pods: Pod,
+    quotas: Iterable[ElasticQuota] = BOTH,
+    nodes: Iterable[Node] = (node(cpu=8),),
+    manifests: Sequence[Path] = (),
+) -> PreemptionPlan:
+    objects = [*quotas, *read_manifests(*manifests).objects()]
+    made = FrameworkHarness(CapacityScheduling, "NodeResourcesFit", nodes=nodes, pods=pods, objects=objects)
+    made.pre_filter(waiting)
+    plugin = made.framework.plugins["CapacityScheduling"]
+    assert isinstance(plugin, CapacityScheduling)
+    refused = NodeToStatus({info.name: Status.unschedulable("full") for info in made.snapshot.node_infos})
+    return plugin.plan(made.state, waiting, refused)
 
 
 def victims(
@@ -36,14 +55,8 @@ def victims(
     manifests: Sequence[Path] = (),
 ) -> dict[str, list[str]]:
     """The keys of those whom the pod would preempt, by node; sorted."""
-    objects = [*quotas, *read_manifests(*manifests).objects()]
-    made = FrameworkHarness(CapacityScheduling, "NodeResourcesFit", nodes=nodes, pods=pods, objects=objects)
-    made.pre_filter(waiting)
-    plugin = made.framework.plugins["CapacityScheduling"]
-    assert isinstance(plugin, CapacityScheduling)
-    refused = NodeToStatus({info.name: Status.unschedulable("full") for info in made.snapshot.node_infos})
-    plan = plugin.plan(made.state, waiting, refused)
-    return {each.node_name: sorted(pod.key for pod in each.victims.pods) for each in plan.candidates}
+    candidates = plan_of(waiting, *pods, quotas=quotas, nodes=nodes, manifests=manifests).candidates
+    return {each.node_name: sorted(pod.key for pod in each.victims.pods) for each in candidates}
 
 
 class TestWithinItsMin:
@@ -73,10 +86,6 @@ class TestWithinItsMin:
 
     def test_pods_without_quota_stay(self) -> None:
         assert victims(pod("a/p", 4, priority=1), pod("c/0", 8, on="n")) == {}
-
-    def test_what_goes_anyway_is_counted_first(self) -> None:
-        lent = [pod("b/0", 3, on="n"), terminating(pod("b/1", 3, on="n", priority=5))]
-        assert victims(pod("a/p", 3), *lent) == {"n": ["b/1"]}
 
     def test_disruption_budgets_are_spared_where_others_will_do(self, tmp_path: Path) -> None:
         lent = [
@@ -132,3 +141,67 @@ class TestWithoutQuota:
 
     def test_pods_with_a_quota_are_safe(self) -> None:
         assert victims(pod("d/p", 4, priority=1), pod("b/0", 8, on="n")) == {}
+
+
+class TestPodsThatAreBeingDeleted:
+    """They leave in any case, so that nobody else has to for what they leave."""
+
+    @pytest.mark.parametrize("going", range(4))
+    def test_they_are_the_first_to_leave(self, going: int) -> None:
+        lent = [pod(f"b/{i}", 2, on="n", priority=i) for i in range(4)]
+        lent[going] = terminating(lent[going])
+        assert victims(pod("a/p", 2), *lent) == {"n": [f"b/{going}"]}
+        least = next(f"b/{i}" for i in range(4) if i != going)
+        assert victims(pod("a/p", 4), *lent) == {"n": sorted([f"b/{going}", least])}
+
+    def test_also_if_a_disruption_budget_covers_them(self, tmp_path: Path) -> None:
+        lent = [pod("b/0", 4, on="n"), terminating(pod("b/1", 4, on="n", labels={"app": "protected"}))]
+        file = tmp_path / "budget.yaml"
+        file.write_text(BUDGET, encoding="utf-8")
+        plan = plan_of(pod("a/p", 4), *lent, manifests=[file])
+        assert plan.chosen is not None
+        assert [each.key for each in plan.chosen.victims.pods] == ["b/1"]
+        assert plan.chosen.victims.num_pdb_violations == 0
+
+    def test_also_if_their_namespace_keeps_to_its_min(self) -> None:
+        within, borrower = terminating(pod("b/0", 4, on="n")), pod("c/0", 4, on="n")
+        quotas = (*BOTH, quota("c", 0))
+        assert victims(pod("a/p", 4), within, borrower, quotas=quotas) == {"n": ["b/0"]}
+
+    def test_also_if_it_would_keep_to_its_min_without_some_of_them(self) -> None:
+        going = [terminating(pod(f"b/{i}", 3, on="n")) for i in range(3)]
+        quotas = (quota("a", 9), quota("b", 4), quota("c", 0))
+        found = victims(pod("a/p", 9), *going, pod("c/0", 4, on="n"), quotas=quotas, nodes=[node(cpu=13)])
+        assert found == {"n": ["b/0", "b/1", "b/2"]}
+
+    def test_also_for_who_exceeds_its_min_or_has_no_quota(self) -> None:
+        own, others = pod("a/0", 4, on="n"), terminating(pod("b/0", 4, on="n", priority=9))
+        assert victims(pod("a/p", 4, priority=1), own, others) == {"n": ["b/0"]}
+        free = pod("c/0", 4, on="n")
+        assert victims(pod("d/p", 4, priority=1), free, others) == {"n": ["b/0"]}
+
+    def test_where_they_suffice_is_the_best_node(self) -> None:
+        cheap, going = pod("b/0", 4, on="m", priority=-9), terminating(pod("b/1", 4, on="n", priority=9))
+        plan = plan_of(pod("a/p", 4), cheap, going, nodes=[node("m", 4), node("n", 4)])
+        assert plan.chosen is not None
+        assert plan.chosen.node_name == "n"
+
+    def test_where_they_do_not_the_others_decide(self) -> None:
+        there = [
+            terminating(pod("b/0", 2, on="m", priority=9)),
+            pod("b/1", 2, on="m", priority=1),
+            pod("b/2", 4, on="n", priority=2),
+        ]
+        quotas = (quota("a", 8), quota("b", 0))
+        plan = plan_of(pod("a/p", 4), *there, quotas=quotas, nodes=[node("m", 4), node("n", 4)])
+        assert plan.chosen is not None
+        assert [each.key for each in plan.chosen.victims.pods] == ["b/1", "b/0"]
+
+    def test_a_pod_waits_for_its_own_victims_and_for_nobody_else(self) -> None:
+        waiting = pod("a/p", 4, nominated="n")
+        there = [pod("b/0", 2, on="n"), pod("b/1", 4, on="n")]
+        plan = plan_of(waiting, preempted(pod("b/2", 2, on="n")), *there)
+        assert plan.status.message == "not eligible due to a terminating pod on the nominated node."
+        plan = plan_of(waiting, terminating(pod("b/2", 2, on="n")), *there)
+        assert plan.chosen is not None
+        assert [each.key for each in plan.chosen.victims.pods] == ["b/1", "b/2"]

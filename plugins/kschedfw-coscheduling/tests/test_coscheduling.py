@@ -54,6 +54,42 @@ class TestAllOrNothing:
         assert stage.waiting() == []
         assert "optimistic rejection in PostFilter" in stage.message("train-0")
 
+    @pytest.mark.parametrize(
+        ("fitting", "percentage", "waits"),
+        [(19, 0, False), (19, 4, False), (19, 5, True), (18, 10, True), (17, 10, False), (1, 100, True)],
+    )
+    def test_it_goes_on_waiting_if_no_more_is_missing_than_it_may(
+        self, fitting: int, percentage: int, waits: bool
+    ) -> None:
+        args: dict[str, object] = {"podGroupRejectPercentage": percentage}
+        stage = Stage(node("n", fitting), group("train", 20), *gang("train", 20), args=args)
+        stage.run()
+        assert len(stage.waiting()) == (fitting if waits else 0)
+        told = f"podGroup default/train misses no more than {percentage}% of its minMember"
+        assert (told in stage.message("train-19")) == waits
+        stage.run(node("m", 20 - fitting), after=10)
+        assert len(stage.bound()) == 20
+
+    def test_then_the_first_wait_that_ends_is_the_end_for_all(self) -> None:
+        stage = Stage(
+            node("n", 9), group("train", 10), *gang("train", 10), args={"podGroupRejectPercentage": 10}
+        )
+        stage.run()
+        assert len(stage.waiting()) == 9
+        stage.run(after=60)
+        assert stage.waiting() == []
+
+    def test_a_pod_beyond_what_is_needed_is_told_so(self) -> None:
+        stage = Stage(node("n", 2), group("train", 2), *gang("train", 2))
+        stage.run()
+        stage.run(pod("train-2", "train"))
+        assert "podGroup default/train has reached its minMember" in stage.message("train-2")
+
+    def test_one_that_fits_nowhere_is_told_whether_the_others_may_do(self) -> None:
+        stage = Stage(node("n", 3), group("train", 3), pod("giant", "train", cpu=9), *gang("train", 3))
+        stage.scheduler.schedule_one()
+        assert "podGroup default/train can still reach its minMember" in stage.message("giant")
+
     def test_pods_without_a_group_go_their_own_way(self) -> None:
         stage = Stage(node("n", 1), pod("one"), pod("two"))
         stage.run()
@@ -136,6 +172,52 @@ class TestTheQueue:
         stage.cluster.delete(stage.pod("a-0"))
         stage.cluster.add(pod("a-1", "a"))
         assert [each.name for each in stage.scheduler.queue.pending_pods()[0]] == ["web", "a-1"]
+
+    def test_puts_a_gang_that_failed_behind_those_that_came_before_that(self) -> None:
+        stage = Stage(node("n", 3), group("a", 4), *gang("a", 4), pod("web", cpu=4))
+        stage.run()
+        assert stage.bound() == set()
+        stage.run(node("m", 4))
+        assert stage.bound() == {"web"}
+
+    def test_puts_it_before_those_that_come_later(self) -> None:
+        stage = Stage(node("n", 3), group("a", 4), *gang("a", 4))
+        stage.run()
+        stage.run(pod("web", cpu=4), after=5)
+        stage.run(node("m", 4))
+        assert len(stage.bound("a")) == 4
+        assert "web" not in stage.bound()
+
+    def test_gives_a_gang_its_place_back_once_it_is_placed(self) -> None:
+        stage = Stage(
+            node("n", 3), group("a", 4), *gang("a", 4), pod("a-large", "a", cpu=9), pod("web", cpu=9)
+        )
+        stage.run()
+        stage.run(node("m", 1))
+        assert len(stage.bound("a")) == 4
+        stage.run(after=20)  # nobody is backing off any more
+        stage.run(node("x", 9))
+        assert "a-large" in stage.bound()
+        assert "web" not in stage.bound()
+
+    def test_is_a_strict_order_whatever_fails(self) -> None:
+        stage = Stage(
+            node("n", 3), *(group(name, 4) for name in "ab"), *gang("a", 4), *gang("b", 4), pod("web")
+        )
+        stage.run()
+        stage.run(node("m", 3), after=3)
+        (framework,) = stage.scheduler.frameworks.values()
+        plugin = framework.plugins["Coscheduling"]
+        assert isinstance(plugin, Coscheduling)
+        infos = [
+            stage.scheduler.queue.get(each.uid) for each in stage.cluster.list(Pod) if not each.node_name
+        ]
+        known = [each for each in infos if each is not None]
+        assert len(known) >= 4
+        for one in known:
+            assert not plugin.queue_sort(one, one)
+            for other in known:
+                assert one is other or plugin.queue_sort(one, other) != plugin.queue_sort(other, one)
 
 
 class TestWhoIsMissing:
@@ -318,6 +400,14 @@ class TestArguments:
     def test_below_zero_make_no_sense(self, name: str) -> None:
         with pytest.raises(KschedfwError, match=f"Coscheduling: {name}: Invalid value: -1: must be greater"):
             FrameworkHarness(Coscheduling, args={"Coscheduling": {name: -1}}, clock=FakeClock())
+
+    @pytest.mark.parametrize("value", [-1, 101])
+    def test_a_percentage_is_one(self, value: int) -> None:
+        args = {"Coscheduling": {"podGroupRejectPercentage": value}}
+        with pytest.raises(
+            KschedfwError, match=f"podGroupRejectPercentage: Invalid value: {value}: must be bet"
+        ):
+            FrameworkHarness(Coscheduling, args=args, clock=FakeClock())
 
     def test_of_zero_are_unset_as_in_go(self) -> None:
         harness = FrameworkHarness(

@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 from random import Random
 
+import attrs
 import pytest
-from kschedfw_gpushare import Policy
+from kschedfw_gpushare import GpuShare, Policy, openb
 from kschedfw_gpushare.openb import (
     ARRIVED,
     NODES,
@@ -20,6 +21,20 @@ from kschedfw_gpushare.openb import (
     replay,
     table,
     tuned,
+    with_configuration,
+    with_plugin,
+    with_policy,
+)
+
+from kschedfw import (
+    InMemoryCluster,
+    NodeInfo,
+    Plugin,
+    Pod,
+    Registry,
+    Scheduler,
+    hookimpl,
+    load_configuration,
 )
 
 POD_COLUMNS = (
@@ -66,7 +81,7 @@ def test_pods_are_left_out_where_the_trace_asks_for_too_much(small: Path) -> Non
 def test_a_seed_says_it_all(small: Path) -> None:
     trace = read(small)
     for policy in Policy:
-        one, two = (replay(trace, policy, 7) for _ in range(2))
+        one, two = (replay(trace, with_policy(trace, policy), 7) for _ in range(2))
         assert (one.pods, one.placed, one.allocated, one.fragmented) == (
             two.pods,
             two.placed,
@@ -103,6 +118,124 @@ def test_what_is_missing_is_said_in_one_line(tmp_path: Path, capsys: pytest.Capt
     assert "Policy." not in error
 
 
+CONFIGURATION = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: SCHEDULER
+  percentageOfNodesToScore: 100
+  plugins:
+    multiPoint:
+      enabled: [{name: PrioritySort}, {name: NodeResourcesFit}, {name: GpuShare, weight: 1000}, {name: DefaultBinder}]
+      disabled: [{name: "*"}]
+    score:
+      enabled: [{name: GpuShare, weight: 1000}]
+      disabled: [{name: "*"}]
+  pluginConfig:
+  - {name: NodeResourcesFit, args: {ignoredResources: [nvidia.com/gpu]}}
+  - {name: GpuShare, args: {policy: FGD}}
+"""
+
+
+def configuration_file(directory: Path, scheduler: str = "default-scheduler") -> Path:
+    file = directory / "profile.yaml"
+    file.write_text(CONFIGURATION.replace("SCHEDULER", scheduler))
+    return file
+
+
+def figures(run: Run) -> tuple[object, ...]:
+    return run.pods, run.placed, run.allocated, run.fragmented
+
+
+def test_a_configuration_is_measured_as_a_policy_is(small: Path) -> None:
+    trace = read(small)
+    configured = with_configuration(trace, load_configuration(configuration_file(small)))
+    by_policy = [figures(replay(trace, with_policy(trace, Policy.FGD), seed)) for seed in range(5)]
+    assert [figures(replay(trace, configured, seed)) for seed in range(5)] == by_policy
+    assert any(fragmented for *_, fragmented in by_policy)
+
+
+def test_one_without_gpushare_has_no_books_of_devices(small: Path) -> None:
+    trace = read(small)
+    runs = [
+        replay(trace, lambda cluster, random: Scheduler(cluster, random=random), seed) for seed in range(5)
+    ]
+    assert any(run.allocated for run in runs)
+    assert all(run.fragmented == {} for run in runs)
+
+
+class EmptiestFirst(Plugin):
+    """Spreads pods over the nodes."""
+
+    name = "EmptiestFirst"
+
+    @hookimpl
+    def score(self, node_info: NodeInfo) -> int:
+        return 100 - len(node_info.pods)
+
+
+def test_a_plugins_score_takes_the_policys_place(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def registry() -> Registry:
+        known = Registry()
+        known.register(EmptiestFirst)
+        if "GpuShare" not in known.names():
+            known.register(GpuShare)
+        return known
+
+    monkeypatch.setattr(openb, "_registry", registry)
+    trace = read(small)
+    make_scheduler = with_plugin(trace, "EmptiestFirst")
+    assert any(replay(trace, make_scheduler, seed).fragmented for seed in range(5))
+    cluster = InMemoryCluster(trace.nodes)
+    scheduler = make_scheduler(cluster, Random(0))
+    for number in range(4):
+        half = trace.pods[0]
+        cluster.add(half.with_metadata(attrs.evolve(half.metadata, name=f"half-{number}", uid="")))
+        assert scheduler.schedule_one()
+    placed = [each.node_name for each in cluster.list(Pod)]
+    assert sorted(placed) == ["a", "a", "b", "b"]
+
+
+def test_the_command_takes_plugins_and_configurations_beside_policies(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(configuration_file(small))
+    given = [
+        "--data",
+        str(small),
+        "--seeds",
+        "1",
+        "--plugin",
+        "NodeResourcesBalancedAllocation",
+        "--config",
+        file,
+    ]
+    assert main(given) == 0
+    rows = capsys.readouterr().out.splitlines()[2:]
+    assert [row.split(" | ")[0] for row in rows] == ["| NodeResourcesBalancedAllocation", f"| {file}"]
+    assert main([*given, "--policy", "FGD", "--policy", "BestFit", "--json"]) == 0
+    measured = json.loads(capsys.readouterr().out)
+    assert list(measured) == ["FGD", "BestFit", "NodeResourcesBalancedAllocation", file]
+
+
+def test_what_cant_be_measured_is_said_before_anything_is(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere = str(configuration_file(small, "elsewhere"))
+    for options, text in (
+        (["--plugin", "NodeResourcesBalanced"], "NodeResourcesBalanced"),
+        (["--config", str(small / "none.yaml")], "none.yaml"),
+        (["--config", str(small / NODES)], NODES),
+        (["--config", elsewhere], f"{elsewhere}: has no profile default-scheduler"),
+    ):
+        assert main(["--data", str(small), "--policy", "FGD", *options]) == 1
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert printed.err.startswith("error: ")
+        assert printed.err.count("\n") == 1
+        assert text in printed.err
+
+
 def test_published_figures_stand_below() -> None:
     run = Run(42, 10, 9, 1.0, dict.fromkeys(ARRIVED, 90.0), {})
     published = {"mean": 95.391, "min": 95.27, "max": 95.49}
@@ -113,7 +246,7 @@ def test_published_figures_stand_below() -> None:
 
 
 @pytest.fixture
-def openb() -> Path:
+def data() -> Path:
     """Where the trace is; `shared/data` beside the repository, or what KSCHEDFW_SHARED_DATA says."""
     default = Path(__file__).parents[4] / "shared" / "data"
     directory = Path(os.environ.get("KSCHEDFW_SHARED_DATA", default)) / "openb"
@@ -122,9 +255,10 @@ def openb() -> Path:
     return directory
 
 
-def test_fgd_allocates_what_was_published(openb: Path) -> None:
-    published = json.loads((openb / "anchors.json").read_text())["workloads"]["openb_pod_list_default"]
+def test_fgd_allocates_what_was_published(data: Path) -> None:
+    published = json.loads((data / "anchors.json").read_text())["workloads"]["openb_pod_list_default"]
     allocated = published[PUBLISHED_NAMES[Policy.FGD]]["alloc"]
-    run = replay(read(openb), Policy.FGD, 42)
+    trace = read(data)
+    run = replay(trace, with_policy(trace, Policy.FGD), 42)
     for percent in ARRIVED:
         assert run.allocated[percent] == pytest.approx(allocated[str(percent)]["mean"], abs=0.5)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kschedfw_loadaware import (
-    DefaultRequests,
     Load,
     LoadVariationRiskBalancing,
     LoadVariationRiskBalancingArgs,
@@ -13,7 +12,7 @@ from kschedfw_loadaware import (
     TargetLoadPackingArgs,
 )
 
-from kschedfw import Quantity
+from kschedfw import FrozenDict, Quantity
 from kschedfw.testing import PluginContract
 
 # Some nodes were measured, some only half, and some not at all.
@@ -21,10 +20,11 @@ SOURCE = StaticSource(
     {
         "node-0": NodeLoad(Load(3, 1), Load(10)),
         "node-1": NodeLoad(Load(17.3, 8.25), Load(60, 13)),
-        "node-2": NodeLoad(Load(39.9)),
+        "node-2": NodeLoad(Load(39.9, last=12)),
         "node-3": NodeLoad(memory=Load(80, 20)),
         "node-4": NodeLoad(Load(97, 33), Load(99, 1)),
         "node-5": NodeLoad(),
+        "node-6": NodeLoad(Load(50, last=None)),
     }
 )
 
@@ -39,7 +39,7 @@ class Balancing(LoadVariationRiskBalancing):
 
 class TestTargetLoadPacking(PluginContract):
     plugin = Packing
-    args = TargetLoadPackingArgs(default_requests=DefaultRequests(cpu=Quantity.parse("300m")))
+    args = TargetLoadPackingArgs(default_requests=FrozenDict({"cpu": Quantity.parse("300m")}))
 
 
 class TestLoadVariationRiskBalancing(PluginContract):

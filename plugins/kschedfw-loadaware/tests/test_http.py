@@ -90,7 +90,7 @@ def test_load_watcher_is_asked_for_its_metrics(server: Server) -> None:
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
-        ((500, "no"), "/watcher: HTTP 500 Internal Server Error"),
+        ((500, "no"), "/watcher: HTTP 500 'Internal Server Error'"),
         ((200, "<html>"), "/watcher: Expecting value"),
         ((200, "[]"), "a report: must be an object, not list"),
         ((200, '{"window": {"start": 0, "end": 1}}'), "data: must be an object, not NoneType"),

@@ -61,11 +61,37 @@ def test_a_report_of_load_watcher_is_read() -> None:
     )
 
 
-def test_the_mean_is_taken_before_the_latest_value_and_that_before_one_that_doesnt_say() -> None:
-    unsaid, latest, mean = (metric(CPU, *each) for each in (("", 1), ("Latest", 2), ("AVG", 3)))
-    assert node_load(unsaid) == NodeLoad(Load(1))
-    assert node_load(latest, unsaid) == NodeLoad(Load(2))
-    assert node_load(mean, latest, unsaid) == NodeLoad(Load(3))
+@pytest.mark.parametrize(
+    ("operators", "mean", "last"),
+    [
+        # A mean before all others, and of several the last; else the last one that is the latest, or doesn't say.
+        (["AVG", "Latest", ""], 0, 1),
+        (["Latest", "AVG", "AVG"], 2, 2),
+        (["", "Latest"], 1, 1),
+        (["Latest", ""], 1, 0),
+        (["Latest", "Latest", "P99"], 1, 1),
+        # TargetLoadPacking wants to know what it is.
+        ([""], 0, None),
+        (["", "STD", "P99"], 0, None),
+    ],
+)
+def test_of_several_figures_each_plugin_takes_what_the_original_takes(
+    operators: list[str], mean: float, last: float | None
+) -> None:
+    metrics = [metric(CPU, operator, place) for place, operator in enumerate(operators)]
+    load = node_load(*metrics).cpu
+    assert load is not None
+    assert (load.mean, load.last) == (mean, last)
+
+
+def test_of_several_deviations_the_last_one_counts() -> None:
+    assert node_load(*(metric(CPU, *each) for each in (("STD", 1), ("AVG", 2), ("STD", 3)))).cpu == Load(2, 3)
+
+
+def test_figures_that_arent_how_much_is_used_are_no_load() -> None:
+    assert (
+        node_load(metric(CPU, "STD", 1), metric(CPU, "P99", 2), metric("Bandwidth", "AVG", 3)) == NodeLoad()
+    )
 
 
 @pytest.mark.parametrize("gap", [float("nan"), float("inf")])
@@ -84,6 +110,14 @@ def test_a_value_that_is_no_number_is_a_gap(gap: float) -> None:
         ('{"window": {"start": 0}}', "window.end: must be a number, not None"),
         ('[{"window": {"start": true, "end": 0}}]', "[0].window.start: must be a number, not True"),
         ('{"window": {"start": 0, "end": 0}, "data": {}}', "data.NodeMetricsMap: must be an object"),
+        ('{"window": {"start": 0, "end": NaN}}', "window.end: must be a time in seconds, not nan"),
+        ('{"window": {"start": 1' + 400 * "0" + "}}", "window.start: must be a time in seconds, not inf"),
+        (5000 * "9", "Exceeds the limit (4300 digits)"),
+        (100_000 * "[", "is nested too deeply"),
+        (
+            json.dumps(watcher_metrics(0, **{"\ud800\x1b": [metric(CPU, "AVG", [])]})),
+            "data.NodeMetricsMap['\\ud800\\x1b'].metrics[0].value: must be a number, not a list",
+        ),
         (
             json.dumps(watcher_metrics(0, a=[metric(CPU, "AVG", "lots")])),
             "data.NodeMetricsMap.a.metrics[0].value: must be a number, not 'lots'",

@@ -109,6 +109,21 @@ def test_what_is_assumed_can_be_said() -> None:
     assert plugin.sign(make_pod().requests(cpu=1).build()) == (2000, 0)
 
 
+@pytest.mark.parametrize(
+    ("requests", "usage"),
+    [({"cpu": "300m", "memory": "1Gi"}, 300), ({"memory": "1Gi", "example.com/gpu": 1}, 0), ({}, 0)],
+)
+def test_only_cpu_is_assumed_whatever_else_is_said(requests: dict[str, object], usage: int) -> None:
+    given = {"watcherAddress": "http://127.0.0.1:9", "defaultRequests": requests}
+    it = FrameworkHarness(TargetLoadPacking, args={"TargetLoadPacking": given}, clock=FakeClock())
+    assert it.framework.plugins["TargetLoadPacking"].sign(make_pod().build()) == (usage, 0)
+
+
+def test_of_several_figures_the_last_one_counts() -> None:
+    it = harness({"a": NodeLoad(Load(90, last=20)), "b": NodeLoad(Load(20, last=None))})
+    assert it.score(limited("1")) == {"a": 85, "b": 0}
+
+
 def test_a_node_without_metrics_gets_nothing() -> None:
     scores = harness({"a": NodeLoad(memory=Load(10))}).score(limited("1"))
     assert scores == {"a": 0, "b": 0}
@@ -211,15 +226,16 @@ def test_the_batch_form_counts_them_in() -> None:
 @pytest.mark.parametrize(
     ("args", "text"),
     [
-        ({}, "watcherAddress or metricProvider.address must say where the metrics come from"),
+        ({}, "metricProvider.address must name an API server, since this doesn't run in a pod"),
+        ({"metricProvider": {"type": "File"}}, "metricProvider.address must say where the File is"),
         (
-            {"watcherAddress": "http://a", "metricProvider": {"address": "load.json"}},
+            {"watcherAddress": "http://a", "metricProvider": {"type": "File", "address": "load.json"}},
             "metricProvider.address: Forbidden: the metrics come from watcherAddress",
         ),
         ({"watcherAddress": "load-watcher:2020"}, "must begin with http:// or https://"),
         (
-            {"metricProvider": {"type": "SignalFx", "address": "http://a"}},
-            'metricProvider.type: Unsupported value: "SignalFx"',
+            {"metricProvider": {"type": "Datadog", "address": "http://a"}},
+            'metricProvider.type: Unsupported value: "Datadog"',
         ),
         (
             {"metricProvider": {"type": "Prometheus", "address": "prometheus:9090"}},

@@ -7,7 +7,7 @@ import pytest
 from kschedfw_topoaware import Attribute, NodeResourceTopology, NodeResourceTopologyMatch, Zone
 from kschedfw_topoaware.testing import make_topology
 
-from kschedfw import Node, ObjectMeta, Pod
+from kschedfw import FrozenDict, Node, ObjectMeta, Pod, Quantity
 from kschedfw.testing import FrameworkHarness, make_node, make_pod
 
 GPU = "example.com/gpu"
@@ -15,6 +15,7 @@ Amount = str | int
 
 CONTAINER = "cannot align container"
 INIT_CONTAINER = "cannot align init container"
+SIDECAR = "cannot align sidecar container"
 POD = "cannot align pod"
 FITS = ""
 
@@ -79,9 +80,10 @@ def test_a_container_goes_to_the_first_zone_that_has_room_as_the_kubelet_does_it
     assert verdict(guaranteed(of(3), of(2)), make_topology("node", *TWO_ZONES)) == FITS
 
 
-def init_pod(init_cpu: int, cpu: int) -> Pod:
+def init_pod(init_cpu: int, cpu: int, *, sidecar: bool = False) -> Pod:
     """Guaranteed, with an init container."""
-    pod = make_pod().init_container("init", requests=of(init_cpu)).requests(of(cpu)).limits(of(cpu)).build()
+    builder = make_pod().init_container("init", requests=of(init_cpu), sidecar=sidecar)
+    pod = builder.requests(of(cpu)).limits(of(cpu)).build()
     (init,) = pod.spec.init_containers
     resources = attrs.evolve(init.resources, limits=init.resources.requests)
     spec = attrs.evolve(pod.spec, init_containers=(attrs.evolve(init, resources=resources),))
@@ -95,6 +97,29 @@ def test_init_containers_are_over_before_the_others_begin() -> None:
     pod_scope = make_topology("node", of(4), scope="pod")
     assert verdict(init_pod(4, 4), pod_scope) == FITS
     assert verdict(init_pod(5, 1), pod_scope) == POD
+
+
+def test_a_sidecar_is_named_as_what_it_is() -> None:
+    topology = make_topology("node", of(4))
+    assert verdict(init_pod(5, 1, sidecar=True), topology) == SIDECAR
+    assert verdict(init_pod(4, 4, sidecar=True), topology) == FITS
+
+
+def test_overhead_is_part_of_the_pod_but_of_no_container() -> None:
+    pod = guaranteed(of(4))
+    heavy = attrs.evolve(pod, spec=attrs.evolve(pod.spec, overhead=FrozenDict({"cpu": Quantity.parse(1)})))
+    zones = of(4), of(4)
+    assert verdict(heavy, make_topology("node", *zones, scope="pod")) == POD
+    assert verdict(pod, make_topology("node", *zones, scope="pod")) == FITS
+    assert verdict(heavy, make_topology("node", of(5), scope="pod")) == FITS
+    assert verdict(heavy, make_topology("node", *zones)) == FITS
+
+
+def test_overhead_comes_on_top_of_an_init_container_that_needs_more_than_all_others() -> None:
+    pod = init_pod(4, 1)
+    heavy = attrs.evolve(pod, spec=attrs.evolve(pod.spec, overhead=FrozenDict({"cpu": Quantity.parse(1)})))
+    assert verdict(heavy, make_topology("node", of(4), scope="pod")) == POD
+    assert verdict(heavy, make_topology("node", of(5), scope="pod")) == FITS
 
 
 @pytest.mark.parametrize("scope", ["container", "pod"])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import attrs
 from kschedfw_topoaware import NodeResourceTopology, NodeResourceTopologyMatch
 from kschedfw_topoaware.testing import make_topology
 
-from kschedfw import Pod
+from kschedfw import FrozenDict, Pod, Quantity
 from kschedfw.testing import FrameworkHarness, make_node, make_pod
 
 ONE: dict[str, str | int] = {"cpu": 4, "memory": "8Gi"}
@@ -34,6 +35,17 @@ def test_what_a_pod_took_is_missing_in_every_zone_since_nobody_knows_in_which() 
     first = guaranteed("first", 3)
     it = harness(first)
     assert fits(it, 4)  # it has been there for long
+    it.reserve(first, "node")
+    assert fits(it, 1)
+    assert not fits(it, 2)
+
+
+def test_its_overhead_is_missing_too() -> None:
+    first = guaranteed("first", 2)
+    first = attrs.evolve(
+        first, spec=attrs.evolve(first.spec, overhead=FrozenDict({"cpu": Quantity.parse(1)}))
+    )
+    it = harness(first)
     it.reserve(first, "node")
     assert fits(it, 1)
     assert not fits(it, 2)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 from kschedfw_topoaware import NodeResourceTopology, NodeResourceTopologyMatch
 from kschedfw_topoaware.testing import make_topology
 
-from kschedfw import KschedfwError, Pod
+from kschedfw import FrozenDict, KschedfwError, Pod, Quantity
 from kschedfw.testing import FrameworkHarness, make_node, make_pod
 
 NAME = "NodeResourceTopologyMatch"
@@ -96,6 +97,21 @@ def test_containers_score_on_average_and_a_pod_as_a_whole() -> None:
     assert score(pod, make_topology("node", HALF, scope="pod")) == 25
 
 
+def with_overhead(pod: Pod, cpu: int) -> Pod:
+    return attrs.evolve(pod, spec=attrs.evolve(pod.spec, overhead=FrozenDict({"cpu": Quantity.parse(cpu)})))
+
+
+def test_overhead_is_part_of_the_pod_but_of_no_container() -> None:
+    heavy = with_overhead(POD, 1)
+    # 3 of 4 CPUs, 2 of 8 GiB: (25 + 75) / 2
+    assert score(heavy, make_topology("node", HALF, scope="pod")) == 50
+    assert score(heavy, make_topology("node", HALF)) == score(POD, make_topology("node", HALF)) == 62
+    # 3 + 2 CPUs are in two zones of four, 3 in one.
+    wide = with_overhead(guaranteed({"cpu": 3, "memory": "1Gi"}), 2)
+    assert score(wide, make_topology("node", HALF, HALF, scope="pod"), "LeastNUMANodes") == 82
+    assert score(wide, make_topology("node", HALF, HALF), "LeastNUMANodes") == 94
+
+
 @pytest.mark.parametrize("strategy", ["LeastAllocated", "LeastNUMANodes"])
 def test_every_node_is_as_good_for_a_pod_that_isnt_guaranteed(strategy: str) -> None:
     pod = make_pod().requests(cpu=2, memory="2Gi").build()
@@ -158,8 +174,8 @@ class TestLeastNumaNodes:
     [
         ({"type": "Random"}, 'scoringStrategy.type: Unsupported value: "Random"'),
         (
-            {"resources": [{"name": "cpu", "weight": 0}]},
-            "scoringStrategy.resources[0].weight: Invalid value: 0: must be from 1 to 100",
+            {"resources": [{"name": "cpu", "weight": -1}]},
+            "scoringStrategy.resources[0].weight: Invalid value: -1: must be at least 1",
         ),
         (
             {"resources": [{"name": "cpu"}, {"name": "cpu"}]},

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from functools import cmp_to_key
 
-from kschedfw import Handle, NodeInfo, Pod, PodInfo, PreemptionRules
+import attrs
+
+from kschedfw import (
+    Candidate,
+    CycleState,
+    DisruptionBudgets,
+    Handle,
+    NodeInfo,
+    Pod,
+    PodInfo,
+    PreemptionRules,
+    Status,
+    Victims,
+)
 from kschedfw_capacity.amounts import Amounts
 from kschedfw_capacity.demand import Demand
 
@@ -13,6 +27,7 @@ from kschedfw_capacity.demand import Demand
 class QuotaRules(PreemptionRules):
     """The rules for one pod, which asks for what `demand` says.
 
+    * Pods that are being deleted leave first, whoever's they are. They are victims that cost nothing.
     * Within the min of its quota it takes back what others have borrowed: it may preempt pods of any priority in other
       namespaces that use more than their min, and no others.
     * Beyond its min it may preempt less important pods of its own namespace.
@@ -24,6 +39,8 @@ class QuotaRules(PreemptionRules):
         self._demand = demand
 
     def may_preempt(self, pod: Pod, victim: PodInfo, node_info: NodeInfo) -> bool:
+        if victim.pod.is_terminating:
+            return True
         theirs, quotas = victim.pod.namespace, self._demand.quotas
         if self._demand.takes_back:
             return theirs != pod.namespace and theirs in quotas and quotas[theirs].is_over_min
@@ -33,11 +50,14 @@ class QuotaRules(PreemptionRules):
     def potential_victims(self, pod: Pod, node_info: NodeInfo) -> Sequence[PodInfo]:
         """Pods on the node that may be evicted together: of a namespace that borrows, only until it does no longer."""
         allowed = super().potential_victims(pod, node_info)
-        if not self._demand.takes_back or not allowed:
+        going, staying = _by_fate(allowed)
+        if not self._demand.takes_back or not staying:
             return allowed
         quotas = self._demand.quotas.clone()
-        leaving = set()
-        for info in reversed(self._by_importance(allowed)):
+        for info in going:
+            quotas.remove(info.pod.namespace, Amounts.requested_by(info.pod))
+        leaving = set(going)
+        for info in reversed(self._by_importance(staying)):
             namespace = info.pod.namespace
             if quotas[namespace].is_over_min:
                 quotas.remove(namespace, Amounts.requested_by(info.pod))
@@ -45,17 +65,57 @@ class QuotaRules(PreemptionRules):
         # In their own order, by which it is decided among equals.
         return [info for info in allowed if info in leaving]
 
+    def select_victims(
+        self,
+        state: CycleState,
+        pod: Pod,
+        node_info: NodeInfo,
+        potential: Sequence[PodInfo],
+        budgets: DisruptionBudgets,
+    ) -> Victims | Status:
+        """Those that are going, and whom else it takes without them; the latter come first."""
+        going, staying = _by_fate(potential)
+        for info in going:
+            node_info.remove_pod(info.pod)
+            status = self.handle.framework.run_pre_filter_remove_pod(state, pod, info, node_info)
+            if not status.is_success:
+                return status
+        evicted = super().select_victims(state, pod, node_info, staying, budgets)
+        if isinstance(evicted, Status):
+            return evicted
+        freed = tuple(info.pod for info in self._by_importance(going))
+        return attrs.evolve(evicted, pods=(*evicted.pods, *freed))
+
+    def score_functions(self) -> Sequence[Callable[[Candidate], float]]:
+        """Those of DefaultPreemption, by the pods that stay but for this; best is where there are none."""
+        return [_by_the_evicted(each) for each in super().score_functions()]
+
     def offset_and_num_candidates(self, num_nodes: int) -> tuple[int, int]:
         """All nodes, from the first one on."""
         return 0, num_nodes
 
     def _by_importance(self, infos: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """The most important first; those that are going anyway last."""
+        """The most important first."""
 
         def compare(first: PodInfo, second: PodInfo) -> int:
             one, other = first.pod, second.pod
-            if one.is_terminating != other.is_terminating:
-                return 1 if one.is_terminating else -1
             return self.more_important(other, one) - self.more_important(one, other)
 
         return sorted(infos, key=cmp_to_key(compare))
+
+
+def _by_fate(infos: Sequence[PodInfo]) -> tuple[Sequence[PodInfo], Sequence[PodInfo]]:
+    """Those that are being deleted, and the others."""
+    going = [info for info in infos if info.pod.is_terminating]
+    return going, [info for info in infos if not info.pod.is_terminating]
+
+
+def _by_the_evicted(score: Callable[[Candidate], float]) -> Callable[[Candidate], float]:
+    def score_of(candidate: Candidate) -> float:
+        evicted = tuple(pod for pod in candidate.victims.pods if not pod.is_terminating)
+        if not evicted:
+            return math.inf
+        victims = attrs.evolve(candidate.victims, pods=evicted)
+        return score(attrs.evolve(candidate, victims=victims))
+
+    return score_of

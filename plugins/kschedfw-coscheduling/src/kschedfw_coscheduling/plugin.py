@@ -103,9 +103,9 @@ class Coscheduling(Plugin[CoschedulingArgs]):
             gang = self._gangs.setdefault(key, Gang())
             gang.failed.add(pod.uid)
             placed = self._placed(gang, members)
-            candidates = {each.uid for each in members} - placed - gang.failed
-            if len(placed) + len(candidates) >= group.spec.min_member:
-                return None, Status.unschedulable(f"podGroup {key} can still reach its minMember")
+            left = {each.uid for each in members} - placed - gang.failed
+        if (hope := self._hope(group, len(placed), len(left))) is not None:
+            return None, Status.unschedulable(f"podGroup {key} {hope}")
         self._give_up(key, "optimistic rejection in PostFilter", members)
         return None, Status.unschedulable(
             f"PodGroup {key} gets rejected due to Pod {pod.name} is unschedulable even after PostFilter"
@@ -136,6 +136,7 @@ class Coscheduling(Plugin[CoschedulingArgs]):
             if (waiting := self.handle.waiting_pods.get(uid)) is not None:
                 waiting.allow(self.name)
         if is_last:
+            self._turns.clear_failure(key)
             return None
         return Status.wait(group.spec.schedule_timeout_seconds or self.args.permit_waiting_time_seconds)
 
@@ -228,7 +229,19 @@ class Coscheduling(Plugin[CoschedulingArgs]):
 
     # Giving up, and trying again
 
+    def _hope(self, group: PodGroup, placed: int, left: int) -> str | None:
+        """Why a gang isn't given up although a pod of it fits nowhere; None if it is."""
+        wanted, percentage = group.spec.min_member, self.args.pod_group_reject_percentage
+        if placed >= wanted:
+            return "has reached its minMember"
+        if placed + left >= wanted:
+            return "can still reach its minMember"
+        if 100 * (wanted - placed) <= percentage * wanted:
+            return f"misses no more than {percentage}% of its minMember"
+        return None
+
     def _give_up(self, key: str, why: str, members: Iterable[Pod]) -> None:
+        self._turns.mark_failure(key, self.handle.clock.now())
         rejection = Rejection(
             until=self.handle.clock.now() + self.args.pod_group_backoff_seconds,
             members=frozenset(each.uid for each in members),

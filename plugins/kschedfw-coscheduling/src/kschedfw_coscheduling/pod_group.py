@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import StrEnum
 
 import attrs
 
@@ -21,6 +22,36 @@ class PodGroupSpec:
     schedule_timeout_seconds: int | None = None
 
 
+class PodGroupPhase(StrEnum):
+    """How far a gang has come.
+
+    It is PENDING while it has fewer pods than `min_member`, and SCHEDULING while fewer of them run or have succeeded.
+    FINISHED and FAILED are final.
+    """
+
+    PENDING = "Pending"
+    SCHEDULING = "Scheduling"
+    RUNNING = "Running"
+    FINISHED = "Finished"
+    FAILED = "Failed"
+
+
+@attrs.frozen
+class PodGroupStatus:
+    """How a gang's pods fare: how many run, have succeeded or have failed, and whose they are.
+
+    `phase` is a PodGroupPhase, or what another controller has written. `occupied_by` are the owners of one of the pods
+    (`namespace/name`, with commas between).
+    """
+
+    phase: str = ""
+    occupied_by: str = ""
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    schedule_start_time: str | None = None
+
+
 @attrs.frozen
 class PodGroup(CustomResource):
     """A gang, as in kubernetes-sigs/scheduler-plugins."""
@@ -29,6 +60,7 @@ class PodGroup(CustomResource):
 
     metadata: ObjectMeta
     spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
 
     def validate(self) -> Iterator[FieldError]:
         if self.spec.min_member < 1:

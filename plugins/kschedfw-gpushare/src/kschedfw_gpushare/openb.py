@@ -1,6 +1,7 @@
-"""Measures policies on the OpenB trace, by the protocol of Weng et al., USENIX ATC '23.
+"""Measures policies, plugins and configurations on the OpenB trace, by the protocol of Weng et al., USENIX ATC '23.
 
     python -m kschedfw_gpushare.openb --data DIR --seeds 42-51 --policy all
+    python -m kschedfw_gpushare.openb --data DIR --seeds 42-51 --policy FGD --plugin MyPlugin --config profile.yaml
 
 The trace's pods are shuffled, and copies of randomly drawn ones appended until they ask for 1.3 times the GPUs of the
 cluster. They are scheduled one by one in that order; none leaves, and one that fits nowhere is dropped. What is
@@ -32,8 +33,11 @@ from kschedfw import (
     Profile,
     Registry,
     Scheduler,
+    SchedulerConfiguration,
+    load_configuration,
     read_openb_nodes,
     read_openb_pods,
+    scheduler_from_configuration,
 )
 from kschedfw_gpushare.args import GpuShareArgs, Policy
 from kschedfw_gpushare.demand import MILLI, demand_of
@@ -47,7 +51,7 @@ TUNE = 1.3
 ARRIVED = (80, 90, 95, 100, 110, 120, 130)
 """Where the figures are taken: when the pods that have arrived ask for so many percent of the cluster's GPUs."""
 
-PUBLISHED_NAMES = {
+PUBLISHED_NAMES: Mapping[str, str] = {
     Policy.RANDOM: "01-Random",
     Policy.DOT_PRODUCT: "02-DotProd",
     Policy.GPU_CLUSTERING: "03-GpuClustering",
@@ -57,6 +61,8 @@ PUBLISHED_NAMES = {
 }
 
 Progress = Callable[[int, int], None]
+MakeScheduler = Callable[[InMemoryCluster, Random], Scheduler]
+"""What is measured: a scheduler that takes the trace's pods, which are those of `default-scheduler`."""
 
 
 @attrs.frozen
@@ -83,7 +89,10 @@ class Trace:
 
 @attrs.frozen
 class Run:
-    """What one seed came to: by percent arrived, the percentage of GPUs allocated, and of idle ones fragmented."""
+    """What one seed came to: by percent arrived, the percentage of GPUs allocated, and of idle ones fragmented.
+
+    The latter is empty where GpuShare doesn't keep the books of the devices.
+    """
 
     seed: int
     pods: int
@@ -112,31 +121,67 @@ def tuned(trace: Trace, random: Random, tune: float = TUNE) -> list[Pod]:
     return pods
 
 
-def profile(policy: Policy, typical: Sequence[TypicalPod]) -> Profile:
+def with_policy(trace: Trace, policy: Policy) -> MakeScheduler:
     """The policy alone rates; of the default filters, the others have nothing to say about the trace's pods."""
-    return Profile(
-        ["PrioritySort", "NodeResourcesFit", EnabledPlugin("GpuShare", weight=1000), "DefaultBinder"],
-        points={"score": [EnabledPlugin("GpuShare", weight=1000)]},  # type: ignore[dict-item]
-        args={
-            "NodeResourcesFit": {"ignoredResources": [GPU]},
-            "GpuShare": GpuShareArgs(policy=policy, typical_pods=tuple(typical)),
-        },
-        percentage_of_nodes_to_score=100,
+    return _with_scores(EnabledPlugin("GpuShare", weight=1000), trace, policy)
+
+
+def with_plugin(trace: Trace, name: str) -> MakeScheduler:
+    """An installed plugin, with its default arguments, rates alone; GpuShare keeps the books and picks the devices."""
+    return _with_scores(EnabledPlugin(name), trace, Policy.BEST_FIT)
+
+
+def with_configuration(trace: Trace, configuration: SchedulerConfiguration) -> MakeScheduler:
+    """All is as the configuration says. A GpuShare in it that isn't told the typical pods gets those of the trace."""
+    configuration = attrs.evolve(
+        configuration,
+        profiles=tuple(
+            attrs.evolve(each, args={name: _knowing(args, trace) for name, args in each.args.items()})
+            for each in configuration.profiles
+        ),
+    )
+    return lambda cluster, random: scheduler_from_configuration(
+        configuration, cluster, registry=_registry(), random=random
     )
 
 
-def replay(trace: Trace, policy: Policy, seed: int, progress: Progress | None = None) -> Run:
-    """Schedule the trace once."""
+def _with_scores(rating: EnabledPlugin, trace: Trace, policy: Policy) -> MakeScheduler:
+    plugins = dict.fromkeys(("PrioritySort", "NodeResourcesFit", "GpuShare", rating.name, "DefaultBinder"))
+    profile = Profile(
+        list(plugins),
+        points={"score": [rating]},  # type: ignore[dict-item]
+        args={
+            "NodeResourcesFit": {"ignoredResources": [GPU]},
+            "GpuShare": GpuShareArgs(policy=policy, typical_pods=trace.typical),
+        },
+        percentage_of_nodes_to_score=100,
+    )
+    return lambda cluster, random: Scheduler(cluster, [profile], registry=_registry(), random=random)
+
+
+def _knowing(args: object, trace: Trace) -> object:
+    if isinstance(args, GpuShareArgs) and not args.typical_pods:
+        return attrs.evolve(args, typical_pods=trace.typical)
+    return args
+
+
+def _registry() -> Registry:
     registry = Registry()
     if "GpuShare" not in registry.names():
         registry.register(GpuShare)
+    return registry
+
+
+def replay(trace: Trace, make_scheduler: MakeScheduler, seed: int, progress: Progress | None = None) -> Run:
+    """Schedule the trace once.
+
+    Raises KschedfwError: the scheduler can't be made.
+    """
     random = Random(seed)
     pods, capacity = tuned(trace, random), trace.capacity
     cluster = InMemoryCluster(random.sample(trace.nodes, len(trace.nodes)))
-    scheduler = Scheduler(cluster, [profile(policy, trace.typical)], registry=registry, random=random)
-    (framework,) = scheduler.frameworks.values()
-    plugin = framework.plugins["GpuShare"]
-    assert isinstance(plugin, GpuShare)
+    scheduler = make_scheduler(cluster, random)
+    books = scheduler.frameworks["default-scheduler"].plugins.get("GpuShare")
     arrived = used = placed = 0
     allocated: dict[int, list[float]] = {percent: [] for percent in ARRIVED}
     fragmented: dict[int, list[float]] = {percent: [] for percent in ARRIVED}
@@ -156,7 +201,8 @@ def replay(trace: Trace, policy: Policy, seed: int, progress: Progress | None = 
         if percent in allocated:
             scheduler.cache.update_snapshot(scheduler.snapshot)
             allocated[percent].append(100 * used / capacity)
-            fragmented[percent].append(100 * plugin.fragmented_share(scheduler.snapshot.table))
+            if isinstance(books, GpuShare):
+                fragmented[percent].append(100 * books.fragmented_share(scheduler.snapshot.table))
         if progress is not None:
             progress(number + 1, len(pods))
     seconds = time.perf_counter() - start
@@ -184,53 +230,88 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pods", default=PODS, help="the pods' file in it (%(default)s)")
     parser.add_argument("--seeds", type=_seeds, default="42-51", help="such as 42-51 or 42,45 (%(default)s)")
     parser.add_argument(
-        "--policy", default="all", choices=["all", *(each.value for each in Policy)], help="(%(default)s)"
+        "--policy",
+        action="append",
+        choices=["all", *(each.value for each in Policy)],
+        help="of GpuShare; again for another one (all, if neither plugins nor configurations are named)",
+    )
+    parser.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="an installed plugin whose score takes the policy's place; again for another one",
+    )
+    parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="a KubeSchedulerConfiguration, for everything else; again for another one",
     )
     parser.add_argument("--json", action="store_true", help="all figures as JSON")
     options = parser.parse_args(arguments)
     try:
         trace = Trace.read(options.data / options.nodes, options.data / options.pods)
+        measured = _measured(trace, options)
+        runs: dict[str, list[Run]] = {name: [] for name in measured}
+        for seed in options.seeds:
+            for name, make_scheduler in measured.items():
+                runs[name].append(replay(trace, make_scheduler, seed, _shown(name, seed)))
+                _tell(f"\r{name} seed {seed}: {_line(runs[name][-1])}\n")
     except (KschedfwError, OSError) as error:
         _tell(f"error: {error}\n")
         return 1
-    policies = tuple(PUBLISHED_NAMES) if options.policy == "all" else (Policy(options.policy),)
-    runs: dict[Policy, list[Run]] = {policy: [] for policy in policies}
-    for seed in options.seeds:
-        for policy in policies:
-            runs[policy].append(replay(trace, policy, seed, _shown(policy, seed)))
-            _tell(f"\r{policy} seed {seed}: {_line(runs[policy][-1])}\n")
     published = _published(options.data / "anchors.json", Path(options.pods).stem)
     if options.json:
-        every = {policy: [attrs.asdict(run) for run in of_policy] for policy, of_policy in runs.items()}
+        every = {name: [attrs.asdict(run) for run in of_one] for name, of_one in runs.items()}
         sys.stdout.write(json.dumps(every) + "\n")
     else:
         sys.stdout.writelines(f"{line}\n" for line in table(runs, published))
     return 0
 
 
+def _measured(trace: Trace, options: argparse.Namespace) -> Mapping[str, MakeScheduler]:
+    """What is to be measured by the name that it gets in the table; each can be made.
+
+    Raises KschedfwError or OSError: one of them can't.
+    """
+    chosen = options.policy or ([] if options.plugin or options.config else ["all"])
+    policies = tuple(map(Policy, PUBLISHED_NAMES)) if "all" in chosen else tuple(map(Policy, chosen))
+    measured = {policy.value: with_policy(trace, policy) for policy in policies}
+    measured |= {name: with_plugin(trace, name) for name in options.plugin}
+    for file in options.config:
+        measured[str(file)] = with_configuration(trace, load_configuration(file))
+    for name, make_scheduler in measured.items():
+        scheduler = make_scheduler(InMemoryCluster(), Random(0))
+        if "default-scheduler" not in scheduler.frameworks:
+            raise KschedfwError(f"{name}: has no profile default-scheduler, which the trace's pods want")
+        scheduler.close()
+    return measured
+
+
 Published = Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
 """By name of the policy, measure and percent arrived: mean, min and max."""
 
 
-def table(runs: Mapping[Policy, Sequence[Run]], published: Published) -> Iterator[str]:
+def table(runs: Mapping[str, Sequence[Run]], published: Published) -> Iterator[str]:
     """GPU allocation in percent as Markdown: means over the seeds, the range at the end, what was published."""
     yield "| policy | |" + "".join(f" {percent} % |" for percent in ARRIVED) + f" range at {ARRIVED[-1]} % |"
     yield "| --- | --- |" + " ---: |" * len(ARRIVED) + " --- |"
-    for policy, of_policy in runs.items():
-        ours = [
-            [run.allocated[percent] for run in of_policy if percent in run.allocated] for percent in ARRIVED
-        ]
-        yield _row(policy, "measured", map(_mean, ours), ours[-1])
-        theirs = published.get(PUBLISHED_NAMES[policy], {}).get("alloc")
+    for name, of_one in runs.items():
+        ours = [[run.allocated[percent] for run in of_one if percent in run.allocated] for percent in ARRIVED]
+        yield _row(name, "measured", map(_mean, ours), ours[-1])
+        theirs = published.get(PUBLISHED_NAMES.get(name, ""), {}).get("alloc")
         if theirs is not None:
             last = theirs[str(ARRIVED[-1])]
             means = [f"{theirs[str(percent)]['mean']:.2f}" for percent in ARRIVED]
             yield _row("", "published", means, [last["min"], last["max"]])
 
 
-def _row(policy: str, what: str, means: Iterable[str], last: Sequence[float]) -> str:
+def _row(name: str, what: str, means: Iterable[str], last: Sequence[float]) -> str:
     spread = f"{min(last):.2f}–{max(last):.2f}" if last else ""
-    return f"| {policy} | {what} |" + "".join(f" {mean} |" for mean in means) + f" {spread} |"
+    return f"| {name} | {what} |" + "".join(f" {mean} |" for mean in means) + f" {spread} |"
 
 
 def _mean(values: Sequence[float]) -> str:
@@ -249,13 +330,13 @@ def _line(run: Run) -> str:
     return f"{run.placed} of {run.pods} pods placed, {last:.2f} % of GPUs allocated, {run.seconds} s"
 
 
-def _shown(policy: Policy, seed: int) -> Progress | None:
+def _shown(name: str, seed: int) -> Progress | None:
     if not sys.stderr.isatty():
         return None
 
     def show(done: int, to_do: int) -> None:
         if done % 100 == 0:
-            _tell(f"\r{policy} seed {seed}: {done} of {to_do} pods")
+            _tell(f"\r{name} seed {seed}: {done} of {to_do} pods")
 
     return show
 

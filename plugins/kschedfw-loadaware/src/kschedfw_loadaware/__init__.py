@@ -1,21 +1,17 @@
 """TargetLoadPacking and LoadVariationRiskBalancing: scores by the load that was measured on nodes."""
 
 from kschedfw_loadaware.args import MetricProvider, ProviderType
-from kschedfw_loadaware.http import Endpoint, LoadWatcherSource, PrometheusSource
+from kschedfw_loadaware.endpoint import Endpoint
+from kschedfw_loadaware.http import LoadWatcherSource, MetricsServerSource, PrometheusSource
 from kschedfw_loadaware.load_variation_risk_balancing import (
     LoadVariationRiskBalancing,
     LoadVariationRiskBalancingArgs,
 )
 from kschedfw_loadaware.report import Load, LoadReport, MetricsError, NodeLoad
 from kschedfw_loadaware.sources import FileSource, MetricsSource, StaticSource
-from kschedfw_loadaware.target_load_packing import (
-    DefaultRequests,
-    TargetLoadPacking,
-    TargetLoadPackingArgs,
-)
+from kschedfw_loadaware.target_load_packing import TargetLoadPacking, TargetLoadPackingArgs
 
 __all__ = [
-    "DefaultRequests",
     "Endpoint",
     "FileSource",
     "Load",
@@ -25,6 +21,7 @@ __all__ = [
     "LoadWatcherSource",
     "MetricProvider",
     "MetricsError",
+    "MetricsServerSource",
     "MetricsSource",
     "NodeLoad",
     "PrometheusSource",

@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 import attrs
 
-from kschedfw import FieldError
-from kschedfw_loadaware.http import Endpoint, LoadWatcherSource, PrometheusSource
+from kschedfw import FieldError, Node
+from kschedfw_loadaware.endpoint import Endpoint, address_problem, masked, without_password
+from kschedfw_loadaware.http import (
+    LoadWatcherSource,
+    MetricsServerSource,
+    PrometheusSource,
+    in_cluster_endpoint,
+)
 from kschedfw_loadaware.report import MetricsError
 from kschedfw_loadaware.sources import FileSource, MetricsSource
+
+NOT_THERE: Final = 'see "Configurations of the original" in the README of kschedfw-loadaware'
+"""Ends what is said of arguments that the original takes."""
 
 
 class ProviderType(StrEnum):
     """What kind of thing gives the metrics."""
 
-    FILE = "File"
+    KUBERNETES_METRICS_SERVER = "KubernetesMetricsServer"
     PROMETHEUS = "Prometheus"
+    SIGNAL_FX = "SignalFx"
+    FILE = "File"
 
 
 @attrs.frozen
 class MetricProvider:
-    """A file, or a Prometheus: `address` is the path of the one, the URL of the other."""
+    """A Metrics Server, a Prometheus, or a file: `address` is the path of the file, the URL of the others."""
 
-    type: ProviderType = ProviderType.FILE
+    type: ProviderType = attrs.field(
+        default=ProviderType.KUBERNETES_METRICS_SERVER, metadata={"zero_is_unset": True}
+    )
     address: str = ""
-    token: str = ""
+    token: str = attrs.field(default="", repr=masked, metadata={"shown": lambda token: token and "***"})
     insecure_skip_verify: bool = False
 
 
@@ -39,24 +53,36 @@ class SourceArgs:
     metric_provider: MetricProvider = MetricProvider()
 
     def validate(self) -> Iterator[FieldError]:
-        if self.watcher_address and self.metric_provider.address:
-            yield FieldError.forbidden("metricProvider.address", "the metrics come from watcherAddress")
+        provider = self.metric_provider
+        if self.watcher_address and provider.address:
+            yield FieldError.forbidden(
+                "metricProvider.address", f"the metrics come from watcherAddress; {NOT_THERE}"
+            )
+        if provider.type is ProviderType.SIGNAL_FX:
+            yield FieldError.forbidden("metricProvider.type", NOT_THERE)
         urls = {"watcherAddress": self.watcher_address}
-        if self.metric_provider.type is ProviderType.PROMETHEUS:
-            urls["metricProvider.address"] = self.metric_provider.address
+        if provider.type is not ProviderType.FILE:
+            urls["metricProvider.address"] = provider.address
         for path, url in urls.items():
-            if url and not url.startswith(("http://", "https://")):
-                yield FieldError.invalid(path, url, "must begin with http:// or https://")
+            if url and (problem := address_problem(url)):
+                yield FieldError.invalid(path, without_password(url), problem)
 
-    def make_source(self) -> MetricsSource:
-        """Raises MetricsError: none is named, or it is a file that can't be used."""
+    def make_source(self, nodes: Callable[[], Iterable[Node]]) -> MetricsSource:
+        """`nodes` are those that the metrics are about.
+
+        Raises MetricsError: nothing is named, or something that can't be used.
+        """
         provider = self.metric_provider
         if self.watcher_address:
             return LoadWatcherSource(Endpoint(self.watcher_address))
+        if provider.type is ProviderType.KUBERNETES_METRICS_SERVER and not provider.address:
+            in_cluster_endpoint()
+            return MetricsServerSource(None, nodes)
         if not provider.address:
-            raise MetricsError(
-                "watcherAddress or metricProvider.address must say where the metrics come from"
-            )
+            raise MetricsError(f"metricProvider.address must say where the {provider.type.value} is")
         if provider.type is ProviderType.FILE:
             return FileSource(Path(provider.address))
-        return PrometheusSource(Endpoint(provider.address, provider.token, provider.insecure_skip_verify))
+        endpoint = Endpoint(provider.address, provider.token, provider.insecure_skip_verify)
+        if provider.type is ProviderType.PROMETHEUS:
+            return PrometheusSource(endpoint)
+        return MetricsServerSource(endpoint, nodes)

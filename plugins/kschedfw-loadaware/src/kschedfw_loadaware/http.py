@@ -1,54 +1,29 @@
-"""Reports from a load-watcher or a Prometheus, over HTTP with what Python brings along."""
+"""Reports over HTTP: from a load-watcher, a Prometheus, or Kubernetes' Metrics Server."""
 
 from __future__ import annotations
 
-import json
 import math
-import ssl
-import urllib.error
+import os
 import urllib.parse
-import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
 
 import attrs
 
-from kschedfw_loadaware.report import Load, LoadReport, MetricsError, NodeLoad, report_from_json
+from kschedfw import KschedfwError, Node, Quantity
+from kschedfw_loadaware.endpoint import Deadline, Endpoint
+from kschedfw_loadaware.report import Load, LoadReport, MetricsError, NodeLoad, report_from_json, shown
 
-TIMEOUT = 5.0
-"""Seconds; the scheduler waits for the answer."""
-
-_WINDOW = 15 * 60
-_RATIOS = {"cpu": "instance:node_cpu:ratio", "memory": "instance:node_memory_utilisation:ratio"}
+_WINDOW: Final = 15 * 60
+_RATIOS: Final = {"cpu": "instance:node_cpu:ratio", "memory": "instance:node_memory_utilisation:ratio"}
 """The recording rules of the node-exporter mixin, which load-watcher asks for, too."""
 
+_NOT_AS_EXPECTED: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What comes of reading JSON of another shape."""
 
-@attrs.frozen
-class Endpoint:
-    """An HTTP(S) address that answers in JSON."""
-
-    address: str
-    token: str = ""
-    insecure_skip_verify: bool = False
-    timeout: float = TIMEOUT
-
-    def get(self, path: str) -> object:
-        """Raises MetricsError: no answer, not a good one, or no JSON; names the address."""
-        url = self.address.rstrip("/") + path
-        request = urllib.request.Request(url, headers={"Accept": "application/json"})
-        if self.token:
-            request.add_header("Authorization", f"Bearer {self.token}")
-        context = ssl.create_default_context() if url.startswith("https:") else None
-        if context is not None and self.insecure_skip_verify:
-            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        try:
-            with urllib.request.urlopen(request, timeout=self.timeout, context=context) as answer:
-                content: object = json.loads(answer.read())
-                return content
-        except urllib.error.HTTPError as error:
-            with error:
-                raise MetricsError(f"{url}: HTTP {error.code} {error.reason}") from error
-        except (OSError, ValueError) as error:  # URLError and timeouts are OSErrors
-            raise MetricsError(f"{url}: {getattr(error, 'reason', error)}") from error
+_NODE_METRICS: Final = "/apis/metrics.k8s.io/v1beta1/nodes"
+_SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 @attrs.frozen
@@ -74,9 +49,12 @@ class PrometheusSource:
     endpoint: Endpoint
 
     def read(self, now: float) -> LoadReport:
+        deadline = self.endpoint.deadline()
         try:
-            means = {name: self._over_time("avg", ratio, now) for name, ratio in _RATIOS.items()}
-            deviations = {name: self._over_time("stddev", ratio, now) for name, ratio in _RATIOS.items()}
+            means, deviations = (
+                {name: self._over_time(function, ratio, now, deadline) for name, ratio in _RATIOS.items()}
+                for function in ("avg", "stddev")
+            )
         except MetricsError as error:
             raise MetricsError(f"Prometheus at {self.endpoint.address}: {error}") from error
 
@@ -89,14 +67,57 @@ class PrometheusSource:
             now - _WINDOW, now, {node: NodeLoad(load("cpu", node), load("memory", node)) for node in nodes}
         )
 
-    def _over_time(self, function: str, ratio: str, now: float) -> dict[str, float]:
+    def _over_time(self, function: str, ratio: str, now: float, deadline: Deadline) -> dict[str, float]:
         """Percent by node."""
         query = {"query": f"{function}_over_time({ratio}[{_WINDOW}s])", "time": f"{now:.3f}"}
-        answer = self.endpoint.get(f"/api/v1/query?{urllib.parse.urlencode(query)}")
+        answer = self.endpoint.get(f"/api/v1/query?{urllib.parse.urlencode(query)}", deadline)
         try:
             return dict(_samples(answer))
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except _NOT_AS_EXPECTED as error:
             raise MetricsError(f"the answer to {query['query']} is no vector") from error
+
+
+@attrs.frozen
+class MetricsServerSource:
+    """Kubernetes' Metrics Server (`metrics.k8s.io/v1beta1`): what nodes use just now, without deviations.
+
+    `nodes` gives the nodes whose capacity that is a part of. The endpoint is an API server, or `kubectl proxy`; None is
+    the API server of the cluster in which this runs, as who the pod's service account is.
+    """
+
+    endpoint: Endpoint | None
+    nodes: Callable[[], Iterable[Node]]
+
+    def read(self, now: float) -> LoadReport:
+        endpoint = in_cluster_endpoint() if self.endpoint is None else self.endpoint
+        try:
+            usage = dict(_usages(endpoint.get(_NODE_METRICS)))
+        except MetricsError as error:
+            raise MetricsError(f"Metrics Server at {endpoint.address}: {error}") from error
+        by_node = {
+            node.name: NodeLoad(*(_share(node, usage[node.name], name) for name in ("cpu", "memory")))
+            for node in self.nodes()
+            if node.name in usage
+        }
+        return LoadReport(now - _WINDOW, now, by_node)
+
+
+def in_cluster_endpoint() -> Endpoint:
+    """The API server as pods find it. Raises MetricsError: this is no pod, or it has no service account."""
+    host, port = (os.environ.get(f"KUBERNETES_SERVICE_{name}", "") for name in ("HOST", "PORT"))
+    if not host:
+        raise MetricsError(
+            "metricProvider.address must name an API server, since this doesn't run in a pod of a cluster; "
+            "or let watcherAddress or another metricProvider.type say where the metrics come from"
+        )
+    try:
+        token = (
+            (_SERVICE_ACCOUNT / "token").read_text(encoding="ascii").strip()
+        )  # it is replaced now and then
+    except (OSError, ValueError) as error:
+        raise MetricsError(f"{_SERVICE_ACCOUNT / 'token'}: {error}") from error
+    host = f"[{host}]" if ":" in host else host
+    return Endpoint(f"https://{host}:{port or 443}", token, ca_file=str(_SERVICE_ACCOUNT / "ca.crt"))
 
 
 def _samples(answer: object) -> Iterator[tuple[str, float]]:
@@ -106,5 +127,29 @@ def _samples(answer: object) -> Iterator[tuple[str, float]]:
     for series in answer["data"]["result"]:
         labels, ratio = series["metric"], float(series["value"][1])
         node = labels.get("node") or labels.get("instance", "").rpartition(":")[0] or labels.get("instance")
-        if node and math.isfinite(ratio):
+        if isinstance(node, str) and node and math.isfinite(ratio):
             yield node, 100 * ratio
+
+
+def _usages(answer: object) -> Iterator[tuple[str, Mapping[str, Quantity]]]:
+    """Node and amounts. Raises MetricsError: it isn't such a list."""
+    try:
+        if not isinstance(answer, Mapping) or answer["kind"] != "NodeMetricsList":
+            raise ValueError(answer)
+        for item in answer["items"]:
+            name, usage = item["metadata"]["name"], item["usage"]
+            if not isinstance(name, str):
+                raise TypeError(name)
+            yield name, {each: Quantity.parse(usage[each]) for each in ("cpu", "memory") if each in usage}
+    except _NOT_AS_EXPECTED as error:
+        why = f": {shown(str(error))}" if isinstance(error, KschedfwError) else ""
+        raise MetricsError(f"the answer is no NodeMetricsList{why}") from error
+
+
+def _share(node: Node, usage: Mapping[str, Quantity], resource: str) -> Load | None:
+    """In percent of what the machine has; manifests made for a simulation may tell only what there is for pods."""
+    status = node.status
+    capacity = status.capacity.get(resource) or status.allocatable.get(resource)
+    if capacity is None or capacity.sign <= 0 or resource not in usage:
+        return None
+    return Load(100 * usage[resource].milli_value() / capacity.milli_value())

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw import FieldError, Handle, NodeInfo, NodeTable, Pod, Reads, hookimpl
-from kschedfw_loadaware.args import SourceArgs
+from kschedfw_loadaware.args import NOT_THERE, SourceArgs
 from kschedfw_loadaware.measured_plugin import MeasuredPlugin
 from kschedfw_loadaware.report import Load, NodeLoad
 from kschedfw_loadaware.rounding import all_rounded, rounded
@@ -37,7 +37,7 @@ class LoadVariationRiskBalancingArgs(SourceArgs):
             ("safeVarianceSensitivity", self.safe_variance_sensitivity),
         ):
             if not 0 <= value < math.inf:
-                yield FieldError.invalid(path, value, "must be a number, at least 0")
+                yield FieldError.invalid(path, value, f"must be a number, at least 0; {NOT_THERE}")
 
 
 class LoadVariationRiskBalancing(MeasuredPlugin[LoadVariationRiskBalancingArgs]):

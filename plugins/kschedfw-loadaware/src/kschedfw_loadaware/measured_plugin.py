@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, TypeVar
 
-from kschedfw import Handle, Plugin
+from kschedfw import Handle, Node, Plugin
 from kschedfw_loadaware.args import SourceArgs
 from kschedfw_loadaware.collector import Collector
 from kschedfw_loadaware.sources import MetricsSource
@@ -19,5 +19,7 @@ class MeasuredPlugin(Plugin[SourceArgsT]):
 
     def __init__(self, args: SourceArgsT, handle: Handle) -> None:
         super().__init__(args, handle)
-        source = args.make_source() if self.source is None else self.source
+        source = self.source
+        if source is None:
+            source = args.make_source(lambda: handle.cluster.list(Node))
         self._collector = Collector(source, handle.clock.now)

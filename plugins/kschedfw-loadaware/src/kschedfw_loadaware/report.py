@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 import attrs
@@ -11,9 +13,14 @@ from kschedfw import KschedfwError
 
 # load-watcher's names for what a metric is about and how it sums up the window.
 _CPU, _MEMORY = "CPU", "Memory"
-_MEAN_OPERATORS = ("AVG", "Latest", "")
-"""The operators that say how much is used, the best one first."""
-_DEVIATION_OPERATOR = "STD"
+_MEAN, _LATEST, _DEVIATION, _UNSAID = "AVG", "Latest", "STD", ""
+
+_PLAIN = re.compile(r"[A-Za-z0-9._-]{1,253}")
+
+_LAST_MOMENT = 1e12
+"""Seconds; some 30,000 years, after which times can't be told from one another any more."""
+
+_SHOWN = 200  # a value is quoted so that it can be found, not to repeat it
 
 
 class MetricsError(KschedfwError):
@@ -22,10 +29,15 @@ class MetricsError(KschedfwError):
 
 @attrs.frozen
 class Load:
-    """How much of a resource of a node was used: mean and standard deviation over the window, in percent."""
+    """How much of a resource of a node was used: mean and standard deviation over the window, in percent.
+
+    `last` is what TargetLoadPacking goes by. Of several figures, as load-watcher may have them, it is the last one that
+    is a mean or the latest value; None if no figure says that it is that. Elsewhere it is the mean.
+    """
 
     mean: float
     deviation: float = 0.0
+    last: float | None = attrs.field(default=attrs.Factory(lambda self: self.mean, takes_self=True))
 
 
 @attrs.frozen
@@ -59,12 +71,12 @@ def report_from_json(value: object, path: str = "") -> LoadReport:
     """
     document = _mapping(value, path)
     window = _mapping(document.get("window"), _join(path, "window"))
-    start, end = (_number(window.get(name), _join(path, f"window.{name}")) for name in ("start", "end"))
+    start, end = (_time(window.get(name), _join(path, f"window.{name}")) for name in ("start", "end"))
     where = _join(path, "data.NodeMetricsMap")
     data = _mapping(document.get("data"), _join(path, "data"))
     nodes = _mapping(data.get("NodeMetricsMap"), where)
     return LoadReport(
-        start, end, {name: _node_load(entry, f"{where}.{name}") for name, entry in nodes.items()}
+        start, end, {name: _node_load(entry, _at(where, name)) for name, entry in nodes.items()}
     )
 
 
@@ -72,21 +84,46 @@ def _node_load(value: object, path: str) -> NodeLoad:
     metrics = _mapping(value, path).get("metrics") or ()
     if not isinstance(metrics, Sequence) or isinstance(metrics, str):
         raise MetricsError(f"{path}.metrics: must be a list, not {type(metrics).__name__}")
-    values: dict[tuple[str, str], float] = {}
+    listed: dict[object, list[tuple[object, float]]] = {_CPU: [], _MEMORY: []}
     for index, each in enumerate(metrics):
         where = f"{path}.metrics[{index}]"
         metric = _mapping(each, where)
         number = _number(metric.get("value"), f"{where}.value")
-        if math.isfinite(number):
-            values[str(metric.get("type", "")), str(metric.get("operator", ""))] = number
-    return NodeLoad(_load(values, _CPU), _load(values, _MEMORY))
+        kind = metric.get("type")
+        if isinstance(kind, str) and kind in listed and math.isfinite(number):
+            listed[kind].append((metric.get("operator", _UNSAID), number))
+    return NodeLoad(_load(listed[_CPU]), _load(listed[_MEMORY]))
 
 
-def _load(values: Mapping[tuple[str, str], float], resource: str) -> Load | None:
-    for operator in _MEAN_OPERATORS:
-        if (resource, operator) in values:
-            return Load(values[resource, operator], values.get((resource, _DEVIATION_OPERATOR), 0.0))
-    return None
+def _load(listed: Sequence[tuple[object, float]]) -> Load | None:
+    """What a resource's figures mean, as the original's plugins take them: a mean before all, else the last one."""
+
+    def last(*operators: str) -> float | None:
+        return next((number for operator, number in reversed(listed) if operator in operators), None)
+
+    mean = last(_MEAN)
+    if mean is None:
+        mean = last(_LATEST, _UNSAID)
+    return None if mean is None else Load(mean, last(_DEVIATION) or 0.0, last(_MEAN, _LATEST))
+
+
+def json_of(content: bytes) -> object:
+    """What it says as JSON. Raises MetricsError: nothing, or too much."""
+    try:
+        value: object = json.loads(content)
+    except RecursionError:
+        raise MetricsError("is nested too deeply") from None
+    except ValueError as error:
+        raise MetricsError(str(error)) from error
+    return value
+
+
+def shown(value: object) -> str:
+    """A value in a message: escaped, and cut where it is long; of one with parts, what it is."""
+    if isinstance(value, Mapping | list):
+        return f"a {type(value).__name__}"
+    text = ascii(value[:_SHOWN] if isinstance(value, str) else value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
 def _mapping(value: object, path: str) -> Mapping[str, object]:
@@ -97,8 +134,22 @@ def _mapping(value: object, path: str) -> Mapping[str, object]:
 
 def _number(value: object, path: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise MetricsError(f"{path}: must be a number, not {value!r}")
-    return float(value)
+        raise MetricsError(f"{path}: must be a number, not {shown(value)}")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _time(value: object, path: str) -> float:
+    seconds = _number(value, path)
+    if not abs(seconds) <= _LAST_MOMENT:
+        raise MetricsError(f"{path}: must be a time in seconds, not {seconds}")
+    return seconds
+
+
+def _at(path: str, name: str) -> str:
+    return f"{path}.{name}" if _PLAIN.fullmatch(name) else f"{path}[{shown(name)}]"
 
 
 def _join(path: str, name: str) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import bisect
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from kschedfw_loadaware.report import LoadReport, MetricsError, NodeLoad, report_from_json
+from kschedfw_loadaware.report import LoadReport, MetricsError, NodeLoad, json_of, report_from_json
 
 
 @runtime_checkable
@@ -44,12 +43,12 @@ class FileSource:
     def __init__(self, path: Path) -> None:
         """Raises MetricsError: the file can't be read or isn't such a list; names file and field."""
         try:
-            content = json.loads(path.read_bytes())
+            content = json_of(path.read_bytes())
             entries = enumerate(content) if isinstance(content, list) else [(None, content)]
             self._reports = [
                 report_from_json(entry, "" if index is None else f"[{index}]") for index, entry in entries
             ]
-        except (OSError, ValueError, MetricsError) as error:
+        except (OSError, MetricsError) as error:
             raise MetricsError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
         if not self._reports:
             raise MetricsError(f"{path}: must have at least one report")

@@ -10,8 +10,8 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw import FieldError, Handle, NodeInfo, NodeTable, Pod, Quantity, Reads, hookimpl
-from kschedfw_loadaware.args import SourceArgs
+from kschedfw import FieldError, FrozenDict, Handle, NodeInfo, NodeTable, Pod, Quantity, Reads, hookimpl
+from kschedfw_loadaware.args import NOT_THERE, SourceArgs
 from kschedfw_loadaware.measured_plugin import MeasuredPlugin
 from kschedfw_loadaware.recent_pods import RecentPods
 from kschedfw_loadaware.rounding import all_rounded, rounded
@@ -20,35 +20,36 @@ CPU: Final = "cpu"
 
 IntArray = npt.NDArray[np.int64]
 
-_ONE_CPU: Final = Quantity.parse("1000m")
-
-
-@attrs.frozen
-class DefaultRequests:
-    """What is assumed of a container that says nothing."""
-
-    cpu: Quantity = _ONE_CPU
+_ONE_CPU: Final = FrozenDict({CPU: Quantity.parse("1000m")})
+_NO_CPU: Final = Quantity.parse(0)
 
 
 @attrs.frozen(kw_only=True)
 class TargetLoadPackingArgs(SourceArgs):
-    """`target_utilization` is in percent of a node's CPU; the multiplier is for what containers use beyond requests."""
+    """`target_utilization` is in percent of a node's CPU; the multiplier is for what containers use beyond requests.
+
+    `default_requests` are assumed of a container that says nothing. Only their CPU counts, and none is 0.
+    """
 
     target_utilization: int = 40
-    default_requests: DefaultRequests = attrs.field(factory=DefaultRequests)
+    default_requests: FrozenDict[str, Quantity] = _ONE_CPU
     default_requests_multiplier: str = "1.5"
 
     def validate(self) -> Iterator[FieldError]:
         yield from super().validate()
         if not 1 <= self.target_utilization <= 100:
-            yield FieldError.invalid("targetUtilization", self.target_utilization, "must be from 1 to 100")
+            yield FieldError.invalid(
+                "targetUtilization", self.target_utilization, f"must be from 1 to 100; {NOT_THERE}"
+            )
         try:
             usable = 0 <= float(self.default_requests_multiplier) < math.inf
         except ValueError:
             usable = False
         if not usable:
             yield FieldError.invalid(
-                "defaultRequestsMultiplier", self.default_requests_multiplier, "must be a number, at least 0"
+                "defaultRequestsMultiplier",
+                self.default_requests_multiplier,
+                f"must be a number, at least 0; {NOT_THERE}",
             )
 
 
@@ -68,7 +69,7 @@ class TargetLoadPacking(MeasuredPlugin[TargetLoadPackingArgs]):
     def __init__(self, args: TargetLoadPackingArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._target = float(args.target_utilization)
-        self._default = args.default_requests.cpu.milli_value()
+        self._default = args.default_requests.get(CPU, _NO_CPU).milli_value()
         self._multiplier = float(args.default_requests_multiplier)
         self._recent = RecentPods()
 
@@ -79,12 +80,12 @@ class TargetLoadPacking(MeasuredPlugin[TargetLoadPackingArgs]):
     def score(self, pod: Pod, node_info: NodeInfo) -> int:
         report = self._collector.latest().report
         load = None if report is None else report.nodes.get(node_info.name)
-        if report is None or load is None or load.cpu is None:
+        if report is None or load is None or load.cpu is None or load.cpu.last is None:
             return 0
         capacity = _cpu_capacity(node_info)
         coming = self._usage(pod) + self._recent.missing_usage(node_info, report.end)
         predicted = (
-            0.0 if capacity <= 0 else 100 * (max(load.cpu.mean, 0.0) / 100 * capacity + coming) / capacity
+            0.0 if capacity <= 0 else 100 * (max(load.cpu.last, 0.0) / 100 * capacity + coming) / capacity
         )
         target = self._target
         if predicted > 100:
@@ -101,9 +102,11 @@ class TargetLoadPacking(MeasuredPlugin[TargetLoadPackingArgs]):
             return scores
         load_of, names = report.nodes.get, nodes.names
         measured = [
-            (place, row, load.cpu.mean)
+            (place, row, load.cpu.last)
             for place, row in enumerate(rows.tolist())
-            if (load := load_of(names[row])) is not None and load.cpu is not None
+            if (load := load_of(names[row])) is not None
+            and load.cpu is not None
+            and load.cpu.last is not None
         ]
         if not measured:
             return scores

@@ -1,8 +1,14 @@
 """NodeResourceTopologyMatch: pods go where one NUMA zone has all they need."""
 
 from kschedfw_topoaware.args import (
+    Cache,
+    ForeignPodsDetect,
+    InformerMode,
     NodeResourceTopologyMatchArgs,
+    PreemptionMode,
     ResourceWeight,
+    ResyncMethod,
+    ResyncScope,
     ScoringStrategy,
     ScoringStrategyType,
 )
@@ -17,12 +23,18 @@ from kschedfw_topoaware.plugin import NodeResourceTopologyMatch
 
 __all__ = [
     "Attribute",
+    "Cache",
     "Cost",
+    "ForeignPodsDetect",
+    "InformerMode",
     "NodeResourceTopology",
     "NodeResourceTopologyMatch",
     "NodeResourceTopologyMatchArgs",
+    "PreemptionMode",
     "ResourceInfo",
     "ResourceWeight",
+    "ResyncMethod",
+    "ResyncScope",
     "ScoringStrategy",
     "ScoringStrategyType",
     "Zone",

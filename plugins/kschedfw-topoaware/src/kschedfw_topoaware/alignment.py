@@ -11,6 +11,7 @@ from kschedfw_topoaware.numa import NumaNode, Scope
 
 _POD = Status.unschedulable("cannot align pod")
 _INIT_CONTAINER = Status.unschedulable("cannot align init container")
+_SIDECAR = Status.unschedulable("cannot align sidecar container")
 _CONTAINER = Status.unschedulable("cannot align container")
 
 
@@ -21,9 +22,9 @@ def alignment(
     left = {node.id: dict(node.available) for node in numa_nodes}
     if scope is Scope.POD:
         return None if _zone_for(demand.of_the_pod, demand, left, offered) is not None else _POD
-    for wanted in demand.init_containers:  # they run one after another, before all others
-        if _zone_for(wanted, demand, left, offered) is None:
-            return _INIT_CONTAINER
+    for each in demand.init_containers:  # they run one after another, before all others
+        if _zone_for(each.requests, demand, left, offered) is None:
+            return _SIDECAR if each.is_sidecar else _INIT_CONTAINER
     for wanted in demand.containers:
         zone = _zone_for(wanted, demand, left, offered)
         if zone is None:

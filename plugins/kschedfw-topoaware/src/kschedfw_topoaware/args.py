@@ -10,7 +10,7 @@ import attrs
 
 from kschedfw import FieldError
 
-_HIGHEST_WEIGHT: Final = 100
+_NOT_HERE: Final = 'see "Configurations of the original" in the README of kschedfw-topoaware'
 
 
 class ScoringStrategyType(StrEnum):
@@ -27,7 +27,8 @@ class ResourceWeight:
     """How much a resource counts; those that aren't named count 1."""
 
     name: str
-    weight: int = 1
+    # In a configuration file 0 is the same as leaving it out.
+    weight: int = attrs.field(default=1, metadata={"zero_is_unset": True})
 
 
 @attrs.frozen
@@ -38,18 +39,77 @@ class ScoringStrategy:
     resources: tuple[ResourceWeight, ...] = ()
 
 
+class ForeignPodsDetect(StrEnum):
+    """Which pods of other schedulers the original looks for."""
+
+    NONE = "None"
+    ALL = "All"
+    ONLY_EXCLUSIVE_RESOURCES = "OnlyExclusiveResources"
+
+
+class ResyncMethod(StrEnum):
+    """Which pods the original compares with a report."""
+
+    AUTODETECT = "Autodetect"
+    ALL = "All"
+    ONLY_EXCLUSIVE_RESOURCES = "OnlyExclusiveResources"
+
+
+class InformerMode(StrEnum):
+    """Over which connection the original hears of pods."""
+
+    SHARED = "Shared"
+    DEDICATED = "Dedicated"
+
+
+class ResyncScope(StrEnum):
+    """Which changes of a report the original heeds."""
+
+    ALL = "All"
+    ONLY_RESOURCES = "OnlyResources"
+
+
+class PreemptionMode(StrEnum):
+    """Whether the original works out which zones victims would leave."""
+
+    DISABLED = "Disabled"
+    ENABLED = "Enabled"
+
+
+@attrs.frozen
+class Cache:
+    """How the original compares its reservations with what nodes report; nothing of it has an effect here."""
+
+    foreign_pods_detect: ForeignPodsDetect = ForeignPodsDetect.ALL
+    resync_method: ResyncMethod = ResyncMethod.AUTODETECT
+    informer_mode: InformerMode = InformerMode.DEDICATED
+    resync_scope: ResyncScope = ResyncScope.ALL
+
+
 @attrs.frozen
 class NodeResourceTopologyMatchArgs:
-    """How nodes with zones are scored."""
+    """How nodes with zones are scored.
+
+    All but `scoring_strategy` is there so that configurations of the original load: `cache_resync_period_seconds` and
+    `cache` have no effect, `discard_reserved_nodes` and `preemption_mode` can't be switched on.
+    """
 
     scoring_strategy: ScoringStrategy = ScoringStrategy()
+    cache_resync_period_seconds: int = 0
+    discard_reserved_nodes: bool = False
+    cache: Cache = Cache()
+    preemption_mode: PreemptionMode = PreemptionMode.DISABLED
 
     def validate(self) -> Iterator[FieldError]:
         seen = set()
         for index, resource in enumerate(self.scoring_strategy.resources):
             path = f"scoringStrategy.resources[{index}]"
-            if not 1 <= resource.weight <= _HIGHEST_WEIGHT:
-                yield FieldError.invalid(f"{path}.weight", resource.weight, "must be from 1 to 100")
+            if resource.weight < 1:
+                yield FieldError.invalid(f"{path}.weight", resource.weight, "must be at least 1")
             if resource.name in seen:
                 yield FieldError.duplicate(f"{path}.name", resource.name)
             seen.add(resource.name)
+        if self.discard_reserved_nodes:
+            yield FieldError.forbidden("discardReservedNodes", _NOT_HERE)
+        if self.preemption_mode is PreemptionMode.ENABLED:
+            yield FieldError.forbidden("preemptionMode", _NOT_HERE)

@@ -1,0 +1,535 @@
+"""Servers that redirect, dawdle, flood or talk nonsense, over real sockets: one clear error, soon, no token told."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+import trustme
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kschedfw_loadaware import (
+    Endpoint,
+    LoadReport,
+    LoadWatcherSource,
+    MetricProvider,
+    MetricsError,
+    MetricsServerSource,
+    PrometheusSource,
+    TargetLoadPacking,
+)
+from kschedfw_loadaware.report import json_of
+
+from kschedfw import KschedfwError
+from kschedfw.testing import FakeClock, FrameworkHarness, make_node
+
+TIMEOUT = 0.4
+SOON = 3
+"""Seconds: how long a call may take, and in how many it must have failed even on a busy machine."""
+TOKEN = "very-secret"
+OK = b"HTTP/1.1 200 OK\r\n"
+
+Talk = Callable[[socket.socket, str], None]
+
+
+class Server:
+    """Does with each connection as `talk` says, which is given the connection and the path that was asked for."""
+
+    def __init__(self, talk: Talk, tls: ssl.SSLContext | None) -> None:
+        self.talk, self._tls = talk, tls
+        self.seen: list[str] = []
+        self._end = threading.Event()
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        self.address = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def _accept(self) -> None:
+        while not self._end.is_set():
+            connection, _ = self._socket.accept()
+            thread = threading.Thread(target=self._serve, args=(connection,))
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        connection.settimeout(5)
+        with suppress(OSError), connection if self._tls is None else self._over_tls(connection) as stream:
+            request = b""
+            while b"\r\n\r\n" not in request and (received := stream.recv(65536)):
+                request += received
+            if not request:
+                return
+            self.seen.append(request.decode("latin-1"))
+            self.talk(stream, self.seen[-1].split()[1])
+
+    def _over_tls(self, connection: socket.socket) -> ssl.SSLSocket:
+        assert self._tls is not None
+        with connection:  # which has been taken over then
+            return self._tls.wrap_socket(connection, server_side=True)
+
+    def drip(self, connection: socket.socket, content: bytes, *, every: float = 0.02) -> None:
+        """Byte by byte, for ever or until the other side is gone."""
+        while not self._end.wait(every):
+            connection.sendall(content)
+
+    def close(self) -> None:
+        self._end.set()
+        with suppress(OSError):
+            socket.create_connection(("127.0.0.1", self.port)).close()
+        for thread in self._threads:
+            thread.join()
+        self._socket.close()
+
+
+@contextmanager
+def serving(talk: Talk, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
+    server = Server(talk, tls)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def answering(content: bytes) -> Talk:
+    return lambda connection, path: connection.sendall(content)
+
+
+def error_of(server: Server, *, max_bytes: int = 1_000_000, token: str = TOKEN) -> str:
+    """What reading a report from there comes to; always soon."""
+    endpoint = Endpoint(server.address, token, timeout=TIMEOUT, max_bytes=max_bytes)
+    begin = time.perf_counter()
+    with pytest.raises(MetricsError) as raised:
+        LoadWatcherSource(endpoint).read(0)
+    assert time.perf_counter() - begin < SOON
+    text = str(raised.value)
+    assert text.startswith(f"load-watcher at {server.address}: ")
+    assert TOKEN not in text
+    assert text.isprintable()
+    assert len(text) < 1500
+    return text
+
+
+class TestRedirects:
+    def test_to_another_host_are_not_followed_and_the_token_stays(self) -> None:
+        with serving(answering(OK + b"\r\n{}")) as other:
+            location = f"http://localhost:{other.port}/watcher".encode()
+            for status in (301, 302, 303, 307, 308):
+                answer = b"HTTP/1.1 %d Elsewhere\r\nLocation: %s\r\n\r\n" % (status, location)
+                with serving(answering(answer)) as server:
+                    text = error_of(server)
+                    assert f"Authorization: Bearer {TOKEN}" in server.seen[0]
+                assert f"redirects to '{location.decode()}'" in text
+                assert "only redirects to the same scheme, host and port are followed" in text
+            assert other.seen == []
+
+    @pytest.mark.parametrize(
+        "location",
+        [
+            "file:///etc/passwd",
+            "ftp://127.0.0.1/",
+            "//elsewhere.example/",
+            "https://127.0.0.1/",
+            "http://127.0.0.1@elsewhere.example/",
+            "http://127.0.0.1:1/",
+            "gopher:x",
+            "\x1b[31m://\x9b",
+            "http://" + "a" * 3000,
+        ],
+    )
+    def test_to_anything_else_neither(self, location: str) -> None:
+        with serving(
+            answering(f"HTTP/1.1 302 Found\r\nLocation: {location}\r\n\r\n".encode("latin-1"))
+        ) as server:
+            text = error_of(server)
+            assert "redirect" in text or "not HTTP" in text or "HTTP 404" in text or "Invalid" in text
+            assert len(server.seen) <= 6
+
+    def test_on_the_same_host_are_followed(self) -> None:
+        def talk(connection: socket.socket, path: str) -> None:
+            if path == "/watcher":
+                connection.sendall(
+                    b"HTTP/1.1 307 Moved\r\nLocation: /v2/watcher?x=1\r\nContent-Length: 0\r\n\r\n"
+                )
+            else:
+                connection.sendall(
+                    OK + b'\r\n{"window": {"start": 0, "end": 1}, "data": {"NodeMetricsMap": {}}}'
+                )
+
+        with serving(talk) as server:
+            assert LoadWatcherSource(Endpoint(server.address, TOKEN)).read(0) == LoadReport(0, 1, {})
+            assert [each.split()[1] for each in server.seen] == ["/watcher", "/v2/watcher?x=1"]
+            assert all(f"Bearer {TOKEN}" in each for each in server.seen)
+
+    def test_that_never_end_end(self) -> None:
+        with serving(answering(b"HTTP/1.1 302 Found\r\nLocation: /watcher\r\n\r\n")) as server:
+            assert "redirected more than 5 times" in error_of(server)
+            assert len(server.seen) == 6
+
+    def test_without_a_location_are_no_answer(self) -> None:
+        with serving(answering(b"HTTP/1.1 302 Found\r\n\r\n")) as server:
+            assert "HTTP 302 'Found'" in error_of(server)
+
+
+class TestTime:
+    """There is one deadline for everything, so that it doesn't help to send a byte now and then."""
+
+    @pytest.mark.parametrize(
+        ("before", "drip"),
+        [
+            (b"", b""),
+            (b"", b"H"),
+            (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+            (OK, b"a"),
+            (OK, b"X: y\r\n"),
+            (OK + b"\r\n", b" "),
+            (OK + b"Content-Length: 100000\r\n\r\n", b" "),
+            (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+            (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"0"),
+        ],
+    )
+    def test_an_answer_that_trickles_in_is_late(self, before: bytes, drip: bytes) -> None:
+        def talk(connection: socket.socket, path: str) -> None:
+            connection.sendall(before)
+            server.drip(connection, drip)
+
+        with serving(talk) as server:
+            text = error_of(server)
+            # http.client gives up on its own after 100 headers.
+            assert f"no answer within {TIMEOUT} s" in text or "more than 100 headers" in text
+
+    def test_tls_that_is_never_begun_is_late(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as mute:
+            begin = time.perf_counter()
+            endpoint = Endpoint(f"https://127.0.0.1:{mute.getsockname()[1]}", timeout=TIMEOUT)
+            with pytest.raises(MetricsError, match=f"no answer within {TIMEOUT} s"):
+                endpoint.get("/")
+            assert time.perf_counter() - begin < SOON
+
+    def test_a_name_that_nobody_looks_up_in_time_is_late(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        end = threading.Event()
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: end.wait(30) and [])
+        begin = time.perf_counter()
+        with pytest.raises(MetricsError, match=f"no answer within {TIMEOUT} s"):
+            Endpoint("http://metrics.example", timeout=TIMEOUT).get("/")
+        assert time.perf_counter() - begin < SOON
+        end.set()
+
+    def test_redirects_and_all_queries_of_a_report_share_it(self) -> None:
+        vector = b'{"data": {"resultType": "vector", "result": []}}'
+
+        def slow(connection: socket.socket, path: str) -> None:
+            time.sleep(0.6 * TIMEOUT)
+            if "X=1" in path:
+                connection.sendall(OK + b"\r\n" + vector)
+            else:
+                connection.sendall(f"HTTP/1.1 302 Found\r\nLocation: {path}&X=1\r\n\r\n".encode())
+
+        with serving(slow) as server:
+            begin = time.perf_counter()
+            with pytest.raises(MetricsError, match=f"no answer within {TIMEOUT} s"):
+                PrometheusSource(Endpoint(server.address, timeout=TIMEOUT)).read(0)
+            assert time.perf_counter() - begin < SOON
+
+
+class TestSize:
+    @pytest.mark.parametrize(
+        "head",
+        [
+            b"\r\n",
+            b"Content-Length: 10000000000\r\n\r\n",
+            b"Transfer-Encoding: chunked\r\n\r\nfffffff\r\n",
+        ],
+    )
+    def test_an_answer_that_is_too_long_is_not_read_to_its_end(self, head: bytes) -> None:
+        sent = 0
+
+        def flood(connection: socket.socket, path: str) -> None:
+            nonlocal sent
+            connection.sendall(OK + head)
+            while sent < 100_000_000:
+                connection.sendall(b" " * 65536)
+                sent += 65536
+
+        with serving(flood) as server:
+            assert "the answer is longer than 100,000 bytes" in error_of(server, max_bytes=100_000)
+        assert sent < 20_000_000  # what fits into the buffers on the way
+
+    def test_one_that_is_just_short_enough_is_read(self) -> None:
+        content = b'{"window": {"start": 0, "end": 1}, "data": {"NodeMetricsMap": {}}}'
+        with serving(answering(OK + b"\r\n" + content)) as server:
+            assert "longer than" in error_of(server, max_bytes=len(content) - 1)
+            endpoint = Endpoint(server.address, max_bytes=len(content))
+            assert LoadWatcherSource(endpoint).read(0) == LoadReport(0, 1, {})
+
+    def test_one_that_is_packed_is_not_unpacked(self) -> None:
+        with serving(answering(OK + b"Content-Encoding: gzip\r\n\r\n\x1f\x8b")) as server:
+            assert "the answer is encoded, which nobody asked for: 'gzip'" in error_of(server)
+
+
+class TestNonsense:
+    @pytest.mark.parametrize(
+        ("answer", "text"),
+        [
+            (b"", "not HTTP: RemoteDisconnected"),
+            (b"SSH-2.0-OpenSSH\r\n", "not HTTP: BadStatusLine 'SSH-2.0-OpenSSH"),
+            (b"\x00\xff" * 50_000, "not HTTP: LineTooLong"),
+            (OK + b"X: " + b"y" * 70_000 + b"\r\n\r\n", "not HTTP: LineTooLong"),
+            (OK + b"X: y\r\n" * 200 + b"\r\n", "got more than 100 headers"),
+            (b"HTTP/1.1 500 \x1b[31m" + b"no" * 500 + b"\r\n\r\n", "HTTP 500 '\\x1b[31mnono"),
+            (b"HTTP/1.1 204 Nothing\r\n\r\n", "HTTP 204 'Nothing'"),
+            (OK + b"Content-Length: 10\r\n\r\n{}", "the answer ends early"),
+            (OK + b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n", "the answer ends early"),
+            (OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{}", "the answer ends early"),
+            (OK + b"\r\n" + b"[" * 200_000, "is nested too deeply"),
+            (OK + b"\r\n" + b"9" * 5000, "Exceeds the limit"),
+            (OK + b"\r\n\xff", "invalid start byte"),
+            (OK + b"\r\n" + b'"\\ud800' + b"x" * 9999 + b'"', "a report: must be an object, not str"),
+        ],
+    )
+    def test_is_one_error_in_one_line(self, answer: bytes, text: str) -> None:
+        with serving(answering(answer)) as server:
+            assert text in error_of(server)
+
+    def test_the_log_has_a_line_and_scheduling_goes_on(self, caplog: pytest.LogCaptureFixture) -> None:
+        with serving(
+            answering(b"HTTP/1.1 302 Found\r\nLocation: http://elsewhere.example/\r\n\r\n")
+        ) as server:
+            it = FrameworkHarness(
+                TargetLoadPacking,
+                nodes=[make_node("a").build()],
+                args={
+                    "TargetLoadPacking": {
+                        "metricProvider": {"type": "Prometheus", "address": server.address, "token": TOKEN}
+                    }
+                },
+                clock=FakeClock(),
+            )
+        (record,) = caplog.records
+        assert record.getMessage().startswith("no new metrics: Prometheus at http://127.0.0.1:")
+        assert "redirects to 'http://elsewhere.example/'" in record.getMessage()
+        assert TOKEN not in caplog.text
+        assert it.framework.plugins["TargetLoadPacking"] is not None
+
+
+FIELDS = (
+    *("window", "start", "end", "data", "NodeMetricsMap", "a", "metrics", "type", "operator", "value"),
+    *(
+        "resultType",
+        "result",
+        "metric",
+        "node",
+        "kind",
+        "items",
+        "metadata",
+        "name",
+        "usage",
+        "cpu",
+        "memory",
+    ),
+)
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(min_value=10**300, max_value=10**400)
+    | st.floats()
+    | st.text(st.characters(codec=None), max_size=5)
+    | st.sampled_from(["CPU", "AVG", "100m", "1e9999999", "vector", "NodeMetricsList"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(FIELDS) | st.text(max_size=3),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+class Saying:
+    """In the place of an endpoint: what came over HTTP and could be read as JSON."""
+
+    address = "http://a"
+
+    def __init__(self, said: object) -> None:
+        self.said = json_of(json.dumps(said).encode())
+
+    def deadline(self) -> None: ...
+
+    def get(self, path: str, deadline: object = None) -> object:
+        return self.said
+
+
+def shaped(inner: object) -> list[object]:
+    """The same where each kind of source looks for it."""
+    metrics = {"a": {"metrics": [{"type": "CPU", "operator": "AVG", "value": inner}, inner]}, "b": inner}
+    return [
+        inner,
+        {"window": {"start": 0, "end": inner}, "data": {"NodeMetricsMap": metrics}},
+        {"window": {"start": 0, "end": 1}, "data": {"NodeMetricsMap": metrics}},
+        {
+            "data": {
+                "resultType": "vector",
+                "result": [{"metric": {"node": inner}, "value": [0, inner]}, inner],
+            }
+        },
+        {"data": {"resultType": "vector", "result": [{"metric": inner, "value": [0, "1"]}]}},
+        {"kind": "NodeMetricsList", "items": [{"metadata": {"name": "a"}, "usage": {"cpu": inner}}]},
+        {"kind": "NodeMetricsList", "items": [{"metadata": {"name": inner}, "usage": inner}]},
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(JSON)
+def test_whatever_json_says_is_a_report_or_one_error(inner: object) -> None:
+    nodes = [make_node("a").capacity(cpu=1).build()]
+    for said in shaped(inner):
+        endpoint: object = Saying(said)
+        for source in (
+            LoadWatcherSource(endpoint),  # type: ignore[arg-type]  # it has what is needed of an endpoint
+            PrometheusSource(endpoint),  # type: ignore[arg-type]  # the same
+            MetricsServerSource(endpoint, lambda: nodes),  # type: ignore[arg-type]  # the same
+        ):
+            report = LoadReport(0, 0, {})
+            message = ""
+            try:
+                report = source.read(0)
+            except MetricsError as error:
+                message = str(error)
+            assert len(message) < 1500
+            assert message.isprintable()
+            assert all(isinstance(name, str) for name in report.nodes)
+            assert abs(report.end) <= 1e12
+
+
+class TestAddresses:
+    @pytest.mark.parametrize(
+        "address",
+        [
+            "file:///etc/passwd",
+            "ftp://host/",
+            "load-watcher:2020",
+            "/etc/passwd",
+            "http://",
+            "http:///path",
+            "http://host:99999",
+            "http://[::1",
+            "http://host?query",
+            "",
+        ],
+    )
+    def test_that_arent_http_are_refused_at_once(self, address: str) -> None:
+        with pytest.raises(MetricsError):
+            Endpoint(address)
+
+    def test_a_password_in_one_is_refused_and_not_shown(self) -> None:
+        address = f"http://user:{TOKEN}@host:99999/"
+        with pytest.raises(MetricsError) as raised:
+            Endpoint(address)
+        assert TOKEN not in str(raised.value)
+        args = {"TargetLoadPacking": {"watcherAddress": f"http://user:{TOKEN}@host/"}}
+        with pytest.raises(
+            KschedfwError, match=r"watcherAddress: .*: must be without user and password"
+        ) as refused:
+            FrameworkHarness(TargetLoadPacking, args=args)
+        assert TOKEN not in str(refused.value)
+
+    def test_an_overlong_host_is_an_error_of_the_same_kind(self) -> None:
+        with pytest.raises(MetricsError):
+            Endpoint("http://" + "a" * 300).get("/")
+
+
+def test_the_token_is_masked_wherever_it_could_be_printed() -> None:
+    for holder in (
+        Endpoint("http://a", TOKEN),
+        MetricProvider(token=TOKEN),
+        LoadWatcherSource(Endpoint("http://a", TOKEN)),
+    ):
+        assert TOKEN not in repr(holder)
+        assert "'***'" in repr(holder)
+    assert "'***'" not in repr(Endpoint("http://a"))
+    with pytest.raises(MetricsError) as raised:
+        Endpoint("http://a", f"{TOKEN}\r\nX: y")
+    assert TOKEN not in str(raised.value)
+
+
+@pytest.fixture(scope="module")
+def ca() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def tls(ca: trustme.CA) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ca.issue_cert("127.0.0.1").configure_cert(context)
+    return context
+
+
+class TestTls:
+    def test_the_servers_certificate_is_checked_before_the_token_is_sent(
+        self, ca: trustme.CA, tls: ssl.SSLContext, tmp_path: Path
+    ) -> None:
+        with serving(answering(OK + b"\r\n[]"), tls) as server:
+            assert "CERTIFICATE_VERIFY_FAILED" in error_of(server)
+            elsewhere = Endpoint(
+                server.address.replace("127.0.0.1", "localhost"), TOKEN, ca_file=str(tmp_path / "ca")
+            )
+            ca.cert_pem.write_to_path(tmp_path / "ca")
+            with pytest.raises(MetricsError, match="Hostname mismatch"):
+                elsewhere.get("/")
+            assert server.seen == []
+
+    def test_it_is_trusted_if_its_authority_is_or_if_it_needn_t_be_checked(
+        self, ca: trustme.CA, tls: ssl.SSLContext, tmp_path: Path
+    ) -> None:
+        ca.cert_pem.write_to_path(tmp_path / "ca")
+        with serving(answering(OK + b"Content-Length: 2\r\n\r\n[]"), tls) as server:
+            assert Endpoint(server.address, ca_file=str(tmp_path / "ca")).get("/") == []
+            assert Endpoint(server.address, insecure_skip_verify=True).get("/") == []
+
+    def test_an_answer_that_trickles_in_is_late_here_too(self, tls: ssl.SSLContext) -> None:
+        def talk(connection: socket.socket, path: str) -> None:
+            server.drip(connection, b"X")
+
+        with serving(talk, tls) as server:
+            begin = time.perf_counter()
+            endpoint = Endpoint(server.address, insecure_skip_verify=True, timeout=TIMEOUT)
+            with pytest.raises(MetricsError, match=f"no answer within {TIMEOUT} s"):
+                endpoint.get("/")
+            assert time.perf_counter() - begin < SOON
+
+    def test_a_server_that_speaks_something_else_is_an_error_of_the_same_kind(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as plain:
+
+            def greet() -> None:
+                connection, _ = plain.accept()
+                with connection:
+                    connection.sendall(b"220 mail.example ESMTP\r\n" * 10)
+                    connection.recv(10)
+
+            thread = threading.Thread(target=greet)
+            thread.start()
+            with pytest.raises(MetricsError, match="SSL"):
+                Endpoint(f"https://127.0.0.1:{plain.getsockname()[1]}", timeout=TIMEOUT).get("/")
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [(None, "No such file or directory"), ("nonsense", "NO_CERTIFICATE|no certificate|PEM")],
+)
+def test_certificates_that_cant_be_used_are_named(content: str | None, text: str, tmp_path: Path) -> None:
+    file = tmp_path / "ca.crt"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(MetricsError, match=rf"{file}: .*({text})"):
+        Endpoint("https://127.0.0.1:9", ca_file=str(file)).get("/")
