@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -23,7 +22,7 @@ from kschedfw.bench.results import Measurement, Part
 from kschedfw.bench.stage import ADAPTIVE, ALL_NODES, DEFAULT_TIME_LIMIT, Case
 from kschedfw.bench.workloads import WORKLOADS, find_workload
 from kschedfw.cli.bench_output import print_bench_report
-from kschedfw.cli.chosen import chosen_configuration
+from kschedfw.cli.chosen import chosen_configuration, chosen_profile
 from kschedfw.cli.enabled import UsageError, changed_default_profile
 from kschedfw.cli.exits import ExitCode, complain
 from kschedfw.cli.options import NoProgressOption
@@ -34,7 +33,6 @@ from kschedfw.framework.evaluation import Evaluation
 from kschedfw.framework.framework import Framework
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
-from kschedfw.scheduler.from_configuration import profiles_of
 
 ALL = "all"
 
@@ -211,23 +209,12 @@ def _profile_of(
 
     The workloads' pods are for the default scheduler, so that is what the profile is called then.
     """
-    profiles = {profile.scheduler_name: profile for profile in profiles_of(configuration)}
-    if scheduler_name is None and len(profiles) > 1:
-        raise UsageError(
-            f"{configuration.source} has several profiles; --scheduler-name says which: {', '.join(profiles)}"
-        )
-    name = next(iter(profiles)) if scheduler_name is None else scheduler_name
-    if name not in profiles:
-        raise UsageError(
-            f"--scheduler-name {name}: {configuration.source} has no such profile; it has {', '.join(profiles)}"
-        )
-    if configuration.extenders:
-        print(f"{configuration.source}: warning: its extenders aren't asked", file=sys.stderr)
-    percentage = profiles[name].percentage_of_nodes_to_score
+    profile = chosen_profile(configuration, scheduler_name)
+    percentage = profile.percentage_of_nodes_to_score
     if percentage is None:
         percentage = configuration.percentage_of_nodes_to_score or None
     anonymous = attrs.evolve(
-        profiles[name], scheduler_name=DEFAULT_SCHEDULER_NAME, percentage_of_nodes_to_score=None
+        profile, scheduler_name=DEFAULT_SCHEDULER_NAME, percentage_of_nodes_to_score=None
     )
     return anonymous, percentage
 
