@@ -110,6 +110,7 @@ class Server(uvicorn.Server):
         while self.server_state.tasks:  # they are told that the client has gone
             await asyncio.sleep(0.01)
         await self.lifespan.shutdown()
+        last.cancel()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -18,7 +18,7 @@ from kschedfw.extender_server.hosts import HostRule
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
-from kschedfw.scheduler.http_extender.go_json import WireError
+from kschedfw.scheduler.http_extender.go_json import WireError, has_too_many_values
 from kschedfw.scheduler.http_extender.wire import ExtenderArgs, ExtenderPreemptionArgs, FilterResult
 
 Message = MutableMapping[str, Any]
@@ -43,11 +43,6 @@ class Limits:
     """Bytes of one request's body; 64 MiB are some thousands of nodes in full."""
     total_bytes: int = attrs.field()
     """Bytes of all bodies that are there at a time; by default twice those of one."""
-    values: int = attrs.field()
-    """JSON values in one body, each of which takes many times its text in memory; by default one for 13 bytes.
-
-    API objects have about one for 30 bytes.
-    """
     waiting: int = 32
     """Requests that have come completely and aren't answered yet."""
     read_seconds: float = 10.0
@@ -58,10 +53,6 @@ class Limits:
     @total_bytes.default
     def _twice(self) -> int:
         return 2 * self.body_bytes
-
-    @values.default
-    def _values_of_bytes(self) -> int:
-        return self.body_bytes // 13
 
 
 _LOG = logging.getLogger("kschedfw.extender_server")
@@ -240,8 +231,8 @@ class ExtenderApp:
             raise _RefusedError(_busy("the server is about to end"))
         if len(self._works) >= self._limits.waiting:
             raise _RefusedError(_busy("there are too many requests"))
-        if body.count(b",") >= self._limits.values:
-            raise _RefusedError(_message(413, f"the body has more than {self._limits.values} values"))
+        if has_too_many_values(body, self._limits.body_bytes):
+            raise _RefusedError(_message(413, "the body has too many values"))
         abandoned = threading.Event()
         work = _Work(self._executor.submit(_worked_on, path, verb, body, abandoned), abandoned)
         self._works.add(work)
