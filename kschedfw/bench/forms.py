@@ -17,7 +17,7 @@ from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
 
 REPEATS = 5
-"""Runs of each form. If there is no difference, all of one are slower than all of another once in 252 times."""
+"""Runs of each form. Where there is no difference, those of two don't overlap once in 126 times, by chance."""
 
 LEAST_REPEATS = 4
 """With fewer, chance alone would give too many verdicts."""
