@@ -15,6 +15,7 @@ import attrs
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.bench.clock import SkippingClock, Timer
+from kschedfw.bench.forms import FormRegistry
 from kschedfw.bench.memo import PluginUse, watch_plugins
 from kschedfw.bench.memory import peak_resident_bytes
 from kschedfw.bench.results import GarbageCollection, Latency, Measurement, Part
@@ -46,8 +47,11 @@ def measure(
         UnknownWorkloadError: there is no such workload.
         PluginError, ProfileError: the profile can't run.
         SchedulingError: a plugin failed.
+        FormError: the plugin doesn't have the case's form.
     """
     registry = Registry() if registry is None else registry
+    if case.form is not None:
+        registry = FormRegistry(registry, case.form)
     run = _algorithm if case.part is Part.ALGORITHM else _end_to_end
     return attrs.evolve(run(case, timer, registry, progress), peak_resident_bytes=peak_resident_bytes())
 

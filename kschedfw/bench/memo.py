@@ -101,7 +101,7 @@ def _use(
         plugin=name,
         points=tuple(point for point, _ in forms),
         reads=plugin.reads,
-        batch=all(hasattr(plugin, batch) for _, batch in forms),
+        batch=all(getattr(plugin, batch, None) is not None for _, batch in forms),
         attempts=attempts,
         rows_asked=asked,
         rows_in_question=attempts * nodes * len(forms),

@@ -10,6 +10,7 @@ from importlib.metadata import version
 
 import attrs
 
+from kschedfw.bench.forms import FormsComparison
 from kschedfw.bench.growth import LIMIT_BYTES, Axis, GrowthRow
 from kschedfw.bench.memo import PluginUse, together
 from kschedfw.bench.results import Measurement
@@ -46,7 +47,7 @@ class BenchReport:
     """Measurements (or, with an axis, the rows of a growth table) in the order in which they were made.
 
     `baseline` has the same with the default profile, where `profile` is another. `source` is the file that the profile
-    is from, if it is from one.
+    is from, if it is from one. `forms` is there instead of measurements where one plugin's forms were compared.
     """
 
     machine: Machine
@@ -58,6 +59,7 @@ class BenchReport:
     growth: Sequence[GrowthRow] = ()
     interrupted: bool = False
     source: str = ""
+    forms: FormsComparison | None = None
 
     def baseline_of(self, measurement: Measurement) -> Measurement | None:
         """The same as measured with the default profile; None if it wasn't."""
@@ -91,6 +93,7 @@ class BenchReport:
                 "limitBytesEach": LIMIT_BYTES[self.axis],
                 "rows": [row.to_json() for row in self.growth],
             },
+            "forms": None if self.forms is None else self.forms.to_json(),
             "plugins": [use.to_json() for use in self.plugins],
         }
 

@@ -37,6 +37,14 @@ DEFAULT_TIME_LIMIT = 30.0
 
 
 @attrs.frozen
+class PluginForm:
+    """A plugin that is asked in this way, however the others are."""
+
+    plugin: str
+    form: Evaluation
+
+
+@attrs.frozen
 class Case:
     """What is measured, and with what.
 
@@ -55,6 +63,7 @@ class Case:
     own_placement: Placement | None = None
     time_limit: float = DEFAULT_TIME_LIMIT
     evaluation: Evaluation = Evaluation.MEMO
+    form: PluginForm | None = None
 
     @classmethod
     def of(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ import typer
 
 from kschedfw.api.pod import DEFAULT_SCHEDULER_NAME
 from kschedfw.bench.apart import BenchmarkError, footprint_apart, measure_apart
+from kschedfw.bench.forms import LEAST_REPEATS, REPEATS, FormsComparison, comparison, form_cases, in_form
 from kschedfw.bench.growth import INITIAL_PODS, NODES, PODS, Axis, GrowthRow, cases, measure_row
 from kschedfw.bench.measure import Progress
 from kschedfw.bench.report import BenchReport, Machine
@@ -23,8 +23,8 @@ from kschedfw.bench.results import Measurement, Part
 from kschedfw.bench.stage import ADAPTIVE, ALL_NODES, DEFAULT_TIME_LIMIT, Case
 from kschedfw.bench.workloads import WORKLOADS, find_workload
 from kschedfw.cli.bench_output import print_bench_report
-from kschedfw.cli.chosen import chosen_configuration
-from kschedfw.cli.enabled import UsageError, changed_default_profile
+from kschedfw.cli.chosen import chosen_configuration, chosen_profile
+from kschedfw.cli.enabled import UsageError, changed_default_profile, enabled_plugin
 from kschedfw.cli.exits import ExitCode, complain
 from kschedfw.cli.options import NoProgressOption
 from kschedfw.cli.output import progress_bar
@@ -34,7 +34,6 @@ from kschedfw.framework.evaluation import Evaluation
 from kschedfw.framework.framework import Framework
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
-from kschedfw.scheduler.from_configuration import profiles_of
 
 ALL = "all"
 
@@ -51,7 +50,8 @@ end, from the queue to the binding; and both with kube-scheduler's default sampl
 
 The profile is the default one, changed by --enable, --disable and --args: a plugin of any installed distribution can
 be enabled. Or it is a configuration's, with --profile; its extenders aren't asked. Unless it is the default one, every
-measurement is made with that, too, which shows what the difference costs; --no-compare saves that time.
+measurement is made with that, too, which shows what the difference costs; --no-compare saves that time. Single runs
+differ by chance: --enable NAME --forms scalar,batch,memo repeats them, and says what is more than noise.
 
 \b
 Workloads:
@@ -128,6 +128,22 @@ def bench(
             "The decisions are the same."
         ),
     ] = Evaluation.MEMO,
+    forms: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORM,...",
+            help="Compare forms of the plugin of --enable instead: scalar, batch and memo, with the others as ever. "
+            "The algorithm alone, in turns.",
+        ),
+    ] = None,
+    repeats: Annotated[
+        int | None,
+        typer.Option(
+            min=LEAST_REPEATS,
+            metavar="N",
+            help=f"For --forms: how often each is measured. Default: {REPEATS}.",
+        ),
+    ] = None,
     growth: Annotated[
         Axis | None,
         typer.Option(help="Show how cost and memory grow instead: with the nodes, or with the pods on them."),
@@ -155,6 +171,11 @@ def bench(
         percentage = configured if percentage is None else percentage
     # Now, so that nothing is measured in vain if the profile can't run.
     Framework(Registry(), measured, cluster=InMemoryCluster())
+    compared = None if forms is None else _forms(forms, enable or [])
+    if compared is not None and (growth is not None or evaluation is not Evaluation.MEMO):
+        raise UsageError("--forms is measured by itself; --growth and --evaluation don't go with it")
+    if compared is None and repeats is not None:
+        raise UsageError("--repeats goes with --forms")
     names = list(WORKLOADS) if ALL in (workload or ()) else (workload or ["basic"])
     planned = [
         attrs.evolve(
@@ -169,9 +190,16 @@ def bench(
     measurements: list[Measurement] = []
     baseline: list[Measurement] | None = [] if compare and measured != default_profile() else None
     rows: list[GrowthRow] = []
+    form_runs: FormsComparison | None = None
     problem, interrupted = "", False
     try:
-        if growth is None:
+        if compared is not None:
+            if len(planned) > 1:
+                raise UsageError("--forms takes one --workload")
+            case = attrs.evolve(planned[0], percentage=ALL_NODES if percentage is None else percentage)
+            for form_runs in _compare_forms(case, *compared, repeats or REPEATS, bar):  # noqa: B007  # the latest
+                pass
+        elif growth is None:
             if sizes is not None:
                 raise UsageError("--sizes goes with --growth")
             _measure_all(planned, percentage, bar, measurements, baseline)
@@ -193,6 +221,7 @@ def bench(
         rows,
         interrupted,
         source=str(profile or ""),
+        forms=form_runs,
     )
     if as_json:
         print(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
@@ -211,25 +240,41 @@ def _profile_of(
 
     The workloads' pods are for the default scheduler, so that is what the profile is called then.
     """
-    profiles = {profile.scheduler_name: profile for profile in profiles_of(configuration)}
-    if scheduler_name is None and len(profiles) > 1:
-        raise UsageError(
-            f"{configuration.source} has several profiles; --scheduler-name says which: {', '.join(profiles)}"
-        )
-    name = next(iter(profiles)) if scheduler_name is None else scheduler_name
-    if name not in profiles:
-        raise UsageError(
-            f"--scheduler-name {name}: {configuration.source} has no such profile; it has {', '.join(profiles)}"
-        )
-    if configuration.extenders:
-        print(f"{configuration.source}: warning: its extenders aren't asked", file=sys.stderr)
-    percentage = profiles[name].percentage_of_nodes_to_score
+    profile = chosen_profile(configuration, scheduler_name)
+    percentage = profile.percentage_of_nodes_to_score
     if percentage is None:
         percentage = configuration.percentage_of_nodes_to_score or None
     anonymous = attrs.evolve(
-        profiles[name], scheduler_name=DEFAULT_SCHEDULER_NAME, percentage_of_nodes_to_score=None
+        profile, scheduler_name=DEFAULT_SCHEDULER_NAME, percentage_of_nodes_to_score=None
     )
     return anonymous, percentage
+
+
+def _forms(text: str, enable: Sequence[str]) -> tuple[str, list[Evaluation]]:
+    """The plugin, and its forms to compare; it has them all."""
+    names = list(dict.fromkeys(text.split(",")))
+    known = [each.value for each in Evaluation]
+    if unknown := [name for name in names if name not in known]:
+        raise UsageError(f"--forms {text}: there is no form {unknown[0]!r}; there are {', '.join(known)}")
+    if len(enable) != 1:
+        raise UsageError("--forms goes with one --enable, which says whose forms")
+    plugin, forms = enabled_plugin("--enable", enable[0]).name, [Evaluation(name) for name in names]
+    for form in forms:
+        in_form(Registry().load(plugin), form)
+    return plugin, forms
+
+
+def _compare_forms(
+    case: Case, plugin: str, forms: Sequence[Evaluation], repeats: int, bar: Bar
+) -> Iterator[FormsComparison | None]:
+    """What it comes to so far, after each measurement."""
+    runs = list(form_cases(case, plugin, forms, repeats))
+    done: list[tuple[Case, Measurement]] = []
+    for number, each in enumerate(runs, 1):
+        form = f"without {plugin}" if each.form is None else f"{plugin}, {each.form.form.value}"
+        with bar(f"{number}/{len(runs)} {case.workload_name}, {form}") as progress:
+            done.append((each, measure_apart(each, time.perf_counter, progress)))
+        yield comparison(case, plugin, done)
 
 
 def _measure_all(

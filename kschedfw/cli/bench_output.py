@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from kschedfw.bench.forms import FormRuns, FormsComparison, Verdict
 from kschedfw.bench.growth import LIMIT_BYTES, Axis, GrowthRow
 from kschedfw.bench.memo import PluginUse
 from kschedfw.bench.report import BenchReport
@@ -41,6 +42,8 @@ def _parts(report: BenchReport) -> Iterator[RenderableType]:
         yield _notes(report.measurements)
     if report.axis is not None and report.growth:
         yield _growth(report.axis, report.growth)
+    if report.forms is not None:
+        yield _forms(report.forms)
     if report.plugins:
         yield _plugins(report.plugins)
 
@@ -112,7 +115,8 @@ def _measurements(title: str, measured: Sequence[Measurement], report: BenchRepo
     ]
     if report.baseline:
         lines.append(
-            f"cost: what a pod takes more than with the {_DEFAULT_PROFILE}, of the time per pod (1 / pods/s)"
+            f"cost: what a pod takes more than with the {_DEFAULT_PROFILE}, of the time per pod (1 / pods/s); "
+            "of one run each: --forms tells it from noise"
         )
     if reference:
         least, most = RESIDENT_MIB
@@ -181,7 +185,51 @@ def _plugins(uses: Sequence[PluginUse]) -> Padding:
 
 
 def _cost(measured: Measurement, default: Measurement) -> str:
-    return f"{(measured.seconds_per_pod - default.seconds_per_pod) * 1000:+,.2f} ms"
+    more = measured.seconds_per_pod - default.seconds_per_pod
+    return f"+{more * 1000:,.2f} ms" if more > 0 else "none seen"
+
+
+def _forms(forms: FormsComparison) -> Padding:
+    title = (
+        f"{forms.plugin} on {forms.workload}, the algorithm alone, {_sampling(forms.percentage)}, "
+        f"{forms.nodes:,} nodes, {forms.initial_pods:,} pods placed before"
+    )
+    table = plain_table(title, "form", "per pod", "fastest–slowest", "cost", "against the form above")
+    without, before = forms.runs[0], None
+    for each in forms.runs:
+        cost = forms.cost(each)
+        table.add_row(
+            "without it" if each.form is None else each.form.value,
+            _milliseconds(each.median),
+            f"{_milliseconds(each.fastest)}–{_milliseconds(each.slowest)}",
+            ""
+            if each is without
+            else f"+{_milliseconds(cost)}"
+            if cost is not None
+            else _no_cost(each.against(without)),
+            "" if before is None else _against(each, before),
+        )
+        before = None if each is without else each
+    return block(
+        table,
+        f"per pod: the median of {forms.repeats} runs, in turns, each in a process of its own",
+        "cost: what a pod takes more than without the plugin",
+        "no difference above noise: some run of the one is faster than some run of the other, and the other way round",
+    )
+
+
+def _no_cost(verdict: Verdict) -> str:
+    return "none, it is faster" if verdict is Verdict.FASTER else verdict.value
+
+
+def _against(each: FormRuns, before: FormRuns) -> str:
+    match each.against(before):
+        case Verdict.FASTER:
+            return f"{before.median / each.median:,.2f} × as fast"
+        case Verdict.SLOWER:
+            return f"{each.median / before.median:,.2f} × as slow"
+        case Verdict.NO_DIFFERENCE:
+            return Verdict.NO_DIFFERENCE.value
 
 
 def _sampling(percentage: int) -> str:

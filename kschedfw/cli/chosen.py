@@ -13,6 +13,8 @@ from kschedfw.config import (
     parse_configuration,
     provider_configuration,
 )
+from kschedfw.framework.profile import Profile
+from kschedfw.scheduler.from_configuration import profiles_of
 
 
 def feature_gates(given: list[str] | None) -> FeatureGates:
@@ -50,6 +52,28 @@ def chosen_configuration(
         configuration = parse_configuration(default, "default", gates=switched)
     print_warnings(configuration)
     return configuration
+
+
+def chosen_profile(configuration: SchedulerConfiguration, scheduler_name: str | None) -> Profile:
+    """The profile of this name, or the only one; its extenders, for which there is no use, are warned about.
+
+    Raises:
+        UsageError: there is none of this name, or several and no name.
+        PluginError, ProfileError: the profile can't run.
+    """
+    profiles = {profile.scheduler_name: profile for profile in profiles_of(configuration)}
+    if scheduler_name is None and len(profiles) > 1:
+        raise UsageError(
+            f"{configuration.source} has several profiles; --scheduler-name says which: {', '.join(profiles)}"
+        )
+    name = next(iter(profiles)) if scheduler_name is None else scheduler_name
+    if name not in profiles:
+        raise UsageError(
+            f"--scheduler-name {name}: {configuration.source} has no such profile; it has {', '.join(profiles)}"
+        )
+    if configuration.extenders:
+        print(f"{configuration.source}: warning: its extenders aren't asked", file=sys.stderr)
+    return profiles[name]
 
 
 def print_warnings(configuration: SchedulerConfiguration) -> None:

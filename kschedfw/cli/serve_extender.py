@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import socket
+import ssl
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +12,8 @@ import typer
 
 from kschedfw.api.limits import Limits
 from kschedfw.api.manifests import FieldValidation
-from kschedfw.cli.enabled import UsageError, enabled_plugin
+from kschedfw.cli.chosen import chosen_configuration, chosen_profile
+from kschedfw.cli.enabled import UsageError, enabled_plugin, given_args
 from kschedfw.cli.exits import ExitCode, complain, tell
 from kschedfw.cli.inputs import ReadingOptions, read_manifest_input
 from kschedfw.cli.options import FieldValidationOption, LimitOption, SkipInvalidOption
@@ -21,25 +22,32 @@ from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
 
 if TYPE_CHECKING:
+    import socket
+
     import uvicorn
 
 NEEDS_EXTRA = "serve-extender needs the extra serve: pip install 'kschedfw[serve]'"
 
 SERVE_EXTENDER_HELP = """Offer plugins to a stock kube-scheduler, as a scheduler extender.
 
+The plugins are those of --plugin, with arguments by --args, or those of a profile of --config.
+
 The server answers POST /filter, /prioritize and /preempt as k8s.io/kube-scheduler/extender/v1 says, and GET
 /healthz. Configure it in kube-scheduler with filterVerb: filter, prioritizeVerb: prioritize and, with --cluster,
 preemptVerb: preempt. The pods on the nodes, and nodes that kube-scheduler only names (nodeCacheCapable: true),
 are looked up in what --cluster gives, which doesn't change while the server runs.
 
-It serves until Ctrl-C or SIGTERM.
+It serves until Ctrl-C or SIGTERM. Then requests in progress have 5 seconds to end, and it ends within 8; a second
+signal ends it at once.
 
 \b
 Exit codes:
-  0    ended by Ctrl-C
+  0    ended by Ctrl-C or SIGTERM
   1    the extra serve isn't installed
   2    bad usage or bad input, or the address is taken
   70   a bug in kschedfw
+  130  ended at once by a second Ctrl-C, or by one before it served
+  143  the same by SIGTERM
 """
 
 
@@ -50,6 +58,23 @@ def serve_extender(
             metavar="NAME[=WEIGHT]",
             help="A plugin to run, and the weight of its score. Repeatable; at least one is needed.",
         ),
+    ] = None,
+    args: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=JSON",
+            help="Arguments of a --plugin, as in a configuration's pluginConfig. Repeatable.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Instead of --plugin: a configuration whose profile's plugins to run."
+        ),
+    ] = None,
+    scheduler_name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Which profile of --config, if there are several."),
     ] = None,
     cluster: Annotated[
         list[Path] | None,
@@ -63,6 +88,26 @@ def serve_extender(
         Path | None, typer.Option(metavar="FILE", help="Serve https with this certificate (PEM).")
     ] = None,
     tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key (PEM).")] = None,
+    tls_client_ca: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Answer clients only whose certificate is signed by one of these (PEM)."
+        ),
+    ] = None,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A name by which clients may address the server; addresses and localhost are always allowed, "
+            "* allows all. Repeatable.",
+        ),
+    ] = None,
+    max_body_mib: Annotated[
+        int,
+        typer.Option(
+            min=1, max=1024, metavar="N", help="What a request may have; all of them, twice as much."
+        ),
+    ] = 64,
     parallelism: Annotated[
         int, typer.Option(min=1, metavar="N", help="Threads for plugins. Pays off where they block.")
     ] = 1,
@@ -71,57 +116,86 @@ def serve_extender(
     limit: LimitOption = None,
 ) -> None:
     try:
-        import uvicorn
+        # Other commands needn't wait for it.
+        from kschedfw.cli.extender_http import Server, configured, listen
     except ModuleNotFoundError:
         raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
 
-    from kschedfw.extender_server import ExtenderApp  # other commands needn't wait for it
+    from kschedfw.extender_server import ExtenderApp, ServerLimits
 
     registry = Registry()
     app = ExtenderApp(
-        _profile(plugin or [], registry),
+        _profile(plugin or [], args or [], config, scheduler_name, registry),
         registry=registry,
         cluster=_read_cluster(
             cluster, ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
         ),
         parallelism=parallelism,
+        limits=ServerLimits(body_bytes=max_body_mib << 20),
+        allowed_hosts=allowed_host or (),
     )
-    config = uvicorn.Config(app, log_level="warning", lifespan="on", timeout_keep_alive=75)
-    _set_certificate(config, tls_cert, tls_key)
-    with _listen(host, port) as listening:
-        scheme = "https" if config.is_ssl else "http"
-        shown_host = f"[{host}]" if ":" in host else host
-        url = f"{scheme}://{shown_host}:{listening.getsockname()[1]}"
+    settings = configured(app)
+    _set_certificates(settings, tls_cert, tls_key, tls_client_ca)
+    try:
+        listening = listen(host, port)
+    except OSError as error:
+        # `strerror` repeats the address, where it isn't about finding it
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        raise UsageError(f"can't listen on {host}, port {port}: {why}") from error
+    url = _url(host, listening, "https" if settings.is_ssl else "http")
 
-        class Server(uvicorn.Server):
-            """Says where it is when Ctrl-C really ends it, and not while it still starts."""
+    def say_where() -> None:
+        # When signals end it well, and not while it still starts.
+        print(f"kschedfw: extender at {url}; Ctrl-C ends it", file=sys.stderr, flush=True)
 
-            async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-                await super().startup(sockets)
-                if self.started:
-                    print(f"kschedfw: extender at {url}; Ctrl-C ends it", file=sys.stderr, flush=True)
-
-        try:
-            Server(config).run(sockets=[listening])
-        except KeyboardInterrupt:  # after it has shut down: this is how a server is meant to end
-            return
+    with listening:
+        Server(settings, say_where).run(sockets=[listening])
 
 
-def _set_certificate(config: uvicorn.Config, cert: Path | None, key: Path | None) -> None:
+def _url(host: str, listening: socket.socket, scheme: str) -> str:
+    shown_host = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{shown_host}:{listening.getsockname()[1]}"
+
+
+def _set_certificates(
+    settings: uvicorn.Config, cert: Path | None, key: Path | None, client_ca: Path | None
+) -> None:
     if (cert is None) != (key is None):
         raise UsageError("--tls-cert and --tls-key belong together")
+    if client_ca is not None and cert is None:
+        raise UsageError("--tls-client-ca goes with --tls-cert and --tls-key")
     if cert is not None and key is not None:
-        config.ssl_certfile, config.ssl_keyfile = str(cert), str(key)
+        settings.ssl_certfile, settings.ssl_keyfile = str(cert), str(key)
+    if client_ca is not None:
+        settings.ssl_ca_certs, settings.ssl_cert_reqs = str(client_ca), ssl.CERT_REQUIRED
     try:
-        config.load()
+        settings.load()
     except OSError as error:
-        raise UsageError(f"certificate {cert} with key {key} can't be used: {error}") from error
+        clients = "" if client_ca is None else f" and --tls-client-ca {client_ca}"
+        raise UsageError(f"certificate {cert} with key {key}{clients} can't be used: {error}") from error
 
 
-def _profile(plugins: list[str], registry: Registry) -> Profile:
+def _profile(
+    plugins: list[str], args: list[str], config: Path | None, scheduler_name: str | None, registry: Registry
+) -> Profile:
+    if config is not None:
+        if plugins or args:
+            raise UsageError(
+                "--config has the plugins and their arguments; --plugin and --args are instead of it"
+            )
+        return chosen_profile(chosen_configuration(config), scheduler_name)
+    if scheduler_name is not None:
+        raise UsageError("--scheduler-name goes with --config")
     if not plugins:
-        raise UsageError(f"give at least one --plugin; installed are: {', '.join(registry.names())}")
-    return Profile(enabled_plugin("--plugin", text) for text in plugins)
+        raise UsageError(
+            f"give at least one --plugin, or a --config; installed are: {', '.join(registry.names())}"
+        )
+    enabled = [enabled_plugin("--plugin", text) for text in plugins]
+    given = dict(given_args("--args", text) for text in args)
+    if missing := given.keys() - {plugin.name for plugin in enabled}:
+        name = min(missing)
+        raise UsageError(f"--args {name}: there is no such --plugin; --plugin {name} adds it")
+    return Profile(enabled, args=given)
 
 
 def _read_cluster(files: list[Path] | None, options: ReadingOptions) -> InMemoryCluster | None:
@@ -130,13 +204,3 @@ def _read_cluster(files: list[Path] | None, options: ReadingOptions) -> InMemory
     loaded = read_manifest_input(files, options)
     tell((*loaded.problems, *loaded.notes))
     return loaded.cluster
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        # `strerror` repeats the address, where it isn't about finding it
-        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-        raise UsageError(f"can't listen on {host}, port {port}: {why}") from error

@@ -4,27 +4,56 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+import threading
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, MutableMapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any, Final
 
 import attrs
 
 from kschedfw.cluster import Cluster
-from kschedfw.extender_server.evaluate import EvaluationError, Evaluator, RequestError
+from kschedfw.extender_server.errors import AbandonedError, EvaluationError, RequestError
+from kschedfw.extender_server.evaluate import Evaluator
+from kschedfw.extender_server.hosts import HostRule
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
-from kschedfw.scheduler.http_extender.go_json import WireError
+from kschedfw.scheduler.http_extender.go_json import WireError, has_too_many_values
 from kschedfw.scheduler.http_extender.wire import ExtenderArgs, ExtenderPreemptionArgs, FilterResult
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+_Verb = Callable[[bytes, threading.Event], bytes]
 
-MAX_BODY_BYTES: Final = 64 << 20
-"""What a request may have; 64 MiB are some thousands of nodes in full."""
+_RETRY_AFTER: Final = (b"retry-after", b"1")  # s
+_CLOSE: Final = (b"connection", b"close")
+"""Nothing more is read from a client that has sent what isn't wanted."""
+
+_UNWATCHED: Final = 0.1
+"""Seconds for which nobody looks whether the client is still there; most answers are there by then."""
+
+
+@attrs.frozen
+class ServerLimits:
+    """What clients may have the server do; whoever asks for more is refused, and everybody else is served."""
+
+    body_bytes: int = 64 << 20
+    """Bytes of one request's body; 64 MiB are some thousands of nodes in full."""
+    total_bytes: int = attrs.field()
+    """Bytes of all bodies that are there at a time; by default twice those of one."""
+    waiting: int = 32
+    """Requests that have come completely and aren't answered yet."""
+    read_seconds: float = 10.0
+    """Seconds for a body to come."""
+    answer_seconds: float = 60.0
+    """Seconds for the answer to a complete request, waiting included."""
+
+    @total_bytes.default
+    def _twice(self) -> int:
+        return 2 * self.body_bytes
+
 
 _LOG = logging.getLogger("kschedfw.extender_server")
 
@@ -40,6 +69,10 @@ class _Response:
 def _message(status: int, text: str, *headers: tuple[bytes, bytes]) -> _Response:
     line = " ".join(text.split())
     return _Response(status, f"{line}\n".encode(), "text/plain; charset=utf-8", headers)
+
+
+def _busy(text: str) -> _Response:
+    return _message(503, text, _RETRY_AFTER, _CLOSE)
 
 
 class ExtenderApp:
@@ -58,7 +91,10 @@ class ExtenderApp:
     that goes wrong is another status than 200 and one line of text, and costs that request alone.
 
     Plugins run in `executor`, by default a thread of the application's own, one request at a time; the event loop
-    must be asyncio's. `parallelism` is the number of threads for one request's nodes.
+    must be asyncio's. `parallelism` is the number of threads for one request's nodes. Work that the client doesn't wait
+    for any more is given up, after the hook that runs just now.
+
+    The Host of a request must be an address, `localhost` or one of `allowed_hosts`; `*` in there allows all.
 
     Raises what `Framework` does where the profile can't run.
     """
@@ -70,21 +106,27 @@ class ExtenderApp:
         registry: Registry | None = None,
         cluster: Cluster | None = None,
         parallelism: int = 1,
-        max_body_bytes: int = MAX_BODY_BYTES,
+        limits: ServerLimits | None = None,
+        allowed_hosts: Collection[str] = (),
         executor: Executor | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._evaluator = Evaluator(
             profile, registry=registry, cluster=cluster, parallelism=parallelism, clock=clock
         )
-        self._max_body_bytes = max_body_bytes
-        self._own_executor = None if executor else ThreadPoolExecutor(1, "kschedfw-extender")
-        self._executor = executor or self._own_executor
-        self._verbs: Mapping[str, Callable[[bytes], bytes]] = {
+        self._limits = ServerLimits() if limits is None else limits
+        self._hosts = HostRule(allowed_hosts)
+        self._executor = ThreadPoolExecutor(1, "kschedfw-extender") if executor is None else executor
+        self._owns_executor = executor is None
+        self._verbs: Mapping[str, _Verb] = {
             "/filter": self._filter,
             "/prioritize": self._prioritize,
             "/preempt": self._preempt,
         }
+        self._memory = _Memory(self._limits.total_bytes)
+        self._works: set[_Work] = set()
+        """Complete requests that wait for their turn, or have it."""
+        self._closed = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match scope["type"]:
@@ -96,9 +138,12 @@ class ExtenderApp:
                 raise NotImplementedError(f"the extender server doesn't speak {other!r}")
 
     def close(self) -> None:
-        """Stop following the cluster, and end the threads."""
-        if self._own_executor is not None:
-            self._own_executor.shutdown()
+        """Give up what is worked on, stop following the cluster, and end the threads."""
+        self._closed = True
+        for work in list(self._works):
+            work.abandoned.set()
+        if self._owns_executor:
+            self._executor.shutdown(cancel_futures=True)
         self._evaluator.close()
 
     # HTTP
@@ -123,6 +168,8 @@ class ExtenderApp:
 
     async def _respond(self, scope: Scope, receive: Receive) -> _Response | None:
         method, path = scope["method"], _path(scope)
+        if not self._hosts.allows(scope["headers"]):
+            return _message(421, "the Host isn't one that this server goes by", _CLOSE)
         if path == "/healthz":
             if method not in ("GET", "HEAD"):
                 return _message(405, "/healthz is for GET", (b"allow", b"GET, HEAD"))
@@ -132,54 +179,175 @@ class ExtenderApp:
             return _message(404, f"no such path; there are {', '.join(self._verbs)} and /healthz")
         if method != "POST":
             return _message(405, f"{path} is for POST", (b"allow", b"POST"))
+        held = _Held(self._memory)
         try:
-            body = await self._read(scope["headers"], receive)
-        except _TooLargeError:
-            return _message(413, f"the body is larger than {self._max_body_bytes} bytes")
-        if body is None:
-            return None
-        return await asyncio.get_running_loop().run_in_executor(self._executor, _answer, path, verb, body)
+            body = await self._read(held, scope["headers"], receive)
+            work = self._begin(path, verb, body, held)
+        except _RefusedError as refused:
+            held.release()
+            return refused.response
+        except BaseException:
+            held.release()
+            raise
+        return await self._end(work, receive)
 
-    async def _read(self, headers: Iterable[tuple[bytes, bytes]], receive: Receive) -> bytes | None:
-        """The whole body; None where the client has gone away.
+    async def _read(self, held: _Held, headers: Iterable[tuple[bytes, bytes]], receive: Receive) -> bytes:
+        """The whole body.
 
         Raises:
-            _TooLargeError: it is larger than allowed, or says it would be.
+            _RefusedError: it is too large, or too slow, or there is no room for it.
         """
+        limits = self._limits
+        too_large = _message(413, f"the body is larger than {limits.body_bytes} bytes", _CLOSE)
         announced = next((value for name, value in headers if name == b"content-length"), b"0")
-        if announced.isdigit() and int(announced) > self._max_body_bytes:
-            raise _TooLargeError
-        body = bytearray()
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
+        if announced.isdigit() and int(announced[:20]) > limits.body_bytes:
+            raise _RefusedError(too_large)
+        pieces: list[bytes] = []
+        try:
+            async with asyncio.timeout(limits.read_seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise _RefusedError(None)
+                    pieces.append(message.get("body", b""))
+                    has_room = held.add(len(pieces[-1]))
+                    if held.bytes > limits.body_bytes:
+                        raise _RefusedError(too_large)
+                    if not has_room:
+                        raise _RefusedError(_busy("there are too many large requests"))
+                    if not message.get("more_body", False):
+                        return b"".join(pieces)
+        except TimeoutError:
+            late = f"the body didn't come within {limits.read_seconds:g} s"
+            raise _RefusedError(_message(408, late, _CLOSE)) from None
+
+    def _begin(self, path: str, verb: _Verb, body: bytes, held: _Held) -> _Work:
+        """Have the executor work on the verb, which releases the body's memory when it is done with it.
+
+        Raises:
+            _RefusedError: there is too much to do already, or the body asks for too much.
+        """
+        if self._closed:
+            raise _RefusedError(_busy("the server is about to end"))
+        if len(self._works) >= self._limits.waiting:
+            raise _RefusedError(_busy("there are too many requests"))
+        if has_too_many_values(body, self._limits.body_bytes):
+            raise _RefusedError(_message(413, "the body has too many values"))
+        abandoned = threading.Event()
+        work = _Work(self._executor.submit(_worked_on, path, verb, body, abandoned), abandoned)
+        self._works.add(work)
+
+        def done(_: Future[_Response]) -> None:
+            self._works.discard(work)
+            held.release()
+
+        work.future.add_done_callback(done)
+        return work
+
+    async def _end(self, work: _Work, receive: Receive) -> _Response | None:
+        """What comes of the work, as long as there is time and somebody waits."""
+        answer = asyncio.wrap_future(work.future)
+        watch = _Watch(receive, answer)
+        begin = asyncio.get_running_loop().call_later(_UNWATCHED, watch.begin)
+        try:
+            async with asyncio.timeout(self._limits.answer_seconds):
+                return await answer
+        except TimeoutError:
+            return _busy(f"there was no answer within {self._limits.answer_seconds:g} s")
+        except asyncio.CancelledError:
+            if watch.has_gone or self._closed:
                 return None
-            body += message.get("body", b"")
-            if len(body) > self._max_body_bytes:
-                raise _TooLargeError
-            if not message.get("more_body", False):
-                return bytes(body)
+            raise
+        finally:
+            work.abandoned.set()
+            begin.cancel()
+            watch.end()
 
     # Verbs, in the executor
 
-    def _filter(self, body: bytes) -> bytes:
+    def _filter(self, body: bytes, abandoned: threading.Event) -> bytes:
         args = ExtenderArgs.read(body)
         try:
-            result = self._evaluator.filter(args)
+            result = self._evaluator.filter(args, abandoned)
         except EvaluationError as error:
             _LOG.error("filter failed: %s", error, exc_info=error)
             result = FilterResult(error=str(error))
         return result.write()
 
-    def _prioritize(self, body: bytes) -> bytes:
-        return self._evaluator.prioritize(ExtenderArgs.read(body)).write()
+    def _prioritize(self, body: bytes, abandoned: threading.Event) -> bytes:
+        return self._evaluator.prioritize(ExtenderArgs.read(body), abandoned).write()
 
-    def _preempt(self, body: bytes) -> bytes:
-        return self._evaluator.preempt(ExtenderPreemptionArgs.read(body)).write()
+    def _preempt(self, body: bytes, abandoned: threading.Event) -> bytes:
+        return self._evaluator.preempt(ExtenderPreemptionArgs.read(body), abandoned).write()
 
 
-class _TooLargeError(Exception):
-    """The body of a request is larger than allowed."""
+class _Memory:
+    """How many bytes of bodies are there; the executor's threads release some."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.used = 0
+        self.lock = threading.Lock()
+
+
+class _Held:
+    """One request's share of the memory."""
+
+    def __init__(self, memory: _Memory) -> None:
+        self._memory = memory
+        self.bytes = 0
+
+    def add(self, size: int) -> bool:
+        """Whether there was room for it; it is counted in any case."""
+        with self._memory.lock:
+            self._memory.used += size
+            self.bytes += size
+            return self._memory.used <= self._memory.total
+
+    def release(self) -> None:
+        with self._memory.lock:
+            self._memory.used -= self.bytes
+            self.bytes = 0
+
+
+@attrs.frozen(eq=False)
+class _Work:
+    """A complete request; `abandoned` is set when nobody waits for its answer any more."""
+
+    future: Future[_Response]
+    abandoned: threading.Event
+
+
+class _Watch:
+    """Cancels the answer when the client goes away."""
+
+    def __init__(self, receive: Receive, answer: asyncio.Future[_Response]) -> None:
+        self._receive = receive
+        self._answer = answer
+        self._task: asyncio.Task[None] | None = None
+        self.has_gone = False
+
+    def begin(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._watch())
+
+    def end(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _watch(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        if not self._answer.done():
+            self.has_gone = True
+            self._answer.cancel()
+
+
+class _RefusedError(Exception):
+    """The request isn't worked on; None where nobody is there to be told."""
+
+    def __init__(self, response: _Response | None) -> None:
+        super().__init__()
+        self.response = response
 
 
 def _path(scope: Scope) -> str:
@@ -188,13 +356,15 @@ def _path(scope: Scope) -> str:
     return path.removeprefix(root) if root else path
 
 
-def _answer(path: str, verb: Callable[[bytes], bytes], body: bytes) -> _Response:
+def _worked_on(path: str, verb: _Verb, body: bytes, abandoned: threading.Event) -> _Response:
     try:
-        return _Response(200, verb(body))
+        return _Response(200, verb(body, abandoned))
     except WireError as error:
         return _message(400, f"the body is malformed: {error}")
     except RequestError as error:
         return _message(400, str(error))
+    except AbandonedError:
+        return _busy("the work was given up")
     except Exception as error:
         _LOG.exception("%s failed", path)
         return _message(500, f"{path} failed: {error}")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
 from random import Random
-from typing import NoReturn
+from typing import Final, NoReturn, TypeVar
 
 import attrs
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.manifests import ManifestError, node_from_manifest, pod_from_manifest
-from kschedfw.api.node import Node
+from kschedfw.api.manifests import ManifestError, pod_from_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster, InMemoryCluster
+from kschedfw.extender_server.errors import AbandonedError, EvaluationError, RequestError
+from kschedfw.extender_server.sent_nodes import SentNodes
 from kschedfw.extender_server.state import ClusterState
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
@@ -27,7 +29,7 @@ from kschedfw.framework.profile import ExtensionPoint, Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.framework.status import Code, Status
-from kschedfw.scheduler.http_extender.go_json import Manifest
+from kschedfw.scheduler.http_extender.go_json import Json, decode, manifest
 from kschedfw.scheduler.http_extender.wire import (
     ExtenderArgs,
     ExtenderPreemptionArgs,
@@ -37,15 +39,11 @@ from kschedfw.scheduler.http_extender.wire import (
     MetaVictims,
 )
 
-UNKNOWN_NODE = "node(s) not known to the extender"
+_KEPT_POD_BYTES: Final = 64 << 10
+UNKNOWN_NODE: Final = "node(s) not known to the extender"
 
 
-class RequestError(KschedfwError, ValueError):
-    """The request can't be answered as it is; the text says what is wrong with it."""
-
-
-class EvaluationError(KschedfwError):
-    """A plugin failed."""
+ResultT = TypeVar("ResultT")
 
 
 @attrs.frozen(eq=False)
@@ -57,8 +55,34 @@ class _Question:
     unknown: Sequence[str] = ()
 
 
+class _Interruptible(Parallelizer):
+    """Looks before each piece of work whether anybody still waits for it."""
+
+    def __init__(self, parallelism: int) -> None:
+        super().__init__(parallelism)
+        self.abandoned = threading.Event()
+        """Of the request that is being answered."""
+
+    def check(self) -> None:
+        """Raises AbandonedError where nobody waits any more."""
+        if self.abandoned.is_set():
+            raise AbandonedError
+
+    def map_until(
+        self, pieces: int, work: Callable[[int], ResultT], enough: Callable[[ResultT], bool]
+    ) -> list[ResultT]:
+        def checked(piece: int) -> ResultT:
+            self.check()
+            return work(piece)
+
+        return super().map_until(pieces, checked, enough)
+
+
 class Evaluator:
     """Answers one request after the other, whatever the number of threads that ask.
+
+    Whoever asks may set the event `abandoned`. Then the work ends with an AbandonedError, at the latest after the hook
+    that runs just now.
 
     Raises what `Framework` does.
     """
@@ -73,53 +97,58 @@ class Evaluator:
         clock: Clock | None = None,
     ) -> None:
         self._knows_cluster = cluster is not None
+        self._parallelizer = _Interruptible(parallelism)
         self._framework = Framework(
             Registry() if registry is None else registry,
             profile,
             cluster=InMemoryCluster() if cluster is None else cluster,
             clock=clock,
             random=Random(0),
-            parallelizer=Parallelizer(parallelism),
+            parallelizer=self._parallelizer,
         )
         weights = map(profile.weight, self._framework.plugins_at(ExtensionPoint.SCORE))
         self._highest_total = MAX_NODE_SCORE * sum(weights)
-        self._state = ClusterState(cluster)
+        self._state = ClusterState(cluster, self._framework.handle.snapshot)
+        self._sent = SentNodes()
         self._lock = threading.Lock()
 
-    def filter(self, args: ExtenderArgs) -> FilterResult:
+    def filter(self, args: ExtenderArgs, abandoned: threading.Event | None = None) -> FilterResult:
         """Which nodes pass, in the form in which they were sent.
 
         Raises:
             RequestError: the request makes no sense.
             EvaluationError: a plugin failed.
+            AbandonedError: the event was set.
         """
-        with self._lock:
+        with self._turn(abandoned):
             question = self._question(args)
             verdicts = self._verdicts(question)
         passed = {name for name, status in verdicts.items() if status.is_success}
         unresolvable = dict.fromkeys(question.unknown, UNKNOWN_NODE)
-        failed = {}
+        failed: dict[str, str] = {}
         for name, status in verdicts.items():
             if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 unresolvable[name] = status.message
             elif not status.is_success:
                 failed[name] = status.message
-        nodes, node_names = None, None
+        nodes: list[Json] | None = None
+        node_names: tuple[str, ...] | None = None
         if args.nodes is not None:
             sent = zip(question.nodes, args.nodes, strict=True)
-            nodes = tuple(manifest for info, manifest in sent if info.name in passed)
+            nodes = [json for info, json in sent if info.name in passed]
         else:
             node_names = tuple(info.name for info in question.nodes if info.name in passed)
         return FilterResult(nodes, node_names, failed, unresolvable)
 
-    def prioritize(self, args: ExtenderArgs) -> HostPriorityList:
+    def prioritize(self, args: ExtenderArgs, abandoned: threading.Event | None = None) -> HostPriorityList:
         """The nodes' weighted scores, brought from 0–100 to 0–10; 0 for nodes that aren't known.
 
         Raises:
             RequestError: the request makes no sense.
             EvaluationError: a plugin failed.
+            AbandonedError: the event was set.
         """
-        with self._lock:
+        with self._turn(abandoned):
             question = self._question(args)
             totals = self._totals(question)
         known = [
@@ -127,12 +156,15 @@ class Evaluator:
         ]
         return HostPriorityList((*known, *((name, 0) for name in question.unknown)))
 
-    def preempt(self, args: ExtenderPreemptionArgs) -> ExtenderPreemptionResult:
+    def preempt(
+        self, args: ExtenderPreemptionArgs, abandoned: threading.Event | None = None
+    ) -> ExtenderPreemptionResult:
         """The candidates on which the pod passes the filters once the victims are gone.
 
         Raises:
             RequestError: the request makes no sense, or there is no cluster to look the nodes up in.
             EvaluationError: a plugin failed.
+            AbandonedError: the event was set.
         """
         victims = _victims(args)
         if not self._knows_cluster:
@@ -140,8 +172,8 @@ class Evaluator:
                 "requests for preemption don't have the nodes, and this extender knows no cluster"
             )
         pod = _read_pod(args.pod)
-        with self._lock:
-            self._framework.handle.snapshot.replace(self._state.node_infos())
+        with self._turn(abandoned):
+            self._state.show()
             agreed = self._agreed(pod, {name: set(each.uids) for name, each in victims.items()})
         return ExtenderPreemptionResult({name: each for name, each in victims.items() if name in agreed})
 
@@ -150,14 +182,22 @@ class Evaluator:
         self._state.close()
         self._framework.close()
 
-    # With the lock held
+    @contextmanager
+    def _turn(self, abandoned: threading.Event | None) -> Iterator[None]:
+        """One request's turn; it doesn't begin where nobody waits any more."""
+        with self._lock:
+            self._parallelizer.abandoned = threading.Event() if abandoned is None else abandoned
+            self._parallelizer.check()
+            yield
+
+    # In a request's turn
 
     def _question(self, args: ExtenderArgs) -> _Question:
         pod, snapshot = _read_pod(args.pod), self._framework.handle.snapshot
         if args.nodes is not None:
-            sent = [_read_node(index, manifest) for index, manifest in enumerate(args.nodes)]
-            snapshot.replace(self._state.node_infos(sent))
-            return _Question(pod, [snapshot.get(node.name) for node in sent])
+            sent = [self._read_node(index, json) for index, json in enumerate(args.nodes)]
+            self._state.show(sent)
+            return _Question(pod, [snapshot.get(info.name) for info in sent])
         if args.node_names is None:
             raise RequestError("neither Nodes nor NodeNames is there")
         if not self._knows_cluster:
@@ -165,9 +205,13 @@ class Evaluator:
                 "NodeNames is of no use here, since this extender knows no cluster: "
                 "configure it with nodeCacheCapable: false"
             )
-        snapshot.replace(self._state.node_infos())
+        self._state.show()
         known = [snapshot.get(name) for name in args.node_names if name in snapshot]
         return _Question(pod, known, [name for name in args.node_names if name not in snapshot])
+
+    def _read_node(self, index: int, json: Json) -> NodeInfo:
+        self._parallelizer.check()
+        return self._sent.info(json, index)
 
     def _verdicts(self, question: _Question) -> Mapping[str, Status]:
         framework, state = self._framework, CycleState()
@@ -182,6 +226,7 @@ class Evaluator:
             excluded = not_left_over(narrowing)
             verdicts = {info.name: excluded for info in nodes if info.name not in left_over.node_names}
             nodes = [info for info in nodes if info.name in left_over.node_names]
+        self._parallelizer.check()
         selection = NodeSelection.of(framework.handle.snapshot.table, nodes)
         assert selection is not None, "they come out of the snapshot"
         found = framework.filter_nodes(state, question.pod, selection)
@@ -191,8 +236,7 @@ class Evaluator:
 
     def _checked(self, pieces: int, check: Callable[[int], Status]) -> Sequence[Status]:
         """The verdict on every node; an error ends it."""
-        parallelizer = self._framework.handle.parallelizer
-        statuses = parallelizer.map_until(pieces, check, lambda status: status.code is Code.ERROR)
+        statuses = self._parallelizer.map_until(pieces, check, lambda status: status.code is Code.ERROR)
         if statuses and statuses[-1].code is Code.ERROR:
             _fail(statuses[-1])
         return statuses
@@ -203,9 +247,11 @@ class Evaluator:
         _, status, _ = framework.run_pre_filter_plugins(state, pod)
         if status.code is Code.ERROR:
             _fail(status)
+        self._parallelizer.check()
         status = framework.run_pre_score_plugins(state, pod, question.nodes)
         if not status.is_success:
             _fail(status)
+        self._parallelizer.check()
         scores, status = framework.run_score_plugins(state, pod, question.nodes)
         if scores is None:
             _fail(status)
@@ -253,18 +299,18 @@ def _fail(status: Status) -> NoReturn:
     raise EvaluationError(status.message) from status.error
 
 
-def _read_pod(manifest: Manifest) -> Pod:
+def _read_pod(json: Json) -> Pod:
+    text = bytes(json)
+    return _decoded_pod(text) if len(text) <= _KEPT_POD_BYTES else _decoded_pod.__wrapped__(text)
+
+
+@lru_cache(maxsize=128)
+def _decoded_pod(json: bytes) -> Pod:
+    """The latest are kept, since there are two or three requests about each pod."""
     try:
-        return pod_from_manifest(manifest)
+        return pod_from_manifest(manifest(decode(json), "Pod"))
     except ManifestError as error:
         raise RequestError(f"Pod: {error}") from error
-
-
-def _read_node(index: int, manifest: Manifest) -> Node:
-    try:
-        return node_from_manifest(manifest)
-    except ManifestError as error:
-        raise RequestError(f"Nodes.items[{index}]: {error}") from error
 
 
 def _victims(args: ExtenderPreemptionArgs) -> Mapping[str, MetaVictims]:

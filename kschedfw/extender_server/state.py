@@ -1,46 +1,51 @@
-"""The nodes and pods that requests only name."""
+"""The snapshot that plugins see with a request: the cluster's nodes and pods, and what was sent."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
+from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster, EventType, WatchEvent
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.snapshot import with_image_states
+from kschedfw.framework.node_info import ImageStateSummary, NodeInfo
+from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.snapshot import Snapshot
 
 
 class ClusterState:
     """Follows a cluster's nodes and the pods on them until it is closed; without a cluster it stays empty.
 
-    The cluster may call from any thread; `node_infos` is for one caller at a time, who must not change what it
-    gets.
+    The cluster may call from any thread; `show` is for one caller at a time.
     """
 
-    def __init__(self, cluster: Cluster | None) -> None:
+    def __init__(self, cluster: Cluster | None, snapshot: Snapshot) -> None:
         self._lock = threading.Lock()
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, dict[str, Pod]] = {}
         self._node_of: dict[str, str] = {}
         self._infos: dict[str, NodeInfo] = {}
-        self._images_fit = True
+        self._sent_with_pods: dict[str, NodeInfo] = {}
+        self._writer = _SnapshotWriter(snapshot)
+        self._is_shown = False
+        """Whether the snapshot is the cluster as it is now."""
         self._end_watch = None if cluster is None else cluster.watch(self._on_event)
 
-    def node_infos(self, sent: Sequence[Node] = ()) -> list[NodeInfo]:
-        """All nodes with their pods; what was sent with a request takes the place of the cluster's node."""
+    def show(self, sent: Iterable[NodeInfo] = ()) -> None:
+        """Have all nodes with their pods in the snapshot, at the cost of what is different from the last time.
+
+        What was sent with a request takes the place of the cluster's node, until the next call.
+        """
         with self._lock:
+            sent_infos = {info.name: self._with_pods(info) for info in sent}
+            if self._is_shown and not sent_infos:
+                return
             infos = {name: self._info(node) for name, node in self._nodes.items()}
-            if sent:
-                infos |= {node.name: NodeInfo.of(node, self._pods_on(node.name)) for node in sent}
-            if sent or not self._images_fit:
-                infos |= {info.name: info for info in with_image_states(list(infos.values()))}
-            # What was sent counts for one request only.
-            self._images_fit = not sent
-            if not sent:
-                self._infos |= infos
-            return list(infos.values())
+            self._is_shown = not sent_infos
+        self._writer.write(infos | sent_infos)
 
     def close(self) -> None:
         """Stop following the cluster."""
@@ -51,10 +56,20 @@ class ClusterState:
         info = self._infos.get(node.name)
         if info is None:
             info = self._infos[node.name] = NodeInfo.of(node, self._pods_on(node.name))
-            self._images_fit = False
         return info
 
-    def _pods_on(self, node_name: str) -> list[Pod]:
+    def _with_pods(self, sent: NodeInfo) -> NodeInfo:
+        pods = self._pods_on(sent.name)
+        if not pods:
+            return sent
+        info = self._sent_with_pods.get(sent.name)
+        if info is None or info.node is not sent.node:
+            info = self._sent_with_pods[sent.name] = sent.clone()
+            for pod in pods:
+                info.add_pod(PodInfo.of(pod))
+        return info
+
+    def _pods_on(self, node_name: str) -> Sequence[Pod]:
         return list(self._pods.get(node_name, {}).values())
 
     def _on_event(self, event: WatchEvent) -> None:
@@ -70,15 +85,110 @@ class ClusterState:
             self._nodes.pop(node.name, None)
         else:
             self._nodes[node.name] = node
-        self._infos.pop(node.name, None)
-        self._images_fit = False
+        self._changed(node.name)
 
     def _set_pod(self, pod: Pod, gone: bool) -> None:
         before = self._node_of.pop(pod.uid, "")
         if before:
-            del self._pods[before][pod.uid]
-            self._infos.pop(before, None)
+            on_node = self._pods[before]
+            del on_node[pod.uid]
+            if not on_node:
+                del self._pods[before]
+            self._changed(before)
         if pod.node_name and not gone:
             self._node_of[pod.uid] = pod.node_name
             self._pods.setdefault(pod.node_name, {})[pod.uid] = pod
-            self._infos.pop(pod.node_name, None)
+            self._changed(pod.node_name)
+
+    def _changed(self, node_name: str) -> None:
+        self._infos.pop(node_name, None)
+        self._sent_with_pods.pop(node_name, None)
+        self._is_shown = False
+
+
+class _SnapshotWriter:
+    """Brings a snapshot from one set of nodes to the next, with what they know of their images.
+
+    A node knows of each of its images on how many nodes it is. These counts are kept, so that only nodes with an image
+    whose count has changed are touched.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._written: Mapping[str, NodeInfo] = {}
+        """By name, as they were given, in the snapshot's order."""
+        self._spread: Counter[str] = Counter()
+
+    def write(self, infos: Mapping[str, NodeInfo]) -> None:
+        """Put these nodes into the snapshot, in this order."""
+        try:
+            self._write(infos)
+        except BaseException:
+            # Half of them may be there; the next call begins anew.
+            self._written, self._spread = {}, Counter()
+            self._snapshot.replace(())
+            raise
+
+    def _write(self, infos: Mapping[str, NodeInfo]) -> None:
+        before = self._written
+        changed = {name: info for name, info in infos.items() if before.get(name) is not info}
+        recounted = self._recount(changed, before.keys() - infos.keys())
+        if recounted:
+            changed |= {
+                name: info
+                for name, info in infos.items()
+                if name not in changed and not recounted.isdisjoint(_image_names(info))
+            }
+        fresh = {name: self._with_images(info) for name, info in changed.items()}
+        if list(infos) == list(before):
+            self._snapshot.update(fresh.values())
+        else:
+            self._snapshot.replace(
+                fresh[name] if name in fresh else self._snapshot.get(name) for name in infos
+            )
+        self._written = infos
+
+    def _recount(self, changed: Mapping[str, NodeInfo], gone: Iterable[str]) -> set[str]:
+        """Count these nodes' images anew; gives the images whose counts are different now."""
+        difference: Counter[str] = Counter()
+        for name, info in changed.items():
+            old = self._written.get(name)
+            if old is None or old.node.status.images != info.node.status.images:
+                difference.update(_image_names(info))
+                if old is not None:
+                    difference.subtract(_image_names(old))
+        for name in gone:
+            difference.subtract(_image_names(self._written[name]))
+        recounted = {image for image, count in difference.items() if count}
+        for image in recounted:
+            self._spread[image] += difference[image]
+            if not self._spread[image]:
+                del self._spread[image]
+        return recounted
+
+    def _with_images(self, info: NodeInfo) -> NodeInfo:
+        states = FrozenDict(
+            {
+                name: _summary(image.size_bytes, self._spread[name])
+                for image in info.node.status.images
+                for name in image.names
+            }
+        )
+        present = self._snapshot.find(info.name)
+        if present is not None and present.image_states == states:
+            states = present.image_states  # by which others see that nothing has changed
+        elif not states:
+            return info
+        copy = info.clone()
+        copy.image_states = states
+        return copy
+
+
+def _image_names(info: NodeInfo) -> set[str]:
+    return {name for image in info.node.status.images for name in image.names}
+
+
+@lru_cache(maxsize=1 << 16)
+def _summary(size: int, num_nodes: int) -> ImageStateSummary:
+    """The same object for equal values: many nodes have the same images."""
+    return ImageStateSummary(size, num_nodes)

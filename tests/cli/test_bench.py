@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from kschedfw import Registry
@@ -17,6 +19,7 @@ from kschedfw.bench.results import Measurement
 from kschedfw.bench.stage import Case
 from kschedfw.bench.yardstick import KUBE_SCHEDULER
 from kschedfw.cli.app import run
+from kschedfw.config import default_profile
 
 INSTALLED = Registry()
 
@@ -86,6 +89,7 @@ class TestReport:
             "baseline",
             "yardstick",
             "growth",
+            "forms",
             "plugins",
         }
         assert [(m["part"], m["percentage"]) for m in report["measurements"]] == [
@@ -155,6 +159,48 @@ class TestReport:
         assert out.count("\n  default profile ") == 2, "beside both parts"
         assert out.count("cost: what a pod takes more") == 2
 
+    def test_a_cost_is_never_negative(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """By chance the default profile may be the slower one."""
+
+        def slower_by_default(case: Case, timer: Timer, progress: Progress | None = None) -> Measurement:
+            factor = 2.0 if case.profile == default_profile() else 1.0
+            return attrs.evolve(measured_here(case, timer), seconds=factor)
+
+        monkeypatch.setattr("kschedfw.cli.bench.measure_apart", slower_by_default)
+        out = bench(capsys, *SMALL, "--disable", "ImageLocality", "--percentage", "100")
+        assert out.count("none seen") == 2
+        assert not re.search(r"-\d", out)
+
+    def test_forms(self, capsys: pytest.CaptureFixture[str]) -> None:
+        options = ["--enable", "NodeAffinity", "--forms", "scalar,batch,memo", "--repeats", "4"]
+        out = bench(capsys, *SMALL, *options)
+        assert "NodeAffinity on basic, the algorithm alone, all nodes, 10 nodes, 5 pods placed before" in out
+        rows = [line.split("  ")[0] for line in out.splitlines()]
+        assert [row for row in rows if row in ("without it", "scalar", "batch", "memo")] == [
+            "without it",
+            "scalar",
+            "batch",
+            "memo",
+        ]
+        assert "the median of 4 runs" in out
+
+    def test_forms_as_json(self, capsys: pytest.CaptureFixture[str]) -> None:
+        options = ["--enable", "NodeAffinity", "--forms", "memo", "--repeats", "4", "--json"]
+        compared = json.loads(bench(capsys, *SMALL, *options))["forms"]
+        assert (compared["plugin"], compared["repeats"]) == ("NodeAffinity", 4)
+        assert [run["form"] for run in compared["runs"]] == [None, "memo"]
+        assert all(len(run["secondsPerPod"]) == 4 for run in compared["runs"])
+        assert compared["runs"][1]["cost"] is None or compared["runs"][1]["cost"] > 0
+
+    def test_forms_as_far_as_they_came(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("kschedfw.cli.bench.measure_apart", self.once_then(KeyboardInterrupt()))
+        options = ["--enable", "NodeAffinity", "--forms", "memo"]
+        assert bench(capsys, *SMALL, *options, code=130).startswith("Interrupted.")
+
     def test_other_ways_of_evaluation(self, capsys: pytest.CaptureFixture[str]) -> None:
         out = bench(capsys, *SMALL, "--percentage", "100", "--evaluation", "scalar")
         assert "default profile; evaluation: scalar" in out
@@ -209,6 +255,23 @@ class TestReport:
             "--args CostAware: the profile has no such plugin; --enable CostAware adds it",
         ),
         (["--evaluation", "magic"], "Invalid value for '--evaluation'"),
+        (["--forms", "scalar"], "--forms goes with one --enable, which says whose forms"),
+        (["--enable", "NodeName", "--enable", "NodePorts", "--forms", "scalar"], "--forms goes with one"),
+        (
+            ["--enable", "NodeName", "--forms", "scalar,x"],
+            "there is no form 'x'; there are scalar, batch, memo",
+        ),
+        (
+            ["--enable", "SchedulingGates", "--forms", "batch"],
+            "SchedulingGates has no form batch: neither filter_batch nor score_batch",
+        ),
+        (
+            ["--enable", "NodeName", "--forms", "scalar", "--growth", "nodes"],
+            "--growth and --evaluation don't",
+        ),
+        (["--enable", "NodeName", "--forms", "memo", "--workload", "all"], "--forms takes one --workload"),
+        (["--repeats", "5"], "--repeats goes with --forms"),
+        (["--enable", "NodeName", "--forms", "memo", "--repeats", "3"], "Invalid value for '--repeats'"),
         (["--sizes", "10"], "--sizes goes with --growth"),
         (["--growth", "nodes", "--sizes", "10,x"], "--sizes 10,x: must be whole numbers"),
         (["--growth", "nodes", "--nodes", "10"], "--growth nodes makes --nodes grow; --sizes says how far"),

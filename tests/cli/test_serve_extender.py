@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kschedfw.cli.app import run
+from kschedfw.extender_server import ExtenderApp
+from kschedfw.framework.profile import Profile
 from tests.extender_server.processes import COMMAND, served
 
 
@@ -48,18 +50,14 @@ def test_sigterm_ends_it_too() -> None:
     assert "Ctrl-C ends it" in process.stderr.readline()
     process.terminate()
     _, rest = process.communicate(timeout=60)
-    assert (process.returncode, rest) == (-signal.SIGTERM, "")
+    assert (process.returncode, rest) == (0, "")
 
 
 class TestInThisProcess:
     @pytest.fixture(autouse=True)
     def _no_server(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Everything but the serving, which Ctrl-C ends at once."""
-
-        def interrupted(*_: object, **__: object) -> None:
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr("uvicorn.Server.run", interrupted)
+        """Everything but the serving."""
+        monkeypatch.setattr("uvicorn.Server.run", lambda *_, **__: None)
 
     def test_ends_well(self, cluster_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
         arguments = ["--plugin", "TaintToleration=3", "--plugin", "NodeName", "--cluster", str(cluster_dir)]
@@ -77,14 +75,75 @@ class TestInThisProcess:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         monkeypatch.setitem(sys.modules, "uvicorn", None)
+        monkeypatch.delitem(sys.modules, "kschedfw.cli.extender_http", raising=False)
         assert complaint(capsys, "--plugin", "NodeName", code=1) == (
             "kschedfw: serve-extender needs the extra serve: pip install 'kschedfw[serve]'\n"
         )
 
     def test_needs_a_plugin(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert complaint(capsys).startswith(
-            "kschedfw: give at least one --plugin; installed are: AzureDiskLimits, "
+            "kschedfw: give at least one --plugin, or a --config; installed are: AzureDiskLimits, "
         )
+
+    def test_arguments(self, capsys: pytest.CaptureFixture[str]) -> None:
+        given = 'NodeResourcesFit={"ignoredResources": ["example.com/gpu"]}'
+        options = ["--plugin", "NodeResourcesFit", "--args", given, "--port", "0"]
+        assert run(["serve-extender", *options]) == 0
+        assert capsys.readouterr().err == ""
+
+    @pytest.mark.parametrize(
+        ("given", "says"),
+        [
+            ("NodeName", "--args NodeName: must be NAME=JSON"),
+            ("NodeResourcesFit={}", "--args NodeResourcesFit: there is no such --plugin"),
+            ('NodeName={"x": 1}', "NodeName"),
+        ],
+    )
+    def test_arguments_that_are_none(self, given: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+        assert says in complaint(capsys, "--plugin", "NodeName", "--args", given)
+
+    @pytest.fixture
+    def configuration(self, tmp_path: Path) -> Path:
+        path = tmp_path / "scheduler.yaml"
+        path.write_text(
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+            "profiles:\n"
+            "- {schedulerName: one, plugins: {multiPoint: {disabled: [{name: ImageLocality}]}}}\n"
+            "- {schedulerName: two}\n"
+        )
+        return path
+
+    def test_a_configuration(
+        self, configuration: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        profiles = []
+        original = ExtenderApp.__init__
+
+        def noted(self: ExtenderApp, profile: Profile, **settings: Any) -> None:
+            profiles.append(profile)
+            original(self, profile, **settings)
+
+        monkeypatch.setattr(ExtenderApp, "__init__", noted)
+        options = ["--config", str(configuration), "--scheduler-name", "one", "--port", "0"]
+        assert run(["serve-extender", *options]) == 0
+        assert capsys.readouterr().err == ""
+        assert "NodeResourcesFit" in profiles[0].plugin_names
+        assert "ImageLocality" not in profiles[0].plugin_names
+
+    def test_what_does_not_go_together(self, configuration: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert "has several profiles; --scheduler-name says which: one, two" in complaint(
+            capsys, "--config", configuration
+        )
+        assert "--plugin and --args are instead of it" in complaint(
+            capsys, "--config", configuration, "--plugin", "NodeName"
+        )
+        assert "--scheduler-name goes with --config" in complaint(
+            capsys, "--plugin", "NodeName", "--scheduler-name", "x"
+        )
+        assert "--tls-client-ca goes with --tls-cert" in complaint(
+            capsys, "--plugin", "NodeName", "--tls-client-ca", "ca.pem"
+        )
+        assert "none.yaml: No such file" in complaint(capsys, "--config", "none.yaml")
 
     def test_the_plugin_must_be_there(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert "did you mean 'NodeName'?" in complaint(capsys, "--plugin", "NodeNam")

@@ -40,11 +40,11 @@ def test_the_server_decides_as_the_framework_does(cache: bool, objects: Cluster,
     if cache:
         assert filtered.node_names == tuple(feasible)
     else:
-        assert filtered.nodes == tuple(
-            manifest
-            for manifest, node in zip(NodesAsSent().write(list(objects.nodes)), objects.nodes, strict=True)
+        assert filtered.nodes == [
+            json
+            for json, node in zip(NodesAsSent().write(list(objects.nodes)), objects.nodes, strict=True)
             if node.name in feasible
-        )
+        ]
     unresolvable = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert filtered.failed_and_unresolvable.keys() == {
         n for n, s in verdicts.items() if s.code is unresolvable

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kschedfw.extender_server import ExtenderApp
+from kschedfw.extender_server import ExtenderApp, ServerLimits
 from kschedfw.framework.errors import PluginNotFoundError
 from kschedfw.framework.profile import Profile
 from tests.extender_server.asgi import Reply, live, post, send
@@ -23,7 +23,9 @@ ARGS = {
 
 @pytest.fixture
 def app() -> Iterator[ExtenderApp]:
-    made = ExtenderApp(Profile(["NodeUnschedulable", "TaintToleration"]), max_body_bytes=10_000)
+    made = ExtenderApp(
+        Profile(["NodeUnschedulable", "TaintToleration"]), limits=ServerLimits(body_bytes=10_000)
+    )
     yield made
     made.close()
 
@@ -146,7 +148,7 @@ def test_objects_that_no_api_server_has_are_refused(app: ExtenderApp, args: obje
 
 class TestSize:
     def test_as_announced(self, app: ExtenderApp) -> None:
-        headers = [(b"host", b"here"), (b"content-length", b"10001")]
+        headers = [(b"host", b"localhost:8888"), (b"content-length", b"10001")]
         refused = reply(app, "POST", "/filter", b"{}", headers=headers)
         assert (refused.status, refused.text) == (413, "the body is larger than 10000 bytes\n")
 

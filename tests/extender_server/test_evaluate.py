@@ -246,9 +246,10 @@ class TestCluster:
 
     def test_nothing_is_followed_after_the_end(self, cluster: InMemoryCluster, telling: PluginClass) -> None:
         with serving(telling, cluster=cluster) as app:
-            state = app._evaluator._state
+            state, snapshot = app._evaluator._state, app._evaluator._framework.handle.snapshot
         cluster.add(make_node("late").build())
-        assert [info.name for info in state.node_infos()] == list(NAMES)
+        state.show()
+        assert [info.name for info in snapshot.node_infos] == list(NAMES)
 
     def test_whole_nodes_get_the_pods_of_the_cluster(
         self, cluster: InMemoryCluster, telling: PluginClass

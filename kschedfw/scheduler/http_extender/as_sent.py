@@ -8,10 +8,10 @@ from kschedfw.api.manifests import to_manifest
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.scheduler.http_extender.go_json import Manifest
+from kschedfw.scheduler.http_extender.go_json import Json, encode
 
 
-def pod_as_sent(pod: Pod) -> Manifest:
+def pod_as_sent(pod: Pod) -> Json:
     """The pod's JSON; what the API server always fills in is there although it is the default."""
     manifest = _as_sent(pod)
     spec: dict[str, Any] = manifest["spec"]
@@ -23,7 +23,7 @@ def pod_as_sent(pod: Pod) -> Manifest:
         container.setdefault("resources", {})
         for port in container.get("ports", ()):
             port.setdefault("protocol", "TCP")
-    return manifest
+    return Json(encode(manifest))
 
 
 def _as_sent(obj: Named) -> dict[str, Any]:
@@ -38,15 +38,15 @@ class NodesAsSent:
 
     def __init__(self) -> None:
         # By identity, since comparing nodes costs as much as writing them; holding the node keeps its id taken.
-        self._written: dict[int, tuple[Node, Manifest]] = {}
+        self._written: dict[int, tuple[Node, Json]] = {}
 
-    def write(self, nodes: list[Node]) -> tuple[Manifest, ...]:
+    def write(self, nodes: list[Node]) -> tuple[Json, ...]:
         if len(self._written) > 2 * len(nodes) + 1000:
             self._written = {}  # many of them are of the past
         return tuple(map(self._write, nodes))
 
-    def _write(self, node: Node) -> Manifest:
+    def _write(self, node: Node) -> Json:
         known = self._written.get(id(node))
         if known is None:
-            known = self._written[id(node)] = node, _as_sent(node)
+            known = self._written[id(node)] = node, Json(encode(_as_sent(node)))
         return known[1]

@@ -26,7 +26,7 @@ from kschedfw.scheduler.http_extender.wire import (
     FullVictims,
     HostPriorityList,
     MetaVictims,
-    node_name,
+    node_identity,
 )
 
 T = TypeVar("T")
@@ -177,7 +177,9 @@ class HTTPExtender:
         if self.config.node_cache_capable and result.node_names is not None:
             return result.node_names
         try:
-            return [node_name(node, f"Nodes.items[{i}]") for i, node in enumerate(result.nodes or ())]
+            return [
+                node_identity(node, f"Nodes.items[{i}]").name for i, node in enumerate(result.nodes or ())
+            ]
         except WireError as error:
             raise self._transport.error(verb, f"the answer is malformed: {error}") from error
 

@@ -2,22 +2,31 @@
 
 Keys match whatever their case, unknown keys are passed over, null is as good as missing, and a value of another type
 is an error. Like Go's Decoder this reads the first value of a text and doesn't look further.
+
+Bodies have thousands of nodes, most of which nobody has to look into. So `members` and `elements` take a text apart
+into `Json`, parts that aren't decoded; `decode` makes objects of one.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Final, NoReturn
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NoReturn, TypeVar
+
+import msgspec
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.frozendict import EMPTY
 
 Manifest = Mapping[str, object]
+Json = msgspec.Raw
+"""One JSON value as it stands in a body, which it keeps alive."""
+ValueT = TypeVar("ValueT")
 
 _INT64: Final = range(-(1 << 63), 1 << 63)
 _SPACE: Final = " \t\r\n"
 _SHOWN: Final = 60
+_BYTES_PER_VALUE: Final = 13
 
 
 class WireError(KschedfwError, ValueError):
@@ -29,15 +38,17 @@ def _no_constant(name: str) -> NoReturn:
 
 
 _DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
+_MEMBERS: Final = msgspec.json.Decoder(dict[str, Json] | None)
+_ELEMENTS: Final = msgspec.json.Decoder(list[Json] | None)
 
 
-def decode(body: bytes) -> object:
+def decode(body: bytes | Json) -> object:
     """The first JSON value of the body.
 
     Raises:
         WireError: there is none.
     """
-    text = body.decode("utf-8", errors="replace").lstrip(_SPACE)
+    text = bytes(body).decode("utf-8", errors="replace").lstrip(_SPACE)
     if not text:
         raise WireError("no JSON: it is empty")
     try:
@@ -53,9 +64,65 @@ def decode(body: bytes) -> object:
     return value
 
 
+def has_too_many_values(body: bytes, max_bytes: int) -> bool:
+    """Whether a body has more values than one of this size may have: one for 13 bytes.
+
+    API objects have about one for 30. Each takes many times its text in memory, which is what makes `[[],[],…` a bomb.
+    """
+    return body.count(b",") > max_bytes // _BYTES_PER_VALUE
+
+
 def encode(value: object) -> bytes:
-    """Compact JSON in ASCII."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
+    """Compact JSON; `Json` in it stays as it is."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:  # half a surrogate pair, which only escapes can express
+        return json.dumps(value, separators=(",", ":"), default=decode).encode("ascii")
+
+
+def members(text: bytes | Json, path: str) -> Mapping[str, Json]:
+    """The members of an object by lower-case name, not decoded; none for null.
+
+    Raises:
+        WireError: the text is no JSON, or no object.
+    """
+    found = _taken_apart(text, _MEMBERS, path, "an object")
+    return EMPTY if found is None else {key.lower(): content for key, content in found.items()}
+
+
+def elements(text: Json | None, path: str) -> Sequence[Json]:
+    """The elements of a list, not decoded; none for null.
+
+    Raises:
+        WireError: the text is no JSON, or no list.
+    """
+    found = None if text is None else _taken_apart(text, _ELEMENTS, path, "a list")
+    return () if found is None else found
+
+
+def is_null(text: Json | None) -> bool:
+    """Whether a member is missing, or null."""
+    return text is None or bytes(memoryview(text)[:4]) == b"null"
+
+
+def _taken_apart(
+    text: bytes | Json, decoder: msgspec.json.Decoder[ValueT], path: str, expected: str
+) -> ValueT:
+    try:
+        try:
+            return decoder.decode(text)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            if isinstance(error, msgspec.ValidationError):
+                raise
+            return decoder.decode(_mended(text))
+    except msgspec.ValidationError:
+        raise _wrong(decode(text), path, expected) from None
+
+
+def _mended(text: bytes | Json) -> str:
+    """What Go reads all the same, such as text behind the value or half a surrogate pair, as everybody reads it."""
+    written = json.dumps(decode(text), ensure_ascii=False)
+    return written.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def fields(value: object, path: str) -> Mapping[str, object]:

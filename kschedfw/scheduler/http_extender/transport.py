@@ -1,107 +1,157 @@
-"""Sends one body to one extender and brings back the other. The only module that needs the extra `extender`."""
+"""Sends one body to one extender and brings back the other. Needs the extra `extender`."""
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Iterator
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from kschedfw.config.extenders import ExtenderConfig, without_password
 from kschedfw.framework.clock import Clock, format_duration
 from kschedfw.scheduler.errors import MissingExtraError
 from kschedfw.scheduler.http_extender.errors import ExtenderError
+from kschedfw.scheduler.http_extender.go_json import has_too_many_values
 from kschedfw.scheduler.http_extender.tls import ssl_context
 
+if TYPE_CHECKING:
+    import httpx2
+
 NEEDS_EXTRA = "HTTP extenders need the extra extender: pip install 'kschedfw[extender]'"
+
+MAX_ANSWER_BYTES: Final = 64 << 20
+"""What an answer may have, compressed or not; 64 MiB are some thousands of nodes in full."""
 
 _MAX_REDIRECTS = 10  # as in Go
 _KEEP_ALIVE = 2.0  # s; less than servers keep idle connections, so that none is closed just as it is used
 
 
-class _TimedOutError(Exception):
-    """The call took too long."""
-
-
-class _Timeouts(dict[str, float]):
-    """What is left of a call's time, whenever connecting, writing or reading begins.
-
-    The timeouts of HTTP libraries are for each of these, Go's is for the whole call.
-    """
-
-    def __init__(self, clock: Clock, seconds: float) -> None:
-        super().__init__()
-        self._clock = clock
-        self._seconds = seconds
-        self._deadline = clock.now() + seconds
-
-    @property
-    def left(self) -> float:
-        """Seconds left; never more than the whole, should the clock be set back."""
-        left = min(self._deadline - self._clock.now(), self._seconds)
-        if left <= 0:
-            raise _TimedOutError
-        return left
-
-    def get(self, _key: str, _default: object = None) -> float:
-        return self.left
+class _UnwantedError(Exception):
+    """The answer isn't one that can be taken."""
 
 
 class Transport:
     """A connection (pooled, thread-safe) to one extender.
 
-    As in kube-scheduler, proxies are taken from the environment and redirects are followed.
+    As in kube-scheduler, proxies are taken from the environment, redirects are followed, and the timeout is for the
+    whole call: connecting, the answer's headers, and its last byte. An answer may have `max_bytes`.
 
     Raises:
         MissingExtraError: the extra `extender` isn't installed.
         ExtenderConfigError: certificates or keys can't be read.
     """
 
-    def __init__(self, config: ExtenderConfig, clock: Clock) -> None:
+    def __init__(self, config: ExtenderConfig, clock: Clock, *, max_bytes: int = MAX_ANSWER_BYTES) -> None:
         try:
+            import httpcore2
             import httpx2
+
+            from kschedfw.scheduler.http_extender.connections import Deadline, PooledTransport
         except ModuleNotFoundError as error:
             raise MissingExtraError(NEEDS_EXTRA) from error
-        self._prefix, credentials = _without_credentials(config.url_prefix)
+        self._prefix, self._credentials = _without_credentials(config.url_prefix)
         self._name = without_password(config.url_prefix)
         self._timeout = config.timeout
         self._clock = clock
+        self._max_bytes = max_bytes
         self._server_name = config.tls_config.server_name if config.tls_config else ""
-        # UnicodeError: a host, of a redirect for one, that is too long to be looked up.
-        self._failures = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, UnicodeError)
-        self._timeouts = (httpx2.TimeoutException, _TimedOutError)
+        self._deadline = Deadline
+        self._timeouts = httpcore2.TimeoutException
+        # The libraries let errors of their inputs through; UnicodeError: a name that can't be one
+        self._failures = (
+            httpx2.HTTPError,
+            httpx2.InvalidURL,
+            httpx2.StreamError,
+            httpcore2.NetworkError,
+            httpcore2.ProtocolError,
+            httpcore2.ProxyError,
+            httpcore2.UnsupportedProtocol,
+            OSError,
+            UnicodeError,
+            zlib.error,
+            _UnwantedError,
+        )
         self._client = httpx2.Client(
-            verify=ssl_context(config),
-            auth=credentials,
-            headers={"Content-Type": "application/json", "User-Agent": "kschedfw"},
+            transport=PooledTransport(ssl_context(config), _KEEP_ALIVE),
+            headers={
+                "Content-Type": "application/json",
+                "User-Agent": "kschedfw",
+                "Accept-Encoding": "gzip",  # the one that Go asks for
+            },
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-            follow_redirects=True,
-            max_redirects=_MAX_REDIRECTS,
-            limits=httpx2.Limits(keepalive_expiry=_KEEP_ALIVE),
         )
 
     def post(self, verb: str, body: bytes) -> bytes:
         """The answer's body.
 
         Raises:
-            ExtenderError: no answer within the timeout, or another status than 200.
+            ExtenderError: no answer within the timeout, a larger one than allowed, or another status than 200.
         """
         url = f"{self._prefix.rstrip('/')}/{verb}"
-        timeouts = _Timeouts(self._clock, self._timeout)
-        extensions: dict[str, object] = {"timeout": timeouts}
+        deadline = self._deadline(self._clock, self._timeout)
+        extensions: dict[str, object] = {
+            "timeout": dict.fromkeys(("connect", "read", "write", "pool"), deadline)
+        }
         if self._server_name:
             extensions["sni_hostname"] = self._server_name
         try:
-            with self._client.stream("POST", url, content=body, extensions=extensions) as response:
+            _ = deadline.left
+            response = self._follow(
+                self._client.build_request("POST", url, content=body, extensions=extensions)
+            )
+            try:
                 if response.status_code != 200:
-                    raise self.error(verb, f"the answer has status {response.status_code}")
-                chunks = []
-                for chunk in response.iter_bytes():
-                    chunks.append(chunk)
-                    _ = timeouts.left  # one that trickles in is late, too
-                return b"".join(chunks)
+                    raise _UnwantedError(f"the answer has status {response.status_code}")
+                return self._content(response)
+            finally:
+                response.close()
         except self._timeouts as error:
             raise self.error(verb, f"no answer within {format_duration(self._timeout)}") from error
         except self._failures as error:
             raise self.error(verb, _cause(error)) from error
+
+    def _follow(self, request: httpx2.Request) -> httpx2.Response:
+        """The response at the end of the redirects, not yet read; the bodies on the way aren't."""
+        credentials = self._credentials
+        for _ in range(_MAX_REDIRECTS + 1):
+            response = self._client.send(request, stream=True, auth=credentials)
+            if response.next_request is None:
+                return response
+            response.close()
+            # A redirect to the same host has them in a header already; another host isn't told.
+            request, credentials = response.next_request, None
+        raise _UnwantedError(f"more than {_MAX_REDIRECTS} redirects")
+
+    def _content(self, response: httpx2.Response) -> bytes:
+        encoding = response.headers.get("content-encoding", "identity").lower()
+        if encoding not in ("identity", "gzip"):
+            raise _UnwantedError(f"the answer has content-encoding {encoding!r}, and gzip was asked for")
+        pieces = response.iter_raw()
+        content = b"".join(self._limited(self._unpacked(pieces) if encoding == "gzip" else pieces))
+        if has_too_many_values(content, self._max_bytes):
+            raise _UnwantedError("the answer has too many values")
+        return content
+
+    def _unpacked(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """What a gzip file in these pieces has in it, and one byte more than is allowed at most."""
+        file = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+        room = self._max_bytes + 1
+        for piece in self._limited(pieces):
+            unpacked = file.decompress(piece, room)
+            yield unpacked
+            room -= len(unpacked)
+            if not room or file.eof:
+                return
+        raise _UnwantedError("the answer is half a gzip file")
+
+    def _limited(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        size = 0
+        for piece in pieces:
+            size += len(piece)
+            if size > self._max_bytes:
+                raise _UnwantedError(f"the answer is larger than {self._max_bytes} bytes")
+            yield piece
 
     def error(self, verb: str, cause: str) -> ExtenderError:
         return ExtenderError(self._name, verb, f"{self._name.rstrip('/')}/{verb}", cause)
@@ -121,6 +171,6 @@ def _without_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
 
 
 def _cause(error: Exception) -> str:
-    if isinstance(error, UnicodeError):
+    if isinstance(error, UnicodeError) or "idna" in str(error):  # perhaps as an error of the connection
         return f"a host name that can't be looked up, of the extender or where it redirects to: {error}"
     return str(error) or type(error).__name__

@@ -2,26 +2,30 @@
 
 The Go types have no JSON tags, so that kube-scheduler writes the names of their fields as they are (`NodeNames`) and
 reads them in any case (`nodenames`). Each type has `read` for the end that receives it and `write` for the one
-that sends it; the client and the extender server use one end each.
+that sends it; the client and the extender server use one end each. Whole objects stay as they were sent until somebody
+decodes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
+import msgspec
 
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.scheduler.http_extender.go_json import (
-    Manifest,
+    Json,
     WireError,
     decode,
+    elements,
     encode,
     entries,
     fields,
     integer,
+    is_null,
     items,
-    manifest,
+    members,
     string,
     string_map,
     strings,
@@ -32,20 +36,18 @@ from kschedfw.scheduler.http_extender.go_json import (
 class ExtenderArgs:
     """Asks for a filter or priorities: the pod, and the nodes in full or by name."""
 
-    pod: Manifest
-    nodes: tuple[Manifest, ...] | None = None
+    pod: Json
+    nodes: Sequence[Json] | None = None
     node_names: tuple[str, ...] | None = None
 
     @classmethod
     def read(cls, body: bytes) -> ExtenderArgs:
         """Raises WireError."""
-        given = fields(decode(body), "ExtenderArgs")
-        if given.get("pod") is None:
-            raise WireError("Pod: is missing")
+        given = members(body, "ExtenderArgs")
         return cls(
-            pod=manifest(given["pod"], "Pod"),
+            pod=_read_pod(given),
             nodes=_read_node_list(given.get("nodes")),
-            node_names=strings(given.get("nodenames"), "NodeNames"),
+            node_names=strings(_decoded(given, "nodenames"), "NodeNames"),
         )
 
     def write(self) -> bytes:
@@ -56,7 +58,7 @@ class ExtenderArgs:
 class FilterResult:
     """ExtenderFilterResult: the nodes that are left, in the form in which they came, and why others aren't."""
 
-    nodes: tuple[Manifest, ...] | None = None
+    nodes: Sequence[Json] | None = None
     node_names: tuple[str, ...] | None = None
     failed: Mapping[str, str] = EMPTY
     failed_and_unresolvable: Mapping[str, str] = EMPTY
@@ -65,15 +67,15 @@ class FilterResult:
     @classmethod
     def read(cls, body: bytes) -> FilterResult:
         """Raises WireError."""
-        given = fields(decode(body), "ExtenderFilterResult")
+        given = members(body, "ExtenderFilterResult")
         return cls(
             nodes=_read_node_list(given.get("nodes")),
-            node_names=strings(given.get("nodenames"), "NodeNames"),
-            failed=string_map(given.get("failednodes"), "FailedNodes"),
+            node_names=strings(_decoded(given, "nodenames"), "NodeNames"),
+            failed=string_map(_decoded(given, "failednodes"), "FailedNodes"),
             failed_and_unresolvable=string_map(
-                given.get("failedandunresolvablenodes"), "FailedAndUnresolvableNodes"
+                _decoded(given, "failedandunresolvablenodes"), "FailedAndUnresolvableNodes"
             ),
-            error=string(given.get("error"), "Error"),
+            error=string(_decoded(given, "error"), "Error"),
         )
 
     def write(self) -> bytes:
@@ -113,7 +115,7 @@ class HostPriorityList:
 class FullVictims:
     """Victims as whole pods."""
 
-    pods: tuple[Manifest, ...]
+    pods: tuple[Json, ...]
     num_pdb_violations: int = 0
 
 
@@ -129,20 +131,18 @@ class MetaVictims:
 class ExtenderPreemptionArgs:
     """Asks which candidates for preemption are all right: their victims in full, or by uid."""
 
-    pod: Manifest
+    pod: Json
     victims: Mapping[str, FullVictims] | None = None
     meta_victims: Mapping[str, MetaVictims] | None = None
 
     @classmethod
     def read(cls, body: bytes) -> ExtenderPreemptionArgs:
         """Raises WireError."""
-        given = fields(decode(body), "ExtenderPreemptionArgs")
-        if given.get("pod") is None:
-            raise WireError("Pod: is missing")
-        full, meta = given.get("nodenametovictims"), given.get("nodenametometavictims")
+        given = members(body, "ExtenderPreemptionArgs")
+        full, meta = given.get("nodenametovictims"), _decoded(given, "nodenametometavictims")
         return cls(
-            pod=manifest(given["pod"], "Pod"),
-            victims=None if full is None else _read_victims(full),
+            pod=_read_pod(given),
+            victims=None if full is None or is_null(full) else _read_victims(full),
             meta_victims=None if meta is None else _read_meta_victims(meta),
         )
 
@@ -205,29 +205,67 @@ class ExtenderBindingResult:
         return cls(string(fields(decode(body), "ExtenderBindingResult").get("error"), "Error"))
 
 
-def node_name(node: Manifest, path: str) -> str:
-    """The name of a node's manifest. Raises WireError."""
-    return string(
-        fields(fields(node, path).get("metadata"), f"{path}.metadata").get("name"), f"{path}.metadata.name"
+class _Metadata(msgspec.Struct):
+    name: str | None = None
+    uid: str | None = None
+
+
+class _Identified(msgspec.Struct):
+    metadata: _Metadata | None = None
+
+
+_IDENTIFIED = msgspec.json.Decoder(_Identified)
+
+
+@attrs.frozen
+class Identity:
+    """Which object it is: name and uid; either may be empty."""
+
+    name: str
+    uid: str
+
+
+def node_identity(node: Json, path: str) -> Identity:
+    """Which node this is; nothing else of it is looked at. Raises WireError."""
+    try:
+        metadata = _IDENTIFIED.decode(node).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        metadata = None
+    if metadata is not None:
+        return Identity(metadata.name or "", metadata.uid or "")
+    given = fields(fields(decode(node), path).get("metadata"), f"{path}.metadata")
+    return Identity(
+        string(given.get("name"), f"{path}.metadata.name"), string(given.get("uid"), f"{path}.metadata.uid")
     )
 
 
-def _node_list(nodes: tuple[Manifest, ...] | None) -> object:
+def _decoded(given: Mapping[str, Json], name: str) -> object:
+    return None if name not in given else decode(given[name])
+
+
+def _read_pod(given: Mapping[str, Json]) -> Json:
+    pod = given.get("pod")
+    if pod is None or is_null(pod):
+        raise WireError("Pod: is missing")
+    members(pod, "Pod")
+    return pod
+
+
+def _node_list(nodes: Sequence[Json] | None) -> object:
     return None if nodes is None else {"metadata": {}, "items": nodes}
 
 
-def _read_node_list(value: object) -> tuple[Manifest, ...] | None:
-    if value is None:
+def _read_node_list(value: Json | None) -> Sequence[Json] | None:
+    if value is None or is_null(value):
         return None
-    listed = fields(value, "Nodes").get("items")
-    return tuple(manifest(content, path) for path, content in items(listed, "Nodes.items"))
+    return elements(members(value, "Nodes").get("items"), "Nodes.items")
 
 
-def _read_victims(value: object) -> dict[str, FullVictims]:
+def _read_victims(value: Json) -> dict[str, FullVictims]:
     victims = {}
-    for node, path, content in entries(value, "NodeNameToVictims"):
+    for node, path, content in entries(decode(value), "NodeNameToVictims"):
         given = fields(content, path)
-        pods = tuple(manifest(pod, place) for place, pod in items(given.get("pods"), f"{path}.Pods"))
+        pods = tuple(Json(encode(pod)) for _, pod in items(given.get("pods"), f"{path}.Pods"))
         victims[node] = FullVictims(pods, integer(given.get("numpdbviolations"), f"{path}.NumPDBViolations"))
     return victims
 

@@ -505,6 +505,23 @@ class TestHTTP:
                 made.filter(POD, NODES)
             assert server.bodies[0] == server.bodies[1]
 
+    def test_a_redirect_does_not_take_the_password_to_another_host(self) -> None:
+        with (
+            scripted({"/there": '{"Nodes":{"items":[]}}'}) as other,
+            scripted({"/filter": Answer(b"", 307, {"Location": f"{other.url}/there"})}) as server,
+        ):
+            with extender(server.url.replace("://", "://user:secret@")) as made:
+                made.filter(POD, NODES)
+            assert "Authorization" in server.asked[0].headers
+            assert "Authorization" not in other.asked[0].headers
+
+    def test_a_redirect_on_the_same_host_keeps_the_password(self) -> None:
+        moved = Answer(b"", 307, {"Location": "/there"})
+        with scripted({"/filter": moved, "/there": '{"Nodes":{"items":[]}}'}) as server:
+            with extender(server.url.replace("://", "://user:secret@")) as made:
+                made.filter(POD, NODES)
+            assert all("Authorization" in asked.headers for asked in server.asked)
+
     @pytest.mark.parametrize("host", [300 * "a", f"{64 * 'a'}.example", "a..b"])
     def test_a_redirect_to_a_host_that_no_name_server_knows_is_an_error(self, host: str) -> None:
         with (

@@ -6,18 +6,21 @@ import json
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kschedfw.scheduler.http_extender.go_json import (
+    Json,
     WireError,
     decode,
+    elements,
     encode,
     entries,
     fields,
     integer,
     items,
     manifest,
+    members,
     string,
     string_map,
     strings,
@@ -107,3 +110,52 @@ def test_another_type_is_an_error(read: object, value: object, says: str) -> Non
     with pytest.raises(WireError) as caught:
         read(value, "it")  # type: ignore[operator]
     assert str(caught.value) == says
+
+
+@settings(max_examples=20)
+@given(st.dictionaries(st.text(), JSON, max_size=3))
+def test_an_object_is_taken_apart(value: dict[str, object]) -> None:
+    lowered = {key.lower(): content for key, content in value.items()}
+    parts = members(json.dumps(value).encode(), "it")
+    assert {key: decode(part) for key, part in parts.items()} == lowered
+
+
+@settings(max_examples=20)
+@given(st.lists(JSON, max_size=3), st.sampled_from(["", "\n", " trailing", "]"]))
+def test_a_list_is_taken_apart(value: list[object], rest: str) -> None:
+    parts = elements(Json(json.dumps(value).encode() + rest.encode()), "it")
+    assert [decode(part) for part in parts] == value
+
+
+@given(st.binary())
+def test_any_bytes_are_taken_apart_or_an_error(body: bytes) -> None:
+    with suppress(WireError):
+        members(body, "it")
+    with suppress(WireError):
+        elements(Json(body), "it")
+
+
+def test_what_go_mends_is_mended() -> None:
+    parts = members(b'{"A":"\xff","b":"\\ud800"} and more', "it")
+    assert decode(parts["a"]) == "\N{REPLACEMENT CHARACTER}"
+    assert decode(parts["b"]) == "\N{REPLACEMENT CHARACTER}"
+
+
+@pytest.mark.parametrize(
+    ("take", "text", "says"),
+    [
+        (members, b"[]", "it: must be an object, not '[]'"),
+        (members, b"", "no JSON: it is empty"),
+        (members, b"[" * 100_000, "no JSON: it is nested too deeply"),
+        (elements, b"{}", "it: must be a list, not '{}'"),
+    ],
+)
+def test_what_cannot_be_taken_apart(take: object, text: bytes, says: str) -> None:
+    with pytest.raises(WireError) as caught:
+        take(Json(text), "it")  # type: ignore[operator]
+    assert str(caught.value) == says
+
+
+def test_parts_are_encoded_as_they_are() -> None:
+    assert encode({"a": [Json(b"1.0"), "\u00e9"]}) == '{"a":[1.0,"\u00e9"]}'.encode()
+    assert json.loads(encode({"a": Json(b"[1]"), "b": "\ud800"})) == {"a": [1], "b": "\ud800"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kschedfw.scheduler.http_extender.go_json import WireError
+from kschedfw.scheduler.http_extender.go_json import Json, WireError
 from kschedfw.scheduler.http_extender.wire import (
     ExtenderArgs,
     ExtenderBindingArgs,
@@ -17,17 +17,18 @@ from kschedfw.scheduler.http_extender.wire import (
     FilterResult,
     FullVictims,
     HostPriorityList,
+    Identity,
     MetaVictims,
-    node_name,
+    node_identity,
 )
 
-POD = {"metadata": {"name": "p"}}
-NODE = {"metadata": {"name": "n"}}
+POD = Json(b'{"metadata":{"name":"p"}}')
+NODE = Json(b'{"metadata":{"name":"n"}}')
 
 # Each pair: the value, and what Go's json.Marshal makes of the type.
 BODIES: list[tuple[Any, str]] = [
     (
-        ExtenderArgs(POD, nodes=(NODE,)),
+        ExtenderArgs(POD, nodes=[NODE]),
         '{"Pod":{"metadata":{"name":"p"}},"Nodes":{"metadata":{},"items":[{"metadata":{"name":"n"}}]},"NodeNames":null}',
     ),
     (
@@ -42,7 +43,7 @@ BODIES: list[tuple[Any, str]] = [
         ),
     ),
     (
-        FilterResult(nodes=(NODE,)),
+        FilterResult(nodes=[NODE]),
         (
             '{"Nodes":{"metadata":{},"items":[{"metadata":{"name":"n"}}]},"NodeNames":null,"FailedNodes":{},'
             '"FailedAndUnresolvableNodes":{},"Error":""}'
@@ -96,7 +97,8 @@ def test_reads_names_in_any_case(value: Any, text: str) -> None:
             return {key.lower(): lowered(item) for key, item in content.items()}
         return content
 
-    assert type(value).read(json.dumps(lowered(json.loads(text))).encode()) == value
+    spelt = json.dumps(lowered(json.loads(text)), separators=(",", ":"))
+    assert type(value).read(spelt.encode()) == value
 
 
 def test_binding() -> None:
@@ -145,8 +147,30 @@ def test_errors_name_the_field(kind: Any, text: str, path: str) -> None:
     assert str(caught.value).startswith(path)
 
 
-def test_the_name_of_a_node() -> None:
-    assert node_name(NODE, "it") == "n"
-    assert node_name({}, "it") == ""
-    with pytest.raises(WireError, match=r"^it\.metadata\.name: must be a string"):
-        node_name({"metadata": {"name": 1}}, "it")
+@pytest.mark.parametrize(
+    ("node", "identity"),
+    [
+        ('{"metadata":{"name":"n","uid":"u"},"status":{"images":[]}}', Identity("n", "u")),
+        ('{"Metadata":{"NAME":"n"}}', Identity("n", "")),
+        ('{"metadata":{"name":"\\ud800"}}', Identity("\ud800", "")),
+        ('{"metadata":null}', Identity("", "")),
+        ("{}", Identity("", "")),
+        ("null", Identity("", "")),
+    ],
+)
+def test_which_node_it_is(node: str, identity: Identity) -> None:
+    assert node_identity(Json(node.encode()), "it") == identity
+
+
+def test_a_name_is_a_string() -> None:
+    with pytest.raises(WireError, match=r"^it\.metadata\.name: must be a string, not '1'"):
+        node_identity(Json(b'{"metadata":{"name":1}}'), "it")
+
+
+def test_whole_objects_stay_as_they_were_sent() -> None:
+    """To the byte: space, order and numbers that nothing here could write again."""
+    node = b'{ "b":1.50, "a":1e2, "metadata":{"name":"\\u006e"} }'
+    args = ExtenderArgs.read(b'{"Pod":{},"Nodes":{"items":[' + node + b"]}}")
+    assert args.nodes is not None
+    assert [bytes(each) for each in args.nodes] == [node]
+    assert node in FilterResult(nodes=args.nodes).write()

@@ -1,0 +1,187 @@
+"""One plugin in several forms: what each costs, and whether that is more than noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from statistics import median
+
+import attrs
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.bench.results import Measurement
+from kschedfw.bench.stage import Case, PluginForm
+from kschedfw.framework.evaluation import Evaluation
+from kschedfw.framework.plugin import AnyPlugin
+from kschedfw.framework.profile import Profile
+from kschedfw.framework.registry import Registry
+
+REPEATS = 5
+"""Runs of each form. Where there is no difference, those of two don't overlap once in 126 times, by chance."""
+
+LEAST_REPEATS = 4
+"""With fewer, chance alone would give too many verdicts."""
+
+_BATCH_HOOKS = ("filter_batch", "score_batch")
+
+
+class FormError(KschedfwError):
+    """The plugin has no such form."""
+
+
+class FormRegistry(Registry):
+    """Another registry, in which one plugin has only this form."""
+
+    def __init__(self, inner: Registry, form: PluginForm) -> None:
+        super().__init__(entry_points=False)
+        self._inner = inner
+        self._form = form
+
+    def load(self, name: str) -> type[AnyPlugin]:
+        plugin = self._inner.load(name)
+        return in_form(plugin, self._form.form) if name == self._form.plugin else plugin
+
+    def distribution(self, name: str) -> str | None:
+        return self._inner.distribution(name)
+
+    def names(self) -> list[str]:
+        return self._inner.names()
+
+
+def in_form(plugin: type[AnyPlugin], form: Evaluation) -> type[AnyPlugin]:
+    """The plugin with that form and those before it alone.
+
+    Raises:
+        FormError: it doesn't have the form, so that measuring it would measure another one.
+    """
+    batch = [hook for hook in _BATCH_HOOKS if getattr(plugin, hook, None) is not None]
+    without: dict[str, object] = {}
+    match form:
+        case Evaluation.MEMO:
+            if plugin.reads is None:
+                raise FormError(f"{plugin.name} has no form memo: it doesn't say what it `reads`")
+            return plugin
+        case Evaluation.BATCH:
+            if not batch:
+                raise FormError(f"{plugin.name} has no form batch: neither filter_batch nor score_batch")
+            without = {"reads": None}
+        case Evaluation.SCALAR:
+            without = {"reads": None, **dict.fromkeys(batch)}
+    return type(plugin.__name__, (plugin,), {"__module__": plugin.__module__, **without})
+
+
+class Verdict(Enum):
+    """How one set of runs compares with another: a difference is one where the runs of both don't overlap."""
+
+    SLOWER = "slower"
+    """The fastest run took longer than the slowest of the other."""
+    FASTER = "faster"
+    NO_DIFFERENCE = "no difference above noise"
+
+
+@attrs.frozen
+class FormRuns:
+    """The runs of one form; None is the profile without the plugin. Times are seconds per pod, one for each run."""
+
+    form: Evaluation | None
+    seconds: Sequence[float] = ()
+
+    @property
+    def median(self) -> float:
+        return median(self.seconds)
+
+    @property
+    def fastest(self) -> float:
+        return min(self.seconds)
+
+    @property
+    def slowest(self) -> float:
+        return max(self.seconds)
+
+    def against(self, other: FormRuns) -> Verdict:
+        if self.fastest > other.slowest:
+            return Verdict.SLOWER
+        return Verdict.FASTER if self.slowest < other.fastest else Verdict.NO_DIFFERENCE
+
+
+@attrs.frozen
+class FormsComparison:
+    """A plugin's forms on one workload. `runs` begin with those without the plugin; there are as many of each."""
+
+    plugin: str
+    workload: str
+    percentage: int
+    nodes: int
+    initial_pods: int
+    runs: Sequence[FormRuns]
+
+    @property
+    def repeats(self) -> int:
+        return len(self.runs[0].seconds)
+
+    def cost(self, each: FormRuns) -> float | None:
+        """Seconds that a pod takes more than without the plugin; None where that isn't above noise, or less."""
+        without = self.runs[0]
+        more = each.against(without) is Verdict.SLOWER
+        return each.median - without.median if more else None
+
+    def to_json(self) -> dict[str, object]:
+        """The comparison in types that `json.dumps` knows; the keys are part of kschedfw's interface."""
+        without = self.runs[0]
+        return {
+            "plugin": self.plugin,
+            "workload": self.workload,
+            "percentage": self.percentage,
+            "nodes": self.nodes,
+            "initialPods": self.initial_pods,
+            "repeats": self.repeats,
+            "runs": [
+                {
+                    "form": None if each.form is None else each.form.value,
+                    "secondsPerPod": list(each.seconds),
+                    "median": each.median,
+                    "cost": self.cost(each),
+                    "againstWithout": None if each is without else each.against(without).value,
+                    "againstOneBefore": None
+                    if each is without or before is without
+                    else each.against(before).value,
+                }
+                for before, each in zip((without, *self.runs), self.runs, strict=False)
+            ],
+        }
+
+
+def form_cases(case: Case, plugin: str, forms: Sequence[Evaluation], repeats: int) -> Iterator[Case]:
+    """What to measure, in turns; every second turn is the other way round, so that no form always comes first."""
+    cases = [_without(case, plugin)]
+    cases += [attrs.evolve(case, form=PluginForm(plugin, form)) for form in forms]
+    for turn in range(repeats):
+        yield from cases if turn % 2 == 0 else reversed(cases)
+
+
+def comparison(
+    case: Case, plugin: str, measured: Sequence[tuple[Case, Measurement]]
+) -> FormsComparison | None:
+    """What the turns that are complete come to; None where there is none."""
+    seconds: dict[Evaluation | None, list[float]] = {}
+    for each, measurement in measured:
+        form = None if each.form is None else each.form.form
+        seconds.setdefault(form, []).append(measurement.seconds_per_pod)
+    turns = min(map(len, seconds.values()), default=0)
+    if len(seconds) < 2 or not turns:
+        return None
+    return FormsComparison(
+        plugin=plugin,
+        workload=case.workload_name,
+        percentage=case.percentage,
+        nodes=case.nodes,
+        initial_pods=case.initial_pods,
+        runs=[FormRuns(form, tuple(runs[:turns])) for form, runs in seconds.items()],
+    )
+
+
+def _without(case: Case, plugin: str) -> Case:
+    profile = case.profile
+    multi_point = [each for each in profile.multi_point if each.name != plugin]
+    args = {name: args for name, args in profile.args.items() if name != plugin}
+    return attrs.evolve(case, profile=Profile(multi_point, args=args))

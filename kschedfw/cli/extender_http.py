@@ -1,0 +1,179 @@
+"""The HTTP server under `kschedfw serve-extender`: uvicorn, with limits on connections and on how long ending takes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Final
+
+import uvicorn
+
+MAX_CONNECTIONS: Final = 256
+"""Open connections at a time; further ones are closed at once."""
+HEADER_BYTES: Final = 64 << 10
+"""Bytes of a request's headers, as they come in pieces."""
+HEADER_SECONDS: Final = 10.0
+"""Seconds for the headers of a request to come, and for the first byte on a new connection."""
+KEEP_ALIVE_SECONDS: Final = 75
+"""Seconds for which an idle connection stays open."""
+GRACE_SECONDS: Final = 5.0
+"""Seconds for requests in progress to end after the first signal."""
+LAST_SECONDS: Final = 3.0
+"""Seconds after that for a hook in progress to end, and for the plugins to be closed."""
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens there.
+
+    Raises:
+        OSError: the address is taken, or isn't one of this machine's.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio sets TCP_NODELAY only where the socket says that it is TCP, which those of `socket.create_server`
+    # don't; without it every answer waits for a delayed acknowledgement
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen()
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+def configured(app: Any) -> uvicorn.Config:
+    """The settings of a server for this ASGI application, without a certificate."""
+    return uvicorn.Config(
+        app,
+        loop="asyncio",  # the application needs it
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        lifespan="on",
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+    )
+
+
+class Server(uvicorn.Server):
+    """Serves until SIGINT or SIGTERM, then ends within GRACE_SECONDS + LAST_SECONDS, whatever clients and plugins do.
+
+    A second signal ends the process at once, with 128 and the signal's number as its exit code. The signals
+    belong to the server for good: nothing is to come after it in this process.
+    """
+
+    def __init__(self, config: uvicorn.Config, when_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._when_ready = when_ready
+        if not config.loaded:
+            config.load()
+        # uvicorn has chosen between its protocols, by what is installed
+        config.http_protocol_class = _limited(config.http_protocol_class)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._when_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        last = threading.Timer(GRACE_SECONDS + LAST_SECONDS, _end_at_once)
+        last.daemon = True
+        last.start()
+        for server in self.servers:
+            server.close()
+        for listening in sockets or ():
+            listening.close()
+        for connection in self._connections():
+            if connection.is_idle:
+                connection.transport.abort()
+            else:
+                connection.shutdown()
+        deadline = asyncio.get_running_loop().time() + GRACE_SECONDS
+        while self._connections() and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.02)
+            for connection in self._connections():
+                if connection.is_idle:  # over TLS it would wait for the client to say goodbye
+                    connection.transport.abort()
+        for connection in self._connections():
+            connection.transport.abort()
+        while self.server_state.tasks:  # they are told that the client has gone
+            await asyncio.sleep(0.01)
+        await self.lifespan.shutdown()
+        last.cancel()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        if threading.current_thread() is threading.main_thread():
+            for number in _SIGNALS:
+                signal.signal(number, self.handle_exit)
+        yield
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002  # uvicorn's signature
+        if self.should_exit:
+            os._exit(128 + sig)
+        self.should_exit = True
+
+    def _connections(self) -> list[Any]:
+        return list(self.server_state.connections)
+
+
+def _end_at_once() -> None:
+    print("kschedfw: a plugin is still at work; ended all the same", file=sys.stderr, flush=True)
+    os._exit(0)
+
+
+def _limited(protocol: type[Any]) -> type[Any]:
+    """uvicorn's protocol, which closes surplus connections, and those whose headers are too long or too slow."""
+
+    class Limited(protocol):  # type: ignore[misc]  # which one is known only now
+        _timer: asyncio.TimerHandle | None = None
+        _header_bytes = 0
+
+        @property
+        def is_idle(self) -> bool:
+            """Whether no request is in progress; part of its headers may be there."""
+            return self.cycle is None or bool(self.cycle.response_complete)
+
+        def connection_made(self, transport: asyncio.Transport) -> None:
+            super().connection_made(transport)
+            if len(self.connections) > MAX_CONNECTIONS:
+                transport.abort()
+            else:
+                self._expect_headers()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if not self.is_idle:
+                self._headers_came()
+                return
+            self._header_bytes += len(data)
+            if self._header_bytes > HEADER_BYTES:
+                self.transport.abort()
+            elif self._timer is None:
+                self._expect_headers()
+
+        def connection_lost(self, error: Exception | None) -> None:
+            self._headers_came()
+            super().connection_lost(error)
+
+        def _expect_headers(self) -> None:
+            self._timer = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
+
+        def _headers_came(self) -> None:
+            self._header_bytes = 0
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    return Limited
