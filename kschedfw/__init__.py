@@ -47,7 +47,7 @@ from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.preemption import PreemptionEvaluator, PreemptionPlan, PreemptionRules
 from kschedfw.framework.profile import EnabledPlugin, Profile
 from kschedfw.framework.registry import Registry
-from kschedfw.framework.results import PostFilterResult, PreFilterResult, Verdicts
+from kschedfw.framework.results import PostFilterResult, PreBindPreFlightResult, PreFilterResult, Verdicts
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Code, Status
 from kschedfw.scheduler import Cache, GenericScheduler, Scheduler, ScheduleResult, SchedulingError
@@ -89,6 +89,7 @@ __all__ = [
     "Pod",
     "PodInfo",
     "PostFilterResult",
+    "PreBindPreFlightResult",
     "PreFilterResult",
     "PreemptionEvaluator",
     "PreemptionPlan",

@@ -87,9 +87,12 @@ class Status:
 
     @staticmethod
     def from_error(error: BaseException | str) -> Status:
-        """An ERROR; its reason is the exception's text."""
+        """An ERROR; its reason is the exception's text, for SystemExit and its like with the type before it."""
         if isinstance(error, str):
             error = PluginFailure(error)
+        if not isinstance(error, Exception):  # the text alone may be a mere number
+            text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            return Status(Code.ERROR, (text,), error=error)
         return Status(Code.ERROR, (str(error) or type(error).__name__,), error=error)
 
     @property

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+
+import attrs
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.cluster import Cluster
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.diagnosis import FitError
+from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.metrics import NO_METRICS, AttemptResult, MetricsRecorder
-from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.results import NominatingMode, PostFilterResult
 from kschedfw.framework.status import PluginFailure, Status
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.nominator import Nominator
 from kschedfw.scheduler.queue import PodAlreadyQueuedError, PodQueue
+from kschedfw.scheduler.queue.protocol import QueueProfile
 
 REASON_UNSCHEDULABLE = "Unschedulable"
 REASON_SCHEDULER_ERROR = "SchedulerError"
@@ -61,7 +67,7 @@ class FailureHandler:
             attempt.framework.profile.scheduler_name,
             self._clock.monotonic() - attempt.started,
         )
-        present = self._look_up(pod)
+        present = look_up(self._cluster, pod)
         if present is None or present.uid != pod.uid or present.node_name:
             # It is gone, or bound after all: an answer may get lost after the deed was done.
             self._queue.done(pod.uid)
@@ -70,15 +76,6 @@ class FailureHandler:
         self._requeue(attempt, status, present)
         self._nominate(attempt.info.pod_info, nomination)
         self._tell(present, reason, status.message, nomination)
-
-    def _look_up(self, pod: Pod) -> Pod | None:
-        try:
-            return self._cluster.get(Pod, pod.key)
-        except (
-            Exception
-        ):  # it can't be reached: rather an attempt too many than a pod that nobody looks after
-            _log.exception("can't look up %s", pod.key)
-            return pod
 
     def _requeue(self, attempt: Attempt, status: Status, present: Pod) -> None:
         info = attempt.info
@@ -116,6 +113,84 @@ def patch_condition(
         cluster.patch_pod_status(pod, condition=condition, nominated_node_name=nominated_node_name)
     except Exception as error:  # whatever kind of cluster this is
         _log.warning("can't patch the status of %s: %s", pod.key, error)
+
+
+def patch_nomination(cluster: Cluster, pod: Pod, node_name: str) -> None:
+    """Tell where the pod is expected to run; never raises, as nothing depends on it."""
+    if pod.status.nominated_node_name == node_name:
+        return
+    try:
+        cluster.patch_pod_status(pod, nominated_node_name=node_name)
+    except Exception as error:  # whatever kind of cluster this is
+        _log.warning("can't nominate %s to node %s: %s", pod.key, node_name, error)
+
+
+class FailedGates:
+    """Pods that stay gated because a pre_enqueue plugin failed, until that has been told. Thread-safe.
+
+    The queue asks plugins while it holds its lock, under which the cluster must not be called. So it is told later, by
+    whoever calls `tell`: in the log, in the pod's condition and in an event.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._failed: dict[str, tuple[Pod, Status]] = {}
+        self._lock = threading.Lock()
+
+    def watching(self, profile: QueueProfile) -> QueueProfile:
+        """The same profile, of which failures are noted."""
+        return _WatchedProfile(profile, self._note)
+
+    def _note(self, pod: Pod, status: Status) -> None:
+        with self._lock:
+            self._failed[pod.uid] = pod, status
+
+    def tell(self) -> None:
+        """Tell what was noted, of pods that are still there and of which it isn't known yet."""
+        if not self._failed:
+            return
+        with self._lock:
+            failed, self._failed = self._failed, {}
+        for pod, status in failed.values():
+            present = look_up(self._cluster, pod)
+            condition = PodCondition("PodScheduled", "False", REASON_SCHEDULER_ERROR, status.message)
+            if (
+                present is None
+                or present.uid != pod.uid
+                or present.node_name
+                or condition in present.status.conditions
+            ):
+                continue
+            _log.error("%s is gated: %s", pod.key, status.message, exc_info=_bug_behind(status.error))
+            self._cluster.record_event(present, "Warning", "FailedScheduling", truncated(status.message))
+            patch_condition(self._cluster, present, condition)
+
+
+@attrs.frozen
+class _WatchedProfile:
+    profile: QueueProfile
+    note: Callable[[Pod, Status], None]
+
+    def less(self, first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
+        return self.profile.less(first, second)
+
+    def run_pre_enqueue_plugins(self, pod: Pod) -> Status:
+        status = self.profile.run_pre_enqueue_plugins(pod)
+        if not (status.is_success or status.is_rejected):
+            self.note(pod, status)
+        return status
+
+    def events_to_register(self) -> Mapping[str, Sequence[ClusterEvent]]:
+        return self.profile.events_to_register()
+
+
+def look_up(cluster: Cluster, pod: Pod) -> Pod | None:
+    """The pod as it is in the cluster; as it was where the cluster can't be reached."""
+    try:
+        return cluster.get(Pod, pod.key)
+    except Exception:  # rather an attempt too many than a pod that nobody looks after
+        _log.exception("can't look up %s", pod.key)
+        return pod
 
 
 def truncated(message: str) -> str:

@@ -114,12 +114,19 @@ class TestSkipping:
 
 
 class TestPermit:
-    def held(self, timeout: float = 30.0, **options: object) -> tuple[Stage, list[str]]:
+    def held(
+        self, timeout: float = 30.0, *, executor: LaterExecutor | ThreadPoolExecutor | None = None
+    ) -> tuple[Stage, list[str]]:
         """A pod that waits for permission."""
         journal: list[str] = []
         gate = witness("Gate", journal, permit=[Status.wait(timeout)])
-        stage = Stage(gate, nodes=[node()], **options)  # type: ignore[arg-type]
-        assert stage.run(pod()) == 1
+        stage = Stage(gate, nodes=[node()], executor=executor)
+        if isinstance(executor, LaterExecutor):
+            stage.add(pod())
+            assert stage.scheduler.schedule_one()
+            executor.run()
+        else:
+            assert stage.run(pod()) == 1
         assert stage.waiting() == ["pod"]
         assert stage.in_cache() == {"n": {"pod*"}}
         assert stage.place() is Place.IN_FLIGHT
@@ -162,13 +169,12 @@ class TestPermit:
         )
 
     def test_others_are_scheduled_meanwhile_and_it_occupies_no_thread(self) -> None:
-        later = LaterExecutor()
-        stage, _ = self.held(executor=later)
-        assert later.tasks == []
-        stage.add(pod("other"))
-        stage.scheduler.schedule_one()
-        later.run()
-        assert stage.node_of("other") == "n"
+        with ThreadPoolExecutor(1) as only_thread:
+            stage, _ = self.held(executor=only_thread)
+            stage.run(pod("other"))
+            assert stage.node_of("other") == "n"
+            assert stage.waiting() == ["pod"]
+            stage.scheduler.close()
 
     @pytest.mark.parametrize("inline", [True, False])
     def test_a_pod_that_is_deleted_while_it_waits_lets_go_of_everything(self, inline: bool) -> None:
