@@ -48,6 +48,7 @@ PUBLIC = {
         "Pod",
         "PodInfo",
         "PostFilterResult",
+        "PreBindPreFlightResult",
         "PreFilterResult",
         "PreemptionEvaluator",
         "PreemptionPlan",

@@ -22,7 +22,7 @@ from kschedfw.api.storage import (
 from kschedfw.cluster import Cluster, EventType, WatchEvent
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
 from kschedfw.framework.framework import Framework
-from kschedfw.framework.waiting_pods import WaitingPods
+from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 from kschedfw.scheduler.cache import Cache, CacheError
 from kschedfw.scheduler.failure import REASON_SCHEDULING_GATED, patch_condition
 from kschedfw.scheduler.queue import PodQueue
@@ -66,12 +66,14 @@ class EventHandlers:
         queue: PodQueue,
         frameworks: Mapping[str, Framework],
         waiting_pods: WaitingPods,
+        pods_in_pre_bind: PodsInPreBind,
     ) -> None:
         self._cluster = cluster
         self._cache = cache
         self._queue = queue
         self._frameworks = frameworks
         self._waiting_pods = waiting_pods
+        self._pods_in_pre_bind = pods_in_pre_bind
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}
         self._expected: set[str] = set()
@@ -197,9 +199,10 @@ class EventHandlers:
                 self._queue.assigned_pod_updated(known, pod, change)
 
     def _is_ours(self, pod: Pod) -> bool:
-        """Whether the pod has to be scheduled here; one that is assumed is out of the queue's hands."""
-        waits = not pod.node_name and self._cache.get_pod(pod) is None
-        return waits and pod.spec.scheduler_name in self._frameworks
+        """Whether the pod has to be scheduled here; one in its binding cycle is out of the queue's hands."""
+        if pod.node_name or pod.spec.scheduler_name not in self._frameworks:
+            return False
+        return self._cache.get_pod(pod) is None and self._pods_in_pre_bind.get(pod.uid) is None
 
     def _release_assumed(self, pod: Pod) -> None:
         """An assumed pod is being deleted: it won't be bound, however long it stays, and nobody has to wait for that.

@@ -169,7 +169,7 @@ class Scheduler:
         )
         self._cycle = threading.Lock()
         self._stopping = False
-        self.events = EventHandlers(cluster, self.cache, self.queue, self.frameworks, self.waiting_pods)
+        self.events = EventHandlers(cluster, self.cache, self.queue, self.frameworks, *held)
 
     @property
     def debugger(self) -> CacheDebugger:
