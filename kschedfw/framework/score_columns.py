@@ -87,7 +87,7 @@ class ScoreError(Exception):
         super().__init__(plugin, cause)
         self.plugin = plugin
         self.cause = cause
-        text = text or f'plugin "{plugin}" failed with: {cause}'
+        text = text or f'plugin "{plugin}" failed with: {Status.from_error(cause).message}'
         self.text = f"{doing}: {text}"
 
     @property
