@@ -60,7 +60,7 @@ def check_cluster(cluster: object, protocol: type, who: str) -> None:
     where = f"{protocol.__module__}.{protocol.__qualname__}"
     if isinstance(cluster, type):
         raise IncompleteClusterError(
-            f"{who} needs a cluster, not the class {cluster.__qualname__}: make an instance of it"
+            f"{who} needs a cluster, not the class {cluster.__name__}: make an instance of it"
         )
     methods = [
         name
@@ -72,7 +72,7 @@ def check_cluster(cluster: object, protocol: type, who: str) -> None:
     if missing:
         lacking = f"{', '.join(missing)} ({len(missing)} of {len(methods)} methods)"
         raise IncompleteClusterError(
-            f"{who} needs a cluster; {type(cluster).__qualname__} lacks {lacking}. What they do: {where}"
+            f"{who} needs a cluster; {type(cluster).__name__} lacks {lacking}. What they do: {where}"
         )
 
 

@@ -13,10 +13,13 @@ import pytest
 from kschedfw import InMemoryCluster, Pod, PreBindPreFlightResult, Status
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import PodCondition
+from kschedfw.scheduler.http_extender import ExtenderConfig, HTTPExtender
 from kschedfw.scheduler.queue.place import Place
+from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.testing import make_pod
 from tests.framework.support import PluginClass, answering, plugin
 from tests.scheduler.stage import GRACE, LaterExecutor, Stage, node, pod, with_default_plugins, witness
+from tests.scheduler.test_extender import Helper
 
 
 class Slow:
@@ -390,6 +393,26 @@ class TestInterruptions:
         assert stage.run(after=2) == 1
         assert stage.node_of("unlucky") == "n"
         stage.scheduler.close()
+
+
+class TestClosing:
+    def test_closes_what_extenders_have_to_close_whatever_they_raise(self) -> None:
+        closed: list[str] = []
+        stage = Stage(
+            nodes=[node()],
+            extenders=[Closable(closed), Closable(closed, OSError("reset")), Helper(filters=False)],
+        )
+        with pytest.raises(OSError, match="reset"):
+            stage.scheduler.close()
+        assert closed == ["closed", "closed"]
+
+    def test_an_http_extender_lets_go_of_its_connections(self) -> None:
+        extender = HTTPExtender(ExtenderConfig(url_prefix="http://127.0.0.1:9", filter_verb="filter"))
+        scheduler = Scheduler(InMemoryCluster(), extenders=[extender])
+        assert not extender.is_closed
+        scheduler.close()
+        assert extender.is_closed
+        scheduler.close()
 
 
 class Closable:

@@ -102,5 +102,9 @@ class Transport:
     def error(self, verb: str, cause: str) -> ExtenderError:
         return ExtenderError(self._prefix, verb, f"{self._prefix.rstrip('/')}/{verb}", cause)
 
+    @property
+    def is_closed(self) -> bool:
+        return self._client.is_closed
+
     def close(self) -> None:
         self._client.close()
