@@ -5,7 +5,8 @@ else may change.
 
 For plugin authors: `Plugin`, `hookimpl`, `Status`, `Code`, `CycleState`, `StateKey`, `Handle`, `Reads`, `NodeInfo`,
 `PodInfo`, `QueuedPodInfo`, `PreFilterResult`, `PostFilterResult`, `PreBindPreFlightResult`, `NodeTable`, `Verdicts`,
-`Pod`, `Node`; for the maps in them `FrozenDict`; for the rules of arguments `FieldError`; for queueing hints `ClusterEvent`, `EventResource`,
+`Pod`, `Node`; for the maps in them `FrozenDict`; for the rules of arguments `FieldError`; for queueing hints
+`ClusterEvent`, `EventResource`,
 `ActionType`, `QueueingHint`; to call in a pod's siblings `activate_pods`; for kinds of one's own `CustomResource`,
 `CustomKind`, `CustomObject`, `ObjectMeta`, `Quantity`; for what pods ask for `QosClass`, `pod_qos_class`; to preempt by
 rules of one's own `PreemptionEvaluator`, `PreemptionRules`, `PreemptionPlan`, `NodeToStatus`.

@@ -178,7 +178,7 @@ class Bindings:
                 return
             binding.ended = True
         pod = binding.attempt.pod
-        if not isinstance(error, BindingCancelledError):
+        if not isinstance(error, BindingCancelledError | KeyboardInterrupt):
             _log.error("the binding cycle of %s failed", pod.key, exc_info=error)
         try:
             self._cycle.give_up(binding.attempt, Status.from_error(error))

@@ -54,19 +54,13 @@ class FailureHandler:
     def handle(self, attempt: Attempt, status: Status, nomination: PostFilterResult | None) -> None:
         """Requeue the pod if it is still there and unbound, note its nomination, record why it isn't scheduled.
 
-        `nomination` None leaves an earlier one as it is.
+        `nomination` None leaves an earlier one as it is. An attempt that Ctrl-C has ended says nothing about its pod, and
+        nothing is recorded.
         """
         pod = attempt.pod
-        reason = REASON_UNSCHEDULABLE if status.is_rejected else REASON_SCHEDULER_ERROR
-        if reason == REASON_SCHEDULER_ERROR:
-            _log.error(
-                "scheduling %s failed: %s", pod.key, status.message, exc_info=_bug_behind(status.error)
-            )
-        self._metrics.scheduling_attempt(
-            AttemptResult.UNSCHEDULABLE if status.is_rejected else AttemptResult.ERROR,
-            attempt.framework.profile.scheduler_name,
-            self._clock.monotonic() - attempt.started,
-        )
+        interrupted = isinstance(status.error, KeyboardInterrupt)
+        if not interrupted:
+            self._note(attempt, status)
         present = look_up(self._cluster, pod)
         if present is None or present.uid != pod.uid or present.node_name:
             # It is gone, or bound after all: an answer may get lost after the deed was done.
@@ -75,7 +69,24 @@ class FailureHandler:
             return
         self._requeue(attempt, status, present)
         self._nominate(attempt.info.pod_info, nomination)
-        self._tell(present, reason, status.message, nomination)
+        if interrupted:
+            patch_nomination(self._cluster, present, "")
+        else:
+            self._tell(present, status, nomination)
+
+    def _note(self, attempt: Attempt, status: Status) -> None:
+        if not status.is_rejected:
+            _log.error(
+                "scheduling %s failed: %s",
+                attempt.pod.key,
+                status.message,
+                exc_info=_bug_behind(status.error),
+            )
+        self._metrics.scheduling_attempt(
+            AttemptResult.UNSCHEDULABLE if status.is_rejected else AttemptResult.ERROR,
+            attempt.framework.profile.scheduler_name,
+            self._clock.monotonic() - attempt.started,
+        )
 
     def _requeue(self, attempt: Attempt, status: Status, present: Pod) -> None:
         info = attempt.info
@@ -94,7 +105,9 @@ class FailureHandler:
         else:
             self._nominator.delete(info.pod)
 
-    def _tell(self, pod: Pod, reason: str, message: str, nomination: PostFilterResult | None) -> None:
+    def _tell(self, pod: Pod, status: Status, nomination: PostFilterResult | None) -> None:
+        reason = REASON_UNSCHEDULABLE if status.is_rejected else REASON_SCHEDULER_ERROR
+        message = status.message
         self._cluster.record_event(pod, "Warning", "FailedScheduling", truncated(message))
         nominated: str | None = None
         if nomination is not None and nomination.mode is NominatingMode.OVERRIDE:
@@ -116,7 +129,7 @@ def patch_condition(
 
 
 def patch_nomination(cluster: Cluster, pod: Pod, node_name: str) -> None:
-    """Tell where the pod is expected to run; never raises, as nothing depends on it."""
+    """Tell where the pod is expected to run, or by an empty name that it isn't; never raises."""
     if pod.status.nominated_node_name == node_name:
         return
     try:

@@ -122,10 +122,11 @@ class TestTheParts:
 
         cache.update_snapshot = meddling  # type: ignore[method-assign]  # whatever calls back in the middle of it
         parts.decide(pods(1)[0])
-        assert inner == [
+        (message,) = inner
+        assert message == (
             "pod default/p1 can't be scheduled while another pod is: cycles are one after another, schedule and then "
             "assume_pod; let one thread do it, or hold a lock for both"
-        ]
+        )
 
     def test_a_decision_that_did_not_see_another_pod_does_not_count(self) -> None:
         parts = Parts.over(1)
@@ -232,7 +233,7 @@ class TestClusters:
 
     def test_a_scheduler_says_which_methods_are_missing(self) -> None:
         with pytest.raises(TypeError) as raised:
-            Scheduler(self.Partial())  # type: ignore[arg-type]
+            Scheduler(self.Partial())  # type: ignore[arg-type]  # that is what is wrong
         assert str(raised.value) == (
             "Scheduler needs a cluster; Partial lacks watch, patch_pod_status, record_event (3 of 8 methods). "
             "What they do: kschedfw.cluster.protocol.Cluster"
@@ -240,7 +241,7 @@ class TestClusters:
 
     def test_so_does_a_framework_which_watches_nothing(self) -> None:
         with pytest.raises(TypeError) as raised:
-            Framework(Registry(), default_profile(), cluster=self.Partial())  # type: ignore[arg-type]
+            Framework(Registry(), default_profile(), cluster=self.Partial())  # type: ignore[arg-type]  # that is what is wrong
         assert str(raised.value) == (
             "Framework needs a cluster; Partial lacks patch_pod_status, record_event (2 of 7 methods). "
             "What they do: kschedfw.framework.handle.ClusterClient"
@@ -249,15 +250,15 @@ class TestClusters:
     @pytest.mark.parametrize("wrong", [None, [], {"nodes": []}, "cluster.yaml"])
     def test_what_is_no_cluster_at_all_lacks_most(self, wrong: object) -> None:
         with pytest.raises(TypeError, match=f"{type(wrong).__name__} lacks .*watch"):
-            Scheduler(wrong)  # type: ignore[arg-type]
+            Scheduler(wrong)  # type: ignore[arg-type]  # that is what is wrong
 
     def test_a_class_is_not_its_instance(self) -> None:
         with pytest.raises(TypeError, match="not the class InMemoryCluster: make an instance of it"):
-            Scheduler(InMemoryCluster)  # type: ignore[arg-type]
+            Scheduler(InMemoryCluster)  # type: ignore[arg-type]  # that is what is wrong
 
     def test_an_attribute_of_the_name_is_not_enough(self) -> None:
         class Lazy(InMemoryCluster):
             watch = None  # type: ignore[assignment]
 
         with pytest.raises(TypeError, match=r"Lazy lacks watch \(1 of 8 methods\)"):
-            Scheduler(Lazy())
+            Scheduler(Lazy())  # type: ignore[arg-type]  # that is what is wrong

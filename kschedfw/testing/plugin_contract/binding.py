@@ -48,9 +48,7 @@ class BindingChecks(Subject):
         def check(new_stage: Callable[[], Stage]) -> None:
             for stage, placed in _placed(new_stage):
                 before = stage.surroundings()
-                answer = stage.hooks.answer(
-                    "pre_bind_pre_flight", placed.state, placed.pod, placed.node_name
-                )
+                answer = stage.hooks.answer("pre_bind_pre_flight", placed.state, placed.pod, placed.node_name)
                 if not (
                     answer is None
                     or isinstance(answer, PreBindPreFlightResult)
