@@ -6,15 +6,14 @@ else may change.
 For plugin authors: `Plugin`, `hookimpl`, `Status`, `Code`, `CycleState`, `StateKey`, `Handle`, `Reads`, `NodeInfo`,
 `PodInfo`, `QueuedPodInfo`, `PreFilterResult`, `PostFilterResult`, `PreBindPreFlightResult`, `NodeTable`, `Verdicts`,
 `Pod`, `Node`; for the maps in them `FrozenDict`; for the rules of arguments `FieldError`; for queueing hints
-`ClusterEvent`, `EventResource`,
-`ActionType`, `QueueingHint`; to call in a pod's siblings `activate_pods`; for kinds of one's own `CustomResource`,
-`CustomKind`, `CustomObject`, `ObjectMeta`, `Quantity`; for what pods ask for `QosClass`, `pod_qos_class`; to preempt by
-rules of one's own `PreemptionEvaluator`, `PreemptionRules`, `PreemptionPlan`, `NodeToStatus`.
+`ClusterEvent`, `EventResource`, `ActionType`, `QueueingHint`; to call in a pod's siblings `activate_pods`; for kinds
+of one's own `CustomResource`, `CustomKind`, `CustomObject`, `ObjectMeta`, `Quantity`; for what pods ask for `QosClass`,
+`pod_qos_class`; to preempt by rules of one's own `PreemptionEvaluator`, `PreemptionRules`, `PreemptionPlan`, `NodeToStatus`.
 For embedders: `Scheduler`, `Registry`, `Profile`, `EnabledPlugin`, `default_profile`, `load_configuration`,
 `SchedulerConfiguration`, `ConfigurationError`, `scheduler_from_configuration`, `Framework`, `Snapshot`, `Cache`,
 `Parallelizer`, `GenericScheduler`, `ScheduleResult`, `FitError`, `NoNodesAvailableError`, `SchedulingError`,
-`NodeSelection`, `Evaluation`, `InMemoryCluster`, `VolumeController`, `read_manifests`, `read_openb_nodes`,
-`read_openb_pods`.
+`ConcurrentCycleError`, `NodeSelection`, `Evaluation`, `InMemoryCluster`, `VolumeController`, `read_manifests`,
+`read_openb_nodes`, `read_openb_pods`.
 For everyone: `KschedfwError`, the base of all errors, and `__version__`.
 """
 
@@ -51,7 +50,14 @@ from kschedfw.framework.registry import Registry
 from kschedfw.framework.results import PostFilterResult, PreBindPreFlightResult, PreFilterResult, Verdicts
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Code, Status
-from kschedfw.scheduler import Cache, GenericScheduler, Scheduler, ScheduleResult, SchedulingError
+from kschedfw.scheduler import (
+    Cache,
+    ConcurrentCycleError,
+    GenericScheduler,
+    Scheduler,
+    ScheduleResult,
+    SchedulingError,
+)
 from kschedfw.scheduler.from_configuration import scheduler_from_configuration
 from kschedfw.simulator.openb import read_openb_nodes, read_openb_pods
 
@@ -62,6 +68,7 @@ __all__ = [
     "Cache",
     "ClusterEvent",
     "Code",
+    "ConcurrentCycleError",
     "ConfigurationError",
     "CustomKind",
     "CustomObject",

@@ -20,6 +20,7 @@ PUBLIC = {
         "Cache",
         "ClusterEvent",
         "Code",
+        "ConcurrentCycleError",
         "ConfigurationError",
         "CustomKind",
         "CustomObject",

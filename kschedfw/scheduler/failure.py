@@ -54,8 +54,8 @@ class FailureHandler:
     def handle(self, attempt: Attempt, status: Status, nomination: PostFilterResult | None) -> None:
         """Requeue the pod if it is still there and unbound, note its nomination, record why it isn't scheduled.
 
-        `nomination` None leaves an earlier one as it is. An attempt that Ctrl-C has ended says nothing about its pod, and
-        nothing is recorded.
+        `nomination` None leaves an earlier one as it is. An attempt that Ctrl-C has ended says nothing about its pod,
+        and nothing is recorded.
         """
         pod = attempt.pod
         interrupted = isinstance(status.error, KeyboardInterrupt)
