@@ -3,20 +3,7 @@
 The names below are the public interface, together with those in `__all__` of `kschedfw.api`, `kschedfw.cluster`,
 `kschedfw.simulator`, `kschedfw.compare`, `kschedfw.explain` and `kschedfw.testing`; everything else may change.
 
-For plugin authors: `Plugin`, `hookimpl`, `Status`, `Code`, `CycleState`, `StateKey`, `Handle`, `Reads`, `NodeInfo`,
-`PodInfo`, `QueuedPodInfo`, `Resource`, `PreFilterResult`, `PostFilterResult`, `NodeTable`, `Verdicts`, `Pod`, `Node`;
-for the maps in them `FrozenDict`; for the rules of arguments `FieldError`; for queueing hints `ClusterEvent`,
-`EventResource`, `ActionType`, `QueueingHint`; to call in a pod's siblings `activate_pods`; for kinds of one's own
-`CustomResource`, `CustomKind`, `CustomObject`, `ObjectMeta`, `Quantity`; for what pods ask for `QosClass`,
-`pod_qos_class`; to preempt by rules of one's own `PreemptionEvaluator`, `PreemptionRules`, `PreemptionPlan`,
-`NodeToStatus`.
-For embedders: `Scheduler`, `Registry`, `Profile`, `EnabledPlugin`, `default_profile`, `load_configuration`,
-`SchedulerConfiguration`, `ConfigurationError`, `scheduler_from_configuration`, `Framework`, `Snapshot`, `Cache`,
-`Parallelizer`, `GenericScheduler`, `ScheduleResult`, `FitError`, `NoNodesAvailableError`, `SchedulingError`,
-`NodeSelection`, `Evaluation`, `Clock`, `SystemClock`, `ClusterClient`, `InMemoryCluster`, `VolumeController`,
-`read_manifests`, `FieldValidation`, `read_openb_nodes`, `read_openb_pods`.
-For everyone: `KschedfwError`, the base of all errors, and `__version__`.
-For those who override methods of `PreemptionRules`: `Candidate`, `DisruptionBudgets`, `Victims`.
+The reference in the documentation (docs/reference.md) has them by audience.
 """
 
 from importlib.metadata import version as _version
@@ -58,10 +45,17 @@ from kschedfw.framework.preemption import (
 from kschedfw.framework.profile import EnabledPlugin, Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.resource import Resource
-from kschedfw.framework.results import PostFilterResult, PreFilterResult, Verdicts
+from kschedfw.framework.results import PostFilterResult, PreBindPreFlightResult, PreFilterResult, Verdicts
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Code, Status
-from kschedfw.scheduler import Cache, GenericScheduler, Scheduler, ScheduleResult, SchedulingError
+from kschedfw.scheduler import (
+    Cache,
+    ConcurrentCycleError,
+    GenericScheduler,
+    Scheduler,
+    ScheduleResult,
+    SchedulingError,
+)
 from kschedfw.scheduler.from_configuration import scheduler_from_configuration
 from kschedfw.simulator.openb import read_openb_nodes, read_openb_pods
 
@@ -75,6 +69,7 @@ __all__ = [
     "ClusterClient",
     "ClusterEvent",
     "Code",
+    "ConcurrentCycleError",
     "ConfigurationError",
     "CustomKind",
     "CustomObject",
@@ -105,6 +100,7 @@ __all__ = [
     "Pod",
     "PodInfo",
     "PostFilterResult",
+    "PreBindPreFlightResult",
     "PreFilterResult",
     "PreemptionEvaluator",
     "PreemptionPlan",

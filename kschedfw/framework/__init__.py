@@ -18,7 +18,7 @@ from kschedfw.framework.plugin import Plugin, Reads, hookimpl, hookspec
 from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
 from kschedfw.framework.registry import Registry
-from kschedfw.framework.results import PostFilterResult, PreFilterResult, Verdicts
+from kschedfw.framework.results import PostFilterResult, PreBindPreFlightResult, PreFilterResult, Verdicts
 from kschedfw.framework.scores import NodeScores, PluginScores
 from kschedfw.framework.snapshot import NodeNotFoundError, Snapshot
 from kschedfw.framework.status import Code, Status
@@ -48,6 +48,7 @@ __all__ = [
     "PluginScores",
     "PodInfo",
     "PostFilterResult",
+    "PreBindPreFlightResult",
     "PreFilterResult",
     "Profile",
     "ProfileError",

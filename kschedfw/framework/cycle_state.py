@@ -45,17 +45,28 @@ class CycleState:
     concurrently and only read. `clone` copies values that are `Clonable` and shares all others, so what
     is never changed after its write needs no `clone`.
 
-    `skip_filter_plugins` and `skip_score_plugins` name the plugins whose pre_filter or pre_score answered SKIP.
+    `skip_filter_plugins`, `skip_score_plugins` and `skip_pre_bind_plugins` name the plugins whose pre_filter,
+    pre_score or pre_bind_pre_flight answered SKIP, `parallel_pre_bind_plugins` those whose pre_bind may run beside
+    others.
     `record_plugin_metrics` has the durations of single plugins measured in this cycle, if anybody listens.
     """
 
-    __slots__ = ("_data", "record_plugin_metrics", "skip_filter_plugins", "skip_score_plugins")
+    __slots__ = (
+        "_data",
+        "parallel_pre_bind_plugins",
+        "record_plugin_metrics",
+        "skip_filter_plugins",
+        "skip_pre_bind_plugins",
+        "skip_score_plugins",
+    )
 
     def __init__(self) -> None:
         self._data: dict[str, object] = {}
         self.record_plugin_metrics = False
         self.skip_filter_plugins: frozenset[str] = frozenset()
         self.skip_score_plugins: frozenset[str] = frozenset()
+        self.skip_pre_bind_plugins: frozenset[str] = frozenset()
+        self.parallel_pre_bind_plugins: frozenset[str] = frozenset()
 
     def read(self, key: StateKey[T]) -> T:
         """The value under the key.
@@ -89,4 +100,6 @@ class CycleState:
         copy.record_plugin_metrics = self.record_plugin_metrics
         copy.skip_filter_plugins = self.skip_filter_plugins
         copy.skip_score_plugins = self.skip_score_plugins
+        copy.skip_pre_bind_plugins = self.skip_pre_bind_plugins
+        copy.parallel_pre_bind_plugins = self.parallel_pre_bind_plugins
         return copy

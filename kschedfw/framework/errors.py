@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from kschedfw.api.errors import KschedfwError
 
+HOOK_FAILURES = (Exception, SystemExit)
+"""What costs one attempt of one pod where a hook raises it.
+
+`sys.exit` in a plugin, or in a library that it calls, isn't meant for the whole process. KeyboardInterrupt is, and goes
+on, after what was reserved is given back.
+"""
+
 
 class PluginError(KschedfwError):
     """A plugin can't be used; names the plugin and, where it came from an entry point, its distribution."""
@@ -33,3 +40,7 @@ class HookError(PluginError):
 
 class ProfileError(KschedfwError):
     """A profile that can't work, whatever its plugins do."""
+
+
+class IncompleteClusterError(KschedfwError, TypeError):
+    """What was given as a cluster lacks methods; says which."""

@@ -11,6 +11,7 @@ import numpy as np
 from kschedfw.api.pod import Pod
 from kschedfw.framework.columns import UNKNOWN_CODE, Column, CombinedCodes
 from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.filter_hooks import FilterPlugin, refusal
 from kschedfw.framework.memo import Answers, Cycle, PodClass
 from kschedfw.framework.node_selection import NodeSelection
@@ -307,7 +308,7 @@ class _Asking:
         rows.setflags(write=False)
         try:
             answer = each.batch(self.state, self.pod, self.table, rows)
-        except Exception as error:
+        except HOOK_FAILURES as error:
             return self._failed(each, error, rows)
         if isinstance(answer, Verdicts):
             key = each.name, id(answer), id(rows)
@@ -354,7 +355,7 @@ class _Asking:
             self.errors[row] = status
         return code
 
-    def _failed(self, each: FilterPlugin, error: Exception | str, rows: IntArray) -> Refusals:
+    def _failed(self, each: FilterPlugin, error: BaseException | str, rows: IntArray) -> Refusals:
         status = refusal(Status.from_error(error), each.name)
         self.errors.update(dict.fromkeys(rows.tolist(), status))
         return Refusals.of(np.full(len(rows), ERROR, dtype=np.int32), rows)

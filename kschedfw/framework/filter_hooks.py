@@ -8,6 +8,7 @@ import attrs
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.hooks import Hook
 from kschedfw.framework.measuring import Hooks
@@ -35,7 +36,7 @@ class FilterPlugin:
         self.counts.rows_asked += 1
         try:
             answer = self.hook(state, pod, node_info)
-        except Exception as error:
+        except HOOK_FAILURES as error:
             return refusal(Status.from_error(error), self.name)
         if answer is None:
             return _SUCCESS
@@ -171,7 +172,7 @@ class FilterHooks:
                 continue
             try:
                 status = checked(hook(state, pod, pod_info, node_info), name, operation)
-            except Exception as error:
+            except HOOK_FAILURES as error:
                 status = Status.from_error(error)
             if not status.is_success:
                 return status.prefixed(f'running {operation} on PreFilter plugin "{name}"', name)

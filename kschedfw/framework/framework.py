@@ -10,13 +10,13 @@ from kschedfw.framework.args import plugin_args
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeToStatus
-from kschedfw.framework.errors import PluginError, PluginLoadError, ProfileError
+from kschedfw.framework.errors import HOOK_FAILURES, PluginError, PluginLoadError, ProfileError
 from kschedfw.framework.evaluation import Evaluation
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.filter_columns import FilterColumns
 from kschedfw.framework.filter_hooks import FilterHooks, checked
-from kschedfw.framework.handle import ClusterClient, Handle, PodNominator
+from kschedfw.framework.handle import ClusterClient, Handle, PodNominator, check_cluster
 from kschedfw.framework.hooks import Hook, HookTable
 from kschedfw.framework.measuring import Hooks, Meter
 from kschedfw.framework.memo import ColumnT, Cycle, Memo
@@ -30,6 +30,7 @@ from kschedfw.framework.node_selection import NodeSelection
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.framework.pre_bind import PreBindHooks, named
 from kschedfw.framework.profile import ExtensionPoint, Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.results import NominatingMode, PostFilterResult, PreFilterResult
@@ -37,9 +38,9 @@ from kschedfw.framework.score_columns import ScoreColumns
 from kschedfw.framework.score_hooks import ScoreHooks
 from kschedfw.framework.scores import NodeScores, Totals
 from kschedfw.framework.snapshot import Snapshot
-from kschedfw.framework.status import Code, Status
+from kschedfw.framework.status import Code, PluginFailure, Status
 from kschedfw.framework.status_codes import StatusCodes
-from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT, WaitingPod, WaitingPods
+from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT, PodsInPreBind, WaitingPod, WaitingPods
 
 _SUCCESS, _SKIP = Status.success(), Status.skip()
 
@@ -51,7 +52,8 @@ class Framework:
     """One profile's plugins, and a `run_*` method for each extension point.
 
     Everything a plugin may depend on is passed in here. Without a `snapshot` the framework makes an empty one;
-    a scheduler shares its own. Statuses that come back carry the plugin that gave them.
+    a scheduler shares its own, and its `waiting_pods` and `pods_in_pre_bind`. Statuses that come back carry the plugin
+    that gave them.
 
     A `metrics` recorder is told how long extension points take, and single plugins in those cycles whose state
     says `record_plugin_metrics`. pre_enqueue has no state; `plugin_sampling` draws for it.
@@ -62,6 +64,7 @@ class Framework:
         PluginError: a plugin isn't found, can't be loaded or made, or its hooks don't fit the hookspecs.
         ArgsError: a plugin's arguments are wrong.
         ProfileError: the profile enables what can't work together.
+        IncompleteClusterError: the cluster lacks a method of `ClusterClient`.
     """
 
     def __init__(
@@ -79,9 +82,12 @@ class Framework:
         metrics: MetricsRecorder | None = None,
         plugin_sampling: PluginSampling | None = None,
         evaluation: Evaluation = Evaluation.MEMO,
+        waiting_pods: WaitingPods | None = None,
+        pods_in_pre_bind: PodsInPreBind | None = None,
     ) -> None:
+        check_cluster(cluster, ClusterClient, "Framework")
         self.profile = profile
-        self.waiting_pods = WaitingPods()
+        self.waiting_pods = WaitingPods() if waiting_pods is None else waiting_pods
         self.handle = Handle(
             profile_name=profile.scheduler_name,
             snapshot=Snapshot() if snapshot is None else snapshot,
@@ -93,6 +99,7 @@ class Framework:
             parallelizer=Parallelizer() if parallelizer is None else parallelizer,
             extenders=tuple(extenders),
             metrics=NO_METRICS if metrics is None else metrics,
+            pods_in_pre_bind=PodsInPreBind() if pods_in_pre_bind is None else pods_in_pre_bind,
         )
         self.plugins: Mapping[str, AnyPlugin] = {
             name: self._make(registry, name) for name in profile.plugin_names
@@ -115,6 +122,8 @@ class Framework:
         self._score = ScoreHooks(
             self._hooks, self.plugins, profile, ScoreColumns(parallelizer, meter, batch=batch), counters
         )
+        # Threads of their own, as pre_binds may block for minutes and filters must not wait for them.
+        self._pre_bind = PreBindHooks(self._hooks, Parallelizer(parallelizer.parallelism))
         # Counted from here on are the plugins that filter or score.
         asked = [self.plugins[name] for name in counters.by_plugin]
         self._memo = Memo(asked, counters) if evaluation is Evaluation.MEMO else None
@@ -130,7 +139,7 @@ class Framework:
             return plugin(args, self.handle)
         except PluginError:
             raise
-        except Exception as error:
+        except HOOK_FAILURES as error:
             raise PluginLoadError(
                 name, f"making it failed: {type(error).__name__}: {error}", registry.distribution(name)
             ) from error
@@ -159,7 +168,7 @@ class Framework:
         for name, hook in self._hooks["events_to_register"]:
             try:
                 events[name] = tuple(hook())
-            except Exception as error:
+            except HOOK_FAILURES as error:
                 raise PluginError(
                     name, f"events_to_register failed: {type(error).__name__}: {error}"
                 ) from error
@@ -177,7 +186,10 @@ class Framework:
             raise ProfileError(
                 f"profile {self.profile.scheduler_name!r}: a queue sort plugin is needed, none is enabled"
             )
-        return bool(self._less(first, second))
+        try:
+            return bool(self._less(first, second))
+        except SystemExit as error:  # no reason to leave a queue half sorted
+            raise PluginFailure(f"queue sort plugin ended by {error!r}") from error
 
     def run_pre_enqueue_plugins(self, pod: Pod) -> Status:
         """Whether the pod may become active; the first plugin that objects decides."""
@@ -202,7 +214,7 @@ class Framework:
             for name, hook in self._hooks["pre_filter"]:
                 try:
                     answer = hook(state, pod, nodes)
-                except Exception as error:
+                except HOOK_FAILURES as error:
                     answer = Status.from_error(error)
                 if answer is None:
                     continue
@@ -307,7 +319,7 @@ class Framework:
         for name, hook in self._hooks["post_filter"]:
             try:
                 own_result, status = _pair(hook(state, pod, node_to_status), name)
-            except Exception as error:
+            except HOOK_FAILURES as error:
                 own_result, status = None, Status.from_error(error)
             if status.is_success:
                 return own_result, status
@@ -373,7 +385,7 @@ class Framework:
         for name, hook in self._hooks["permit"]:
             try:
                 status = checked(hook(state, pod, node_name), name, "permit")
-            except Exception as error:
+            except HOOK_FAILURES as error:
                 status = Status.from_error(error)
             if status.is_success:
                 continue
@@ -392,7 +404,10 @@ class Framework:
     # Binding cycle
 
     def wait_on_permit(self, pod: Pod) -> Status:
-        """Block until a waiting pod is allowed, rejected or timed out; success at once where it doesn't wait."""
+        """Block until a waiting pod is allowed, rejected or timed out; success at once where it doesn't wait.
+
+        A wait that a preemption ended is an ERROR.
+        """
         waiting = self.waiting_pods.get(pod.uid)
         if waiting is None:
             return _SUCCESS
@@ -401,21 +416,31 @@ class Framework:
         finally:
             self.waiting_pods.remove(pod.uid)
         self.handle.metrics.permit_wait(status.code, self.handle.clock.monotonic() - waiting.started)
-        return status
+        if status.is_success or status.is_rejected:
+            return status
+        return status.prefixed("waiting on permit for pod", status.plugin)
+
+    def run_pre_bind_pre_flights(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Success if a plugin has something to do in pre_bind, SKIP if none has; an ERROR if one fails.
+
+        Plugins that skip aren't called by `run_pre_bind_plugins` with the same state; without this call, all are.
+        """
+        return self._pre_bind.pre_flight(state, pod, node_name)
 
     def run_pre_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        return self._first_failure("pre_bind", "PreBind", state, pod, node_name)
+        """The first failure in profile order, or success; those that allow it run together."""
+        return self._pre_bind.run(state, pod, node_name)
 
     def run_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """The answer of the first plugin that doesn't skip; SKIP where all do or there is none."""
         for name, hook in self._hooks["bind"]:
             try:
                 status = checked(hook(state, pod, node_name), name, "bind")
-            except Exception as error:
+            except HOOK_FAILURES as error:
                 status = Status.from_error(error)
             if status.is_skip:
                 continue
-            return status if status.is_success else _named(status, "Bind", name)
+            return status if status.is_success else named(status, "Bind", name)
         return Status.skip()
 
     def run_post_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
@@ -423,17 +448,18 @@ class Framework:
         return self._call_all(self._hooks["post_bind"], "PostBind", state, pod, node_name)
 
     def close(self) -> None:
-        """End the parallelizer's threads."""
+        """End the framework's threads and those of the parallelizer."""
+        self._pre_bind.close()
         self.handle.parallelizer.close()
 
     def _first_failure(self, hook_name: str, point: str, *arguments: object) -> Status:
         for name, hook in self._hooks[hook_name]:
             try:
                 status = checked(hook(*arguments), name, hook_name)
-            except Exception as error:
+            except HOOK_FAILURES as error:
                 status = Status.from_error(error)
             if not status.is_success:
-                return _named(status, point, name)
+                return named(status, point, name)
         return _SUCCESS
 
     def _call_all(
@@ -443,8 +469,8 @@ class Framework:
         for name, hook in hooks:
             try:
                 hook(*arguments)
-            except Exception as error:
-                failures.append(_named(Status.from_error(error), point, name))
+            except HOOK_FAILURES as error:
+                failures.append(named(Status.from_error(error), point, name))
         return failures
 
 
@@ -454,10 +480,3 @@ def _pair(answer: object, plugin: str) -> tuple[PostFilterResult | None, Status]
             return result, checked(status, plugin, "post_filter")
     expected = "a pair of a PostFilterResult or None and a Status or None"
     return None, Status.from_error(f"post_filter must return {expected}, not {answer!r}")
-
-
-def _named(status: Status, point: str, plugin: str) -> Status:
-    """A failure with its plugin: a refusal as it is, anything else as an ERROR of that extension point."""
-    if status.is_rejected:
-        return status.with_plugin(plugin)
-    return status.prefixed(f'running {point} plugin "{plugin}"', plugin)

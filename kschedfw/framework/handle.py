@@ -11,12 +11,13 @@ import attrs
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.framework.clock import Clock
+from kschedfw.framework.errors import IncompleteClusterError
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.pod_info import PodInfo
 from kschedfw.framework.snapshot import Snapshot
-from kschedfw.framework.waiting_pods import WaitingPods
+from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 
 if TYPE_CHECKING:
     from kschedfw.framework.framework import Framework
@@ -48,6 +49,31 @@ class ClusterClient(Protocol):
     ) -> None: ...
 
     def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None: ...
+
+
+def check_cluster(cluster: object, protocol: type, who: str) -> None:
+    """See that an object has the methods of `ClusterClient`, or of another protocol for clusters.
+
+    Raises:
+        IncompleteClusterError: it is a class, or lacks methods.
+    """
+    where = f"{protocol.__module__}.{protocol.__qualname__}"
+    if isinstance(cluster, type):
+        raise IncompleteClusterError(
+            f"{who} needs a cluster, not the class {cluster.__name__}: make an instance of it"
+        )
+    methods = [
+        name
+        for base in reversed(protocol.__mro__)
+        for name, member in vars(base).items()
+        if callable(member) and not name.startswith("_")
+    ]
+    missing = [name for name in methods if not callable(getattr(cluster, name, None))]
+    if missing:
+        lacking = f"{', '.join(missing)} ({len(missing)} of {len(methods)} methods)"
+        raise IncompleteClusterError(
+            f"{who} needs a cluster; {type(cluster).__name__} lacks {lacking}. What they do: {where}"
+        )
 
 
 class PodNominator(Protocol):
@@ -84,6 +110,7 @@ class Handle:
 
     No plugin reads the wall clock or the global random generator; both come from here. `snapshot` is the
     state of nodes and pods as of the current scheduling cycle; it must not be read outside of it.
+    `waiting_pods` and `pods_in_pre_bind` are those of all profiles of the scheduler.
     `framework` runs the profile's hooks, for plugins such as preemption that ask "what if".
     """
 
@@ -97,6 +124,7 @@ class Handle:
     parallelizer: Parallelizer
     extenders: tuple[Extender, ...] = ()
     metrics: MetricsRecorder = NO_METRICS
+    pods_in_pre_bind: PodsInPreBind = attrs.field(factory=PodsInPreBind)
     _framework: Framework | None = None
 
     @property

@@ -42,6 +42,7 @@ POINT_OF_HOOK: Mapping[str, ExtensionPoint] = {
     "reserve": ExtensionPoint.RESERVE,
     "unreserve": ExtensionPoint.RESERVE,
     "permit": ExtensionPoint.PERMIT,
+    "pre_bind_pre_flight": ExtensionPoint.PRE_BIND,
     "pre_bind": ExtensionPoint.PRE_BIND,
     "bind": ExtensionPoint.BIND,
     "post_bind": ExtensionPoint.POST_BIND,
@@ -54,6 +55,7 @@ _REQUIRES = {
     "normalize_score": "score",
     "pre_filter_add_pod": "pre_filter",
     "pre_filter_remove_pod": "pre_filter",
+    "pre_bind_pre_flight": "pre_bind",
 }
 
 

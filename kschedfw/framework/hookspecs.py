@@ -4,11 +4,11 @@ A plugin implements a hook by a method of that name marked `@hookimpl`, taking a
 name. Unless a hook says otherwise:
 
 * Success is None (or `Status.success()`). An exception is an ERROR status that names the plugin and keeps the
-  traceback; it costs this attempt of this pod and nothing else.
+  traceback; it costs this attempt of this pod and nothing else. The same goes for SystemExit.
 * Hooks of one point run in profile order, each plugin at most once.
 * The scheduling cycle (pre_filter … permit) is serial: one pod at a time, on the scheduler's thread, against one
   snapshot. `filter` and `score` are called from several threads of the parallelizer within it. The binding
-  cycle (pre_bind … post_bind) runs concurrently with later scheduling cycles.
+  cycle (pre_bind_pre_flight … post_bind) runs concurrently with later scheduling cycles.
 * What hooks are handed is read-only, but for the `state` and the `scores` of normalize_score: writing to a NodeInfo,
   to columns of the NodeTable or to rows raises. A `clone()` or `copy()` may be changed.
 * The reference is kube-scheduler v1.36; see the scheduling framework, KEP-624.
@@ -28,7 +28,13 @@ from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import hookspec
 from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
-from kschedfw.framework.results import IntArray, PostFilterResult, PreFilterResult, Verdicts
+from kschedfw.framework.results import (
+    IntArray,
+    PostFilterResult,
+    PreBindPreFlightResult,
+    PreFilterResult,
+    Verdicts,
+)
 from kschedfw.framework.status import Status
 
 
@@ -187,10 +193,35 @@ def permit(state: CycleState, pod: Pod, node_name: str) -> Status | None:
 
 
 @hookspec
+def pre_bind_pre_flight(
+    state: CycleState, pod: Pod, node_name: str
+) -> PreBindPreFlightResult | Status | None:
+    """Say whether this plugin's pre_bind has something to do for the pod.
+
+    Called at the beginning of the binding cycle, before a pod that permit holds back begins to wait; must be fast and
+    must not change anything. A plugin without this hook counts as one that answers None. Answers:
+
+    * None: pre_bind has work to do, and runs after all pre_binds before it.
+    * `PreBindPreFlightResult(allow_parallel=True)`: the same, but it may run at the same time as the pre_binds next to
+      it in profile order that allow it, too, on other threads. With parallelism 1 they run one after another.
+    * SKIP: pre_bind isn't called for this pod.
+    * anything else is an ERROR.
+
+    Where a pre_bind has work to do, or permit holds the pod back, the pod's `status.nominated_node_name` is set to the
+    node first, so that others know where it will be. Semantics: KEP-5278.
+    """
+
+
+@hookspec
 def pre_bind(state: CycleState, pod: Pod, node_name: str) -> Status | None:
     """Do what must be done before the pod can run on the node, such as binding its volumes. May block.
 
-    Binding cycle. The first answer other than success ends the attempt; the pod is unreserved and comes back.
+    Binding cycle. Not called where pre_bind_pre_flight answered SKIP. The first answer other than success ends the
+    attempt; the pod is unreserved and comes back.
+
+    A preemption may need the pod's room meanwhile. Then the pod isn't bound, whatever pre_bind answers, and
+    `handle.pods_in_pre_bind.get(pod.uid).cancelled` says why. A hook that waits for something looks there from time to
+    time.
     """
 
 

@@ -14,11 +14,12 @@ import numpy as np
 
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.hooks import Hook
 from kschedfw.framework.metrics import MeasuredPoint, MetricsRecorder, Operation, PluginSampling, listens
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import ExtensionPoint
-from kschedfw.framework.results import PreFilterResult, Verdicts
+from kschedfw.framework.results import PreBindPreFlightResult, PreFilterResult, Verdicts
 from kschedfw.framework.status import Code, Status
 
 T = TypeVar("T")
@@ -33,6 +34,7 @@ POINT_OF_METHOD: Final[Mapping[str, MeasuredPoint]] = {
     "run_reserve_plugins_reserve": MeasuredPoint.RESERVE,
     "run_reserve_plugins_unreserve": MeasuredPoint.UNRESERVE,
     "run_permit_plugins": MeasuredPoint.PERMIT,
+    "run_pre_bind_pre_flights": MeasuredPoint.PRE_BIND_PRE_FLIGHT,
     "run_pre_bind_plugins": MeasuredPoint.PRE_BIND,
     "run_bind_plugins": MeasuredPoint.BIND,
     "run_post_bind_plugins": MeasuredPoint.POST_BIND,
@@ -61,6 +63,7 @@ _POINT_OF_HOOK: Final[Mapping[str, MeasuredPoint]] = {
     "reserve": MeasuredPoint.RESERVE,
     "unreserve": MeasuredPoint.UNRESERVE,
     "permit": MeasuredPoint.PERMIT,
+    "pre_bind_pre_flight": MeasuredPoint.PRE_BIND_PRE_FLIGHT,
     "pre_bind": MeasuredPoint.PRE_BIND,
     "bind": MeasuredPoint.BIND,
     "post_bind": MeasuredPoint.POST_BIND,
@@ -172,7 +175,7 @@ class Meter:
             started = now()
             try:
                 answer = hook(*arguments)
-            except Exception:
+            except HOOK_FAILURES:
                 tell(plugin, point, Code.ERROR, now() - started)
                 raise
             tell(plugin, point, _code(answer), now() - started)
@@ -280,7 +283,9 @@ def _code(answer: object) -> Code:
     match answer:
         case Status():
             return answer.code
-        case None | int() | np.integer() | np.ndarray() | PreFilterResult() | Verdicts():
+        case None | int() | np.integer() | np.ndarray() | Verdicts():
+            return Code.SUCCESS
+        case PreFilterResult() | PreBindPreFlightResult():
             return Code.SUCCESS
         case (_, None | Status() as status):
             return Code.SUCCESS if status is None else status.code

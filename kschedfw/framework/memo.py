@@ -18,6 +18,7 @@ import attrs
 from kschedfw.api.pod import Pod
 from kschedfw.framework.columns import Column, CombinedCodes, Normalized, SummedScores
 from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.memo_report import MemoCounters, PluginMemo
 from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import AnyPlugin, Reads
@@ -146,7 +147,7 @@ class Memo:
         try:
             signatures = tuple([plugin.sign(pod) for plugin, _ in self._signing])
             known = self._classes.get(signatures)
-        except Exception:
+        except HOOK_FAILURES:
             signatures = tuple([signed(plugin, pod, self._counters) for plugin, _ in self._signing])
             known = self._classes.get(signatures)
         if known is None:
@@ -196,7 +197,7 @@ def signed(plugin: AnyPlugin, pod: Pod, counters: MemoCounters) -> Hashable | No
     try:
         signature = plugin.sign(pod)
         hash(signature)
-    except Exception as error:
+    except HOOK_FAILURES as error:
         counters.failed(plugin, error)
         return None
     return signature

@@ -38,7 +38,7 @@ class MemoCounters:
             counts = self.by_plugin[plugin.name] = PluginMemo(objection=objection(plugin))
         return counts
 
-    def failed(self, plugin: AnyPlugin, error: Exception) -> None:
+    def failed(self, plugin: AnyPlugin, error: BaseException) -> None:
         """The plugin's `sign` didn't give a signature, so that its answers can't be kept."""
         counts = self.of(plugin)
         if not counts.objection:

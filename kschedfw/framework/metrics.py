@@ -39,6 +39,7 @@ class MeasuredPoint(StrEnum):
     RESERVE = "Reserve"
     UNRESERVE = "Unreserve"
     PERMIT = "Permit"
+    PRE_BIND_PRE_FLIGHT = "PreBindPreFlight"
     PRE_BIND = "PreBind"
     BIND = "Bind"
     POST_BIND = "PostBind"

@@ -52,6 +52,13 @@ class PostFilterResult:
         return cls(node_name, NominatingMode.OVERRIDE)
 
 
+@attrs.frozen
+class PreBindPreFlightResult:
+    """A pre_bind has work to do; with `allow_parallel` it may do it while the pre_binds beside it do theirs."""
+
+    allow_parallel: bool = False
+
+
 _ALL_PASS = (Status.success(),)
 
 

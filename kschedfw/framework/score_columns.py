@@ -12,6 +12,7 @@ import numpy as np
 from kschedfw.api.pod import Pod
 from kschedfw.framework.columns import UNKNOWN_SCORE, Column, Normalized, SummedScores
 from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.filter_columns import FEW_ROWS
 from kschedfw.framework.hooks import Hook
 from kschedfw.framework.measuring import Meter
@@ -56,7 +57,7 @@ class ScorePlugin:
         self.counts.rows_asked += 1
         try:
             score = self.hook(state, pod, node_info)
-        except Exception as error:
+        except HOOK_FAILURES as error:
             raise ScoreError(self.name, error) from error
         if isinstance(score, np.integer):
             score = int(score)
@@ -231,7 +232,7 @@ class ScoreColumns:
         if self._batch and each.batch is not None:
             try:
                 answer = each.batch(cycle.state, cycle.pod, nodes.table, nodes.rows)
-            except Exception as error:
+            except HOOK_FAILURES as error:
                 raise ScoreError(each.name, error) from error
             if answer is not None:
                 each.counts.rows_asked += len(nodes)

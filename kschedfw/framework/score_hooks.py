@@ -10,7 +10,7 @@ import numpy as np
 from kschedfw.api.pod import Pod
 from kschedfw.framework.columns import Normalized
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.errors import ProfileError
+from kschedfw.framework.errors import HOOK_FAILURES, ProfileError
 from kschedfw.framework.filter_hooks import checked
 from kschedfw.framework.measuring import Hooks
 from kschedfw.framework.memo import Cycle
@@ -81,7 +81,7 @@ class ScoreHooks:
                         skipped.add(name)
                         continue
                     status = checked(answer, name, "pre_score")
-                except Exception as error:
+                except HOOK_FAILURES as error:
                     status = Status.from_error(error)
                 if status.is_skip:
                     skipped.add(name)
@@ -187,7 +187,7 @@ def _normalized(each: ScorePlugin, nodes: Sequence[NodeInfo], scores: IntArray, 
         return scores
     try:
         answer = each.normalize(cycle.state, cycle.pod, nodes, scores)
-    except Exception as error:
+    except HOOK_FAILURES as error:
         raise ScoreError(each.name, error, NORMALIZING) from error
     if answer is None:
         return scores

@@ -1,9 +1,14 @@
-"""Pods that permit plugins hold back until they are allowed, rejected or timed out."""
+"""Pods between their place and their binding: those that permit plugins hold back, and those in pre_bind.
+
+Both are known to all profiles of a scheduler, so that a preemption finds its victims wherever they are. Semantics:
+kube-scheduler v1.36 `waitingPodsMap` and `podsInPreBindMap`.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, Protocol, TypeVar
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock, format_duration
@@ -56,11 +61,23 @@ class WaitingPod:
                 self._settle(Status.success())
         self._call_back()
 
-    def reject(self, plugin: str, message: str) -> None:
-        """Refuse the pod for good. Nothing happens if its fate is settled already."""
+    def reject(self, plugin: str, message: str) -> bool:
+        """Refuse the pod for good; False if it was allowed before."""
+        return self._refuse(Status.unschedulable(message).with_plugin(plugin))
+
+    def preempt(self, plugin: str, message: str) -> bool:
+        """End the wait because somebody else needs the room; False if the pod was allowed before.
+
+        That is no verdict on the pod: it comes back after its backoff, as after an error.
+        """
+        return self._refuse(Status.from_error(message).with_plugin(plugin))
+
+    def _refuse(self, status: Status) -> bool:
         with self._changed:
-            self._settle(Status.unschedulable(message).with_plugin(plugin))
+            self._settle(status)
+            refused = self._status is not None and not self._status.is_success
         self._call_back()
+        return refused
 
     def poll(self) -> Status | None:
         """The pod's fate, or None while it still waits; notices timeouts. Never blocks."""
@@ -107,27 +124,35 @@ class WaitingPod:
             callback()
 
 
-class WaitingPods:
-    """All waiting pods of a profile, by uid. Thread-safe."""
+class _Held(Protocol):
+    @property
+    def pod(self) -> Pod: ...
+
+
+HeldT = TypeVar("HeldT", bound=_Held)
+
+
+class PodsByUid(Generic[HeldT]):
+    """Pods on their way, by uid. Thread-safe."""
 
     def __init__(self) -> None:
-        self._pods: dict[str, WaitingPod] = {}
+        self._pods: dict[str, HeldT] = {}
         self._lock = threading.Lock()
 
-    def add(self, waiting: WaitingPod) -> None:
+    def add(self, held: HeldT) -> None:
         with self._lock:
-            self._pods[waiting.pod.uid] = waiting
+            self._pods[held.pod.uid] = held
 
     def remove(self, uid: str) -> None:
         with self._lock:
             self._pods.pop(uid, None)
 
-    def get(self, uid: str) -> WaitingPod | None:
+    def get(self, uid: str) -> HeldT | None:
         with self._lock:
             return self._pods.get(uid)
 
-    def __iter__(self) -> Iterator[WaitingPod]:
-        """The pods waiting at this moment, in the order in which they began to."""
+    def __iter__(self) -> Iterator[HeldT]:
+        """The pods that are there at this moment, in the order in which they came."""
         with self._lock:
             return iter(tuple(self._pods.values()))
 
@@ -135,10 +160,50 @@ class WaitingPods:
         with self._lock:
             return len(self._pods)
 
+
+class WaitingPods(PodsByUid[WaitingPod]):
+    """All waiting pods of a scheduler. Thread-safe."""
+
     def reject(self, uid: str) -> bool:
-        """Reject a pod because it is gone; False where it isn't waiting."""
+        """Reject a pod because it is gone; False where it isn't waiting, or no longer."""
         waiting = self.get(uid)
-        if waiting is None:
-            return False
-        waiting.reject("", "removed")
-        return True
+        return waiting is not None and waiting.reject("", "removed")
+
+
+class PodInPreBind:
+    """A pod whose binding cycle has begun, and which isn't being bound yet. Thread-safe.
+
+    Who needs its room cancels it: it isn't bound, gives back what it reserved, and comes back to the queue. A pre_bind
+    that takes long looks at `cancelled` from time to time, and ends early.
+    """
+
+    def __init__(self, pod: Pod) -> None:
+        self.pod = pod
+        self._lock = threading.Lock()
+        self._cancelled: str | None = None
+        self._finished = False
+
+    @property
+    def cancelled(self) -> str | None:
+        """Why the pod won't be bound; None as long as it will."""
+        return self._cancelled
+
+    def cancel(self, message: str) -> bool:
+        """Keep the pod from being bound; False where it is too late. The first message counts."""
+        with self._lock:
+            if self._finished:
+                return False
+            if self._cancelled is None:
+                self._cancelled = message
+            return True
+
+    def finish(self) -> str | None:
+        """From now on it is too late to cancel. Gives the message of who was faster."""
+        with self._lock:
+            if self._cancelled is None:
+                self._finished = True
+            return self._cancelled
+
+
+class PodsInPreBind(PodsByUid[PodInPreBind]):
+    """All pods of a scheduler whose binding cycle has begun, until `bind`. Thread-safe."""

@@ -2,11 +2,12 @@
 
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NoNodesAvailableError
 from kschedfw.framework.extender import Extender, ExtenderFilterResult
+from kschedfw.scheduler.bindings import BindingExecutor, InlineExecutor
 from kschedfw.scheduler.cache import Cache, CacheError
-from kschedfw.scheduler.errors import SchedulingError
+from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult, num_feasible_nodes_to_find
 from kschedfw.scheduler.nominator import Nominator
-from kschedfw.scheduler.scheduler import BindingExecutor, InlineExecutor, Scheduler
+from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.select import (
     FirstByNameSelector,
     HostSelector,
@@ -20,6 +21,7 @@ __all__ = [
     "Cache",
     "BindingExecutor",
     "CacheError",
+    "ConcurrentCycleError",
     "Diagnosis",
     "Extender",
     "ExtenderFilterResult",

@@ -20,7 +20,7 @@ class Attempt:
     """What the hooks of one attempt share.
 
     `started` is on the clock's monotonic scale, in seconds. `assumed` is the pod bound to the chosen node, once there
-    is one.
+    is one. From `is_binding` on, its binding cycle sees to its end.
     """
 
     info: QueuedPodInfo
@@ -29,6 +29,7 @@ class Attempt:
     state: CycleState = attrs.field(factory=CycleState)
     result: ScheduleResult | None = None
     assumed: Pod | None = None
+    is_binding: bool = False
 
     @property
     def pod(self) -> Pod:

@@ -9,11 +9,13 @@ from kschedfw.cluster import Cluster
 from kschedfw.framework.activation import take_pods_to_activate
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.diagnosis import Diagnosis, FitError
+from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.metrics import NO_METRICS, AttemptResult, MetricsRecorder
 from kschedfw.framework.status import Status
+from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt
 from kschedfw.scheduler.cache import Cache, CacheError
-from kschedfw.scheduler.failure import FailureHandler
+from kschedfw.scheduler.failure import FailureHandler, patch_nomination
 from kschedfw.scheduler.http_extender import bind_with_extenders
 from kschedfw.scheduler.queue import PodQueue, PreCheck
 from kschedfw.scheduler.queue.cluster_events import ASSIGNED_POD_DELETE
@@ -22,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class BindingCycle:
-    """Runs pre_bind, bind and post_bind of assumed pods, and undoes what was reserved if that fails. Thread-safe."""
+    """What is done for an assumed pod, first `begin` and then `run`, and undone by `give_up`. Thread-safe."""
 
     def __init__(
         self,
@@ -31,6 +33,8 @@ class BindingCycle:
         queue: PodQueue,
         failures: FailureHandler,
         clock: Clock,
+        waiting_pods: WaitingPods,
+        pods_in_pre_bind: PodsInPreBind,
         metrics: MetricsRecorder = NO_METRICS,
     ) -> None:
         self._cluster = cluster
@@ -38,7 +42,22 @@ class BindingCycle:
         self._queue = queue
         self._failures = failures
         self._clock = clock
+        self._waiting_pods = waiting_pods
+        self._pods_in_pre_bind = pods_in_pre_bind
         self._metrics = metrics
+
+    def begin(self, attempt: Attempt) -> Status:
+        """Ask what pre_bind will have to do, and tell the cluster where a pod will be that isn't bound soon.
+
+        Success, or an ERROR. Semantics: KEP-5278 (NominatedNodeNameForExpectation).
+        """
+        assumed, host = _placed(attempt)
+        status = attempt.framework.run_pre_bind_pre_flights(attempt.state, assumed, host)
+        if not (status.is_success or status.is_skip):
+            return status
+        if status.is_success or self._waiting_pods.get(assumed.uid) is not None:
+            patch_nomination(self._cluster, attempt.pod, host)
+        return Status.success()
 
     def run(self, attempt: Attempt) -> None:
         """Bind the pod whose wait for permission is over, whatever its outcome."""
@@ -49,7 +68,10 @@ class BindingCycle:
     def give_up(self, attempt: Attempt, status: Status) -> None:
         """Undo reserve and assume, and let the pod come back."""
         assumed, _ = _placed(attempt)
+        self._waiting_pods.remove(assumed.uid)
         release(attempt, self._cache)
+        # Until here a preemption may still want its room, and gets it. Next it may be in another binding cycle.
+        self._pods_in_pre_bind.remove(assumed.uid)
         if not status.is_rejected:
             self._tell_of_room(assumed)
             self._failures.handle(attempt, status, CLEAR_NOMINATION)
@@ -74,10 +96,14 @@ class BindingCycle:
         status = framework.run_pre_bind_plugins(state, assumed, host)
         if not status.is_success:
             return _as_error(status)
+        in_pre_bind = self._pods_in_pre_bind.get(assumed.uid)
+        if in_pre_bind is not None and (message := in_pre_bind.finish()) is not None:
+            return Status.from_error(message)
         status = self._bind(attempt, assumed, host)
         self._cache.finish_binding(assumed)
         if not status.is_success:
             return _as_error(status)
+        self._pods_in_pre_bind.remove(assumed.uid)
         self._cluster.record_event(
             assumed, "Normal", "Scheduled", f"Successfully assigned {assumed.key} to {host}"
         )
@@ -102,7 +128,7 @@ class BindingCycle:
         try:
             if bind_with_extenders(attempt.framework.handle.extenders, assumed, host):
                 return Status.success()
-        except Exception as error:
+        except HOOK_FAILURES as error:
             return Status.from_error(error)
         status = attempt.framework.run_bind_plugins(attempt.state, assumed, host)
         if status.is_skip:

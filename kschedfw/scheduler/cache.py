@@ -16,7 +16,11 @@ from kschedfw.framework.metrics import CachedObject
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.pod_info import PodInfo
 from kschedfw.framework.snapshot import Snapshot
+from kschedfw.scheduler.errors import ConcurrentCycleError
 from kschedfw.scheduler.node_tree import NodeTree
+
+_MOST_CYCLES = 1024
+"""Of so many pods it is known when their cycle began: more than there are threads that would begin one at a time."""
 
 
 class CacheError(KschedfwError):
@@ -67,6 +71,10 @@ class Cache:
         self._tree = NodeTree()
         self._order_version = 0
         self._images_version = 0
+        self._assumptions = 0
+        """How many pods have been assumed so far."""
+        self._cycles: dict[str, int] = {}
+        """By the uid of the pod, the number of assumptions when its latest cycle began."""
         self._seen: WeakKeyDictionary[Snapshot, _Seen] = WeakKeyDictionary()
 
     # Nodes
@@ -113,13 +121,22 @@ class Cache:
 
         Raises:
             CacheError: the pod is in the cache already.
+            ConcurrentCycleError: another pod was assumed since this one's cycle began (`update_snapshot`), which
+                therefore didn't see it; the pod has to be scheduled anew.
         """
         uid = pod.metadata.uid
         with self._lock:
             if uid in self._pods:
                 raise CacheError(f"pod {pod.key} ({uid}) is in the cache, so can't be assumed")
+            begun = self._cycles.pop(uid, self._assumptions)
+            if begun != self._assumptions:
+                raise ConcurrentCycleError(
+                    f"pod {pod.key} was given node {pod.node_name} before another pod was assumed, and so without "
+                    "regard to it: cycles are one after another, schedule and then assume_pod"
+                )
             self._put(pod)
             self._assumed[uid] = None
+            self._assumptions += 1
 
     def finish_binding(self, pod: Pod) -> None:
         """From now on an assumed pod may expire; nothing happens to one that isn't assumed any more."""
@@ -224,9 +241,14 @@ class Cache:
 
     # Looking in
 
-    def update_snapshot(self, snapshot: Snapshot) -> None:
-        """Bring the snapshot up to date at the cost of what has changed since it last was."""
+    def update_snapshot(self, snapshot: Snapshot, pod: Pod | None = None) -> None:
+        """Bring the snapshot up to date at the cost of what has changed since it last was.
+
+        `pod` is the one whose cycle begins. Until it is assumed, no other pod may be.
+        """
         with self._lock:
+            if pod is not None:
+                self._begin_cycle(pod)
             seen = self._seen.get(snapshot)
             if seen is None:
                 seen = self._seen[snapshot] = _Seen()
@@ -249,6 +271,12 @@ class Cache:
                 # an image that comes or goes anywhere changes what every node with it knows
                 seen.images_version = self._images_version
                 snapshot.update_image_states()
+
+    def _begin_cycle(self, pod: Pod) -> None:
+        self._cycles.pop(pod.uid, None)
+        self._cycles[pod.uid] = self._assumptions
+        if len(self._cycles) > _MOST_CYCLES:  # most pods that don't fit are never assumed
+            del self._cycles[next(iter(self._cycles))]
 
     def sizes(self) -> Mapping[CachedObject, int]:
         """How much of what is in the cache; assumed pods count among the pods, too."""

@@ -24,6 +24,17 @@ class SnapshotMismatchError(KschedfwError):
         )
 
 
+class ConcurrentCycleError(KschedfwError, RuntimeError):
+    """Two scheduling cycles ran at the same time, so that one didn't see what the other placed."""
+
+
+class BindingCancelledError(KschedfwError):
+    """The executor cancelled a binding cycle that hadn't begun, as it was shut down."""
+
+    def __str__(self) -> str:
+        return "the executor cancelled the binding cycle"
+
+
 class SchedulingError(KschedfwError):
     """A plugin or extender failed; carries the status, which names the plugin, and has its exception as cause."""
 

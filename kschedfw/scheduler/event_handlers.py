@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from kschedfw.api.custom import CustomObject, CustomResource
 from kschedfw.api.meta import Named
@@ -21,7 +22,8 @@ from kschedfw.api.storage import (
 from kschedfw.cluster import Cluster, EventType, WatchEvent
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
 from kschedfw.framework.framework import Framework
-from kschedfw.scheduler.cache import Cache
+from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
+from kschedfw.scheduler.cache import Cache, CacheError
 from kschedfw.scheduler.failure import REASON_SCHEDULING_GATED, patch_condition
 from kschedfw.scheduler.queue import PodQueue
 from kschedfw.scheduler.queue.cluster_events import (
@@ -58,14 +60,25 @@ class EventHandlers:
     """
 
     def __init__(
-        self, cluster: Cluster, cache: Cache, queue: PodQueue, frameworks: Mapping[str, Framework]
+        self,
+        cluster: Cluster,
+        cache: Cache,
+        queue: PodQueue,
+        frameworks: Mapping[str, Framework],
+        waiting_pods: WaitingPods,
+        pods_in_pre_bind: PodsInPreBind,
     ) -> None:
         self._cluster = cluster
         self._cache = cache
         self._queue = queue
         self._frameworks = frameworks
+        self._waiting_pods = waiting_pods
+        self._pods_in_pre_bind = pods_in_pre_bind
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}
+        self._expected: set[str] = set()
+        """The uids of pods whose nomination says where they were assumed. Nobody else had to respect that, and what
+        they give back is announced when they do."""
         self._others: dict[type[Named], dict[str, Named]] = {kind: {} for kind in (*_RESOURCES, CustomObject)}
         self._lock = threading.RLock()
         self.close: Callable[[], None] = cluster.watch(self.handle)
@@ -154,9 +167,18 @@ class EventHandlers:
             self._forget(pod)
         elif last is None or not _is_older(pod, last):
             self._pods[pod.key] = pod
+            was_expected = pod.uid in self._expected
+            self._note_expectation(pod)
             self._present(pod, last)
-            if last is not None and (pod.node_name or pod.status.nominated_node_name) != _nominated(last):
+            ended = last is not None and (pod.node_name or pod.status.nominated_node_name) != _nominated(last)
+            if last is not None and ended and not was_expected:
                 self._nomination_ended(last)
+
+    def _note_expectation(self, pod: Pod) -> None:
+        if _nominated(pod) and self._cache.is_assumed(pod):
+            self._expected.add(pod.uid)
+        else:
+            self._expected.discard(pod.uid)
 
     def _present(self, pod: Pod, last: Pod | None) -> None:
         known = self._cache.get_pod(pod)
@@ -165,6 +187,8 @@ class EventHandlers:
                 self._queue.update(last, pod)
                 if pod.spec.scheduling_gates:
                     patch_condition(self._cluster, pod, _GATED)
+            elif pod.is_terminating and not (last is not None and last.is_terminating):
+                self._release_assumed(pod)
         elif known is None or self._cache.is_assumed(pod):
             self._queue.delete(pod)
             self._cache.add_pod(pod)
@@ -175,21 +199,37 @@ class EventHandlers:
                 self._queue.assigned_pod_updated(known, pod, change)
 
     def _is_ours(self, pod: Pod) -> bool:
-        """Whether the pod has to be scheduled here; one that is assumed is out of the queue's hands."""
-        waits = not pod.node_name and self._cache.get_pod(pod) is None
-        return waits and pod.spec.scheduler_name in self._frameworks
+        """Whether the pod has to be scheduled here; one in its binding cycle is out of the queue's hands."""
+        if pod.node_name or pod.spec.scheduler_name not in self._frameworks:
+            return False
+        return self._cache.get_pod(pod) is None and self._pods_in_pre_bind.get(pod.uid) is None
+
+    def _release_assumed(self, pod: Pod) -> None:
+        """An assumed pod is being deleted: it won't be bound, however long it stays, and nobody has to wait for that.
+
+        One that waits for permission is rejected, and so takes the way of all that fail. One in pre_bind or bind can't
+        be stopped; it is forgotten, and its binding will fail.
+        """
+        known = self._cache.get_pod(pod)
+        if known is None or not self._cache.is_assumed(pod):
+            return
+        if not self._waiting_pods.reject(pod.uid):
+            with suppress(CacheError):  # its binding has just failed
+                self._cache.forget_pod(known)
+        self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, known, None)
 
     def _forget(self, pod: Pod) -> None:
         """The pod is gone, or has ended; what it had on its node is free at once, even if it was only assumed there."""
         self._pods.pop(pod.key, None)
         self._queue.delete(pod)
-        for framework in self._frameworks.values():
-            framework.waiting_pods.reject(pod.uid)
+        self._waiting_pods.reject(pod.uid)
+        was_expected = pod.uid in self._expected
+        self._expected.discard(pod.uid)
         known = self._cache.get_pod(pod)
         if known is not None:
             self._cache.remove_pod(pod)
             self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, known, None)
-        else:
+        elif not was_expected:
             self._nomination_ended(pod)
 
     def _nomination_ended(self, last: Pod) -> None:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+
+import attrs
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.cluster import Cluster
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.diagnosis import FitError
+from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.metrics import NO_METRICS, AttemptResult, MetricsRecorder
-from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.results import NominatingMode, PostFilterResult
 from kschedfw.framework.status import PluginFailure, Status
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.nominator import Nominator
 from kschedfw.scheduler.queue import PodAlreadyQueuedError, PodQueue
+from kschedfw.scheduler.queue.protocol import QueueProfile
 
 REASON_UNSCHEDULABLE = "Unschedulable"
 REASON_SCHEDULER_ERROR = "SchedulerError"
@@ -48,20 +54,14 @@ class FailureHandler:
     def handle(self, attempt: Attempt, status: Status, nomination: PostFilterResult | None) -> None:
         """Requeue the pod if it is still there and unbound, note its nomination, record why it isn't scheduled.
 
-        `nomination` None leaves an earlier one as it is.
+        `nomination` None leaves an earlier one as it is. An attempt that Ctrl-C has ended says nothing about its pod,
+        and nothing is recorded.
         """
         pod = attempt.pod
-        reason = REASON_UNSCHEDULABLE if status.is_rejected else REASON_SCHEDULER_ERROR
-        if reason == REASON_SCHEDULER_ERROR:
-            _log.error(
-                "scheduling %s failed: %s", pod.key, status.message, exc_info=_bug_behind(status.error)
-            )
-        self._metrics.scheduling_attempt(
-            AttemptResult.UNSCHEDULABLE if status.is_rejected else AttemptResult.ERROR,
-            attempt.framework.profile.scheduler_name,
-            self._clock.monotonic() - attempt.started,
-        )
-        present = self._look_up(pod)
+        interrupted = isinstance(status.error, KeyboardInterrupt)
+        if not interrupted:
+            self._note(attempt, status)
+        present = look_up(self._cluster, pod)
         if present is None or present.uid != pod.uid or present.node_name:
             # It is gone, or bound after all: an answer may get lost after the deed was done.
             self._queue.done(pod.uid)
@@ -69,16 +69,24 @@ class FailureHandler:
             return
         self._requeue(attempt, status, present)
         self._nominate(attempt.info.pod_info, nomination)
-        self._tell(present, reason, status.message, nomination)
+        if interrupted:
+            patch_nomination(self._cluster, present, "")
+        else:
+            self._tell(present, status, nomination)
 
-    def _look_up(self, pod: Pod) -> Pod | None:
-        try:
-            return self._cluster.get(Pod, pod.key)
-        except (
-            Exception
-        ):  # it can't be reached: rather an attempt too many than a pod that nobody looks after
-            _log.exception("can't look up %s", pod.key)
-            return pod
+    def _note(self, attempt: Attempt, status: Status) -> None:
+        if not status.is_rejected:
+            _log.error(
+                "scheduling %s failed: %s",
+                attempt.pod.key,
+                status.message,
+                exc_info=_bug_behind(status.error),
+            )
+        self._metrics.scheduling_attempt(
+            AttemptResult.UNSCHEDULABLE if status.is_rejected else AttemptResult.ERROR,
+            attempt.framework.profile.scheduler_name,
+            self._clock.monotonic() - attempt.started,
+        )
 
     def _requeue(self, attempt: Attempt, status: Status, present: Pod) -> None:
         info = attempt.info
@@ -97,7 +105,9 @@ class FailureHandler:
         else:
             self._nominator.delete(info.pod)
 
-    def _tell(self, pod: Pod, reason: str, message: str, nomination: PostFilterResult | None) -> None:
+    def _tell(self, pod: Pod, status: Status, nomination: PostFilterResult | None) -> None:
+        reason = REASON_UNSCHEDULABLE if status.is_rejected else REASON_SCHEDULER_ERROR
+        message = status.message
         self._cluster.record_event(pod, "Warning", "FailedScheduling", truncated(message))
         nominated: str | None = None
         if nomination is not None and nomination.mode is NominatingMode.OVERRIDE:
@@ -116,6 +126,84 @@ def patch_condition(
         cluster.patch_pod_status(pod, condition=condition, nominated_node_name=nominated_node_name)
     except Exception as error:  # whatever kind of cluster this is
         _log.warning("can't patch the status of %s: %s", pod.key, error)
+
+
+def patch_nomination(cluster: Cluster, pod: Pod, node_name: str) -> None:
+    """Tell where the pod is expected to run, or by an empty name that it isn't; never raises."""
+    if pod.status.nominated_node_name == node_name:
+        return
+    try:
+        cluster.patch_pod_status(pod, nominated_node_name=node_name)
+    except Exception as error:  # whatever kind of cluster this is
+        _log.warning("can't nominate %s to node %s: %s", pod.key, node_name, error)
+
+
+class FailedGates:
+    """Pods that stay gated because a pre_enqueue plugin failed, until that has been told. Thread-safe.
+
+    The queue asks plugins while it holds its lock, under which the cluster must not be called. So it is told later, by
+    whoever calls `tell`: in the log, in the pod's condition and in an event.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._failed: dict[str, tuple[Pod, Status]] = {}
+        self._lock = threading.Lock()
+
+    def watching(self, profile: QueueProfile) -> QueueProfile:
+        """The same profile, of which failures are noted."""
+        return _WatchedProfile(profile, self._note)
+
+    def _note(self, pod: Pod, status: Status) -> None:
+        with self._lock:
+            self._failed[pod.uid] = pod, status
+
+    def tell(self) -> None:
+        """Tell what was noted, of pods that are still there and of which it isn't known yet."""
+        if not self._failed:
+            return
+        with self._lock:
+            failed, self._failed = self._failed, {}
+        for pod, status in failed.values():
+            present = look_up(self._cluster, pod)
+            condition = PodCondition("PodScheduled", "False", REASON_SCHEDULER_ERROR, status.message)
+            if (
+                present is None
+                or present.uid != pod.uid
+                or present.node_name
+                or condition in present.status.conditions
+            ):
+                continue
+            _log.error("%s is gated: %s", pod.key, status.message, exc_info=_bug_behind(status.error))
+            self._cluster.record_event(present, "Warning", "FailedScheduling", truncated(status.message))
+            patch_condition(self._cluster, present, condition)
+
+
+@attrs.frozen
+class _WatchedProfile:
+    profile: QueueProfile
+    note: Callable[[Pod, Status], None]
+
+    def less(self, first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
+        return self.profile.less(first, second)
+
+    def run_pre_enqueue_plugins(self, pod: Pod) -> Status:
+        status = self.profile.run_pre_enqueue_plugins(pod)
+        if not (status.is_success or status.is_rejected):
+            self.note(pod, status)
+        return status
+
+    def events_to_register(self) -> Mapping[str, Sequence[ClusterEvent]]:
+        return self.profile.events_to_register()
+
+
+def look_up(cluster: Cluster, pod: Pod) -> Pod | None:
+    """The pod as it is in the cluster; as it was where the cluster can't be reached."""
+    try:
+        return cluster.get(Pod, pod.key)
+    except Exception:  # rather an attempt too many than a pod that nobody looks after
+        _log.exception("can't look up %s", pod.key)
+        return pod
 
 
 def truncated(message: str) -> str:

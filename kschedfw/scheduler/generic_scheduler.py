@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from random import Random
 from typing import Protocol
@@ -13,6 +14,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.quantity import wrapped
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NoNodesAvailableError
+from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.extender import EXTENDER_NAME, MAX_EXTENDER_PRIORITY
 from kschedfw.framework.framework import Framework
 from kschedfw.framework.narrowing import not_left_over
@@ -23,7 +25,7 @@ from kschedfw.framework.results import MAX_NODE_SCORE, IntArray, PreFilterResult
 from kschedfw.framework.scores import NodeScores, Totals
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Status
-from kschedfw.scheduler.errors import SchedulingError, SnapshotMismatchError
+from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError, SnapshotMismatchError
 from kschedfw.scheduler.select import HostSelector, ReservoirSelector
 
 MIN_FEASIBLE_NODES_TO_FIND = 100
@@ -33,7 +35,9 @@ MIN_FEASIBLE_NODES_PERCENTAGE_TO_FIND = 5
 class SnapshotSource(Protocol):
     """Whoever knows the nodes and pods; `Cache` does."""
 
-    def update_snapshot(self, snapshot: Snapshot) -> None: ...
+    def update_snapshot(self, snapshot: Snapshot, pod: Pod | None = None) -> None:
+        """Bring the snapshot up to date, for the cycle of that pod."""
+        ...
 
 
 @attrs.frozen
@@ -63,6 +67,9 @@ class GenericScheduler:
     It keeps one thing between pods: where in the node order the next search begins, so that all nodes get their
     turn when only a part is searched. The order is rotated, and equal candidates drawn from `random`, in the same
     way whatever the framework's parallelism.
+
+    Cycles are one after another: `schedule`, and then `Cache.assume_pod` before the next one begins. Which thread calls
+    doesn't matter.
     """
 
     def __init__(
@@ -79,6 +86,7 @@ class GenericScheduler:
         self._selector = ReservoirSelector(random) if selector is None else selector
         self._percentage = percentage_of_nodes_to_score
         self._next_start_node_index = 0
+        self._scheduling = threading.Lock()
 
     def schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult:
         """The node to put the pod on.
@@ -88,10 +96,22 @@ class GenericScheduler:
             FitError: no node passes; says why.
             SchedulingError: a plugin or extender failed.
             SnapshotMismatchError: the framework was made with another snapshot than this scheduler.
+            ConcurrentCycleError: it is called while it runs: by another thread, or by a plugin.
         """
+        if not self._scheduling.acquire(blocking=False):
+            raise ConcurrentCycleError(
+                f"pod {pod.key} can't be scheduled while another pod is: cycles are one after another, schedule and "
+                "then assume_pod; let one thread do it, or hold a lock for both"
+            )
+        try:
+            return self._schedule(framework, state, pod)
+        finally:
+            self._scheduling.release()
+
+    def _schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult:
         if framework.handle.snapshot is not self._snapshot:
             raise SnapshotMismatchError(framework.profile.scheduler_name)
-        self._cache.update_snapshot(self._snapshot)
+        self._cache.update_snapshot(self._snapshot, pod)
         if not self._snapshot:
             raise NoNodesAvailableError
         feasible, diagnosis = self.find_nodes_that_fit_pod(framework, state, pod)
@@ -170,7 +190,7 @@ class GenericScheduler:
                 continue
             try:
                 priorities = extender.prioritize(pod, nodes)
-            except Exception:  # an extender that can't rate leaves it to the others
+            except HOOK_FAILURES:  # an extender that can't rate leaves it to the others
                 continue
             for name, priority in priorities.items():
                 if name in rows:
@@ -278,7 +298,7 @@ class GenericScheduler:
                 continue
             try:
                 result = extender.filter(pod, feasible)
-            except Exception as error:  # whatever an extender raises is its failure, not ours
+            except HOOK_FAILURES as error:  # whatever an extender raises is its failure, not ours
                 if extender.is_ignorable:
                     continue
                 raise SchedulingError(Status.from_error(error)) from error

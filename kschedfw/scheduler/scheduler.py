@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from random import Random
 from typing import Protocol
 
@@ -20,7 +21,8 @@ from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.evaluation import Evaluation
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.framework import Framework
-from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, Operation, PluginSampling, listens
+from kschedfw.framework.handle import check_cluster
+from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, PluginSampling, listens
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.pod_info import QueuedPodInfo
 from kschedfw.framework.profile import Profile
@@ -28,15 +30,17 @@ from kschedfw.framework.registry import Registry
 from kschedfw.framework.results import PostFilterResult
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Code, Status
+from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt
 from kschedfw.scheduler.binding_cycle import BindingCycle, as_fit_error, release
+from kschedfw.scheduler.bindings import BindingExecutor, Bindings, InlineExecutor
 from kschedfw.scheduler.cache import Cache, CacheError
 from kschedfw.scheduler.debugger import CacheDebugger
-from kschedfw.scheduler.errors import SchedulingError
+from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError
 from kschedfw.scheduler.event_handlers import EventHandlers
-from kschedfw.scheduler.failure import FailureHandler
+from kschedfw.scheduler.failure import FailedGates, FailureHandler
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult
-from kschedfw.scheduler.http_extender import order_extenders
+from kschedfw.scheduler.http_extender import close_extenders, order_extenders
 from kschedfw.scheduler.nominator import Nominator
 from kschedfw.scheduler.queue import SchedulingQueue
 from kschedfw.scheduler.select import HostSelector
@@ -54,31 +58,19 @@ class Algorithm(Protocol):
     def schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult: ...
 
 
-class BindingExecutor(Protocol):
-    """Runs binding cycles; `concurrent.futures.Executor` is one."""
-
-    def submit(self, task: Callable[[], None], /) -> object: ...
-
-
-class InlineExecutor:
-    """Runs every binding cycle at once, on the scheduler's own thread: for simulations and tests."""
-
-    def submit(self, task: Callable[[], None], /) -> None:
-        task()
-
-
 class Scheduler:
     """Schedules the pods of a cluster, each with the profile of its scheduler name.
 
-    Scheduling cycles are serial and run on the thread that calls `run`, `run_until_idle` or `schedule_one`;
-    binding cycles run on `executor` (by default at once, on the same thread). A pod that a permit plugin holds back
-    occupies no thread. Whatever a plugin raises costs one attempt of one pod.
+    Scheduling cycles are serial and run on the thread that calls `run`, `run_until_idle` or `schedule_one`; only one of
+    these runs at a time. Binding cycles run on `executor` (by default at once, on the same thread). A pod that a permit
+    plugin holds back occupies no thread. Whatever a plugin raises costs one attempt of one pod. KeyboardInterrupt goes
+    on, after what the attempt had reserved is given back.
 
     Args:
         cluster: what is scheduled.
         profiles: one per scheduler name; by default kube-scheduler's default profile.
         executor: where binding cycles run.
-        extenders: asked after the plugins, the ignorable ones last.
+        extenders: asked after the plugins, the ignorable ones last; `close` closes them.
         percentage_of_nodes_to_score: 0–100, 0 adapts to the size; a profile's own comes first.
         selector: who picks among equally good nodes; by default a reservoir, drawing from `random`.
         initial_backoff: seconds before a second attempt; it doubles with each further one.
@@ -91,6 +83,7 @@ class Scheduler:
     Raises:
         ProfileError: there is no profile, two have the same scheduler name, or one can't work.
         PluginError: a plugin can't be used.
+        IncompleteClusterError: the cluster lacks a method of `Cluster`.
     """
 
     def __init__(
@@ -113,6 +106,7 @@ class Scheduler:
         metrics: MetricsRecorder = NO_METRICS,
         evaluation: Evaluation = Evaluation.MEMO,
     ) -> None:
+        check_cluster(cluster, Cluster, "Scheduler")
         self._clock = SystemClock() if clock is None else clock
         self._metrics = metrics
         self._measuring = listens(metrics)
@@ -125,6 +119,9 @@ class Scheduler:
         self.cache = Cache(clock=self._clock, assumed_pod_ttl=assumed_pod_ttl)
         registry = Registry() if registry is None else registry
         parallelizer = Parallelizer(1) if parallelizer is None else parallelizer
+        self.waiting_pods = WaitingPods()
+        self.pods_in_pre_bind = PodsInPreBind()
+        self._extenders = order_extenders(extenders)
         self.frameworks: dict[str, Framework] = {}
         for profile in (default_profile(),) if profiles is None else profiles:
             if profile.scheduler_name in self.frameworks:
@@ -138,13 +135,16 @@ class Scheduler:
                 clock=self._clock,
                 random=random,
                 parallelizer=parallelizer,
-                extenders=order_extenders(extenders),
+                extenders=self._extenders,
                 metrics=metrics,
                 plugin_sampling=self._sampling,
                 evaluation=evaluation,
+                waiting_pods=self.waiting_pods,
+                pods_in_pre_bind=self.pods_in_pre_bind,
             )
+        self._failed_gates = FailedGates(cluster)
         self.queue = SchedulingQueue(
-            self.frameworks,
+            {name: self._failed_gates.watching(framework) for name, framework in self.frameworks.items()},
             clock=self._clock,
             nominator=self.nominator,
             initial_backoff=initial_backoff,
@@ -159,15 +159,17 @@ class Scheduler:
             percentage_of_nodes_to_score=percentage_of_nodes_to_score,
             selector=selector,
         )
-        self._executor = InlineExecutor() if executor is None else executor
         self._failures = FailureHandler(cluster, self.queue, self.nominator, self._clock, metrics)
-        self._binding_cycle = BindingCycle(
-            cluster, self.cache, self.queue, self._failures, self._clock, metrics
+        held = self.waiting_pods, self.pods_in_pre_bind
+        self._bindings = Bindings(
+            InlineExecutor() if executor is None else executor,
+            BindingCycle(cluster, self.cache, self.queue, self._failures, self._clock, *held, metrics),
+            *held,
+            metrics,
         )
-        self._bindings = 0
-        self._binding_ended = threading.Condition()
+        self._cycle = threading.Lock()
         self._stopping = False
-        self.events = EventHandlers(cluster, self.cache, self.queue, self.frameworks)
+        self.events = EventHandlers(cluster, self.cache, self.queue, self.frameworks, *held)
 
     @property
     def debugger(self) -> CacheDebugger:
@@ -176,43 +178,81 @@ class Scheduler:
     # Running
 
     def run(self) -> None:
-        """Schedule until `stop` is called (from another thread, or a signal handler), then wait for all bindings."""
-        while not self._stopping:
+        """Schedule until `stop` is called (from another thread, or a signal handler), then `close`.
+
+        KeyboardInterrupt, or SystemExit from elsewhere than a plugin, closes, too.
+
+        Raises:
+            ConcurrentCycleError: scheduling goes on already, on another thread or further up on this one.
+        """
+        with self._scheduling():
             try:
-                self.tick()
-                info = self.queue.pop(self._seconds_to_next_tick())
-                if info is not None:
-                    self._attempt(info)
-            except Exception:  # the last resort
-                _log.exception("an attempt failed in a way that it shouldn't")
-        self.close()
+                while not self._stopping:
+                    try:
+                        self.tick()
+                        info = self.queue.pop(self._seconds_to_next_tick())
+                        if info is not None:
+                            self._attempt(info)
+                    except Exception:  # the last resort
+                        _log.exception("an attempt failed in a way that it shouldn't")
+            finally:
+                self.close()
 
     def run_until_idle(self) -> int:
         """Schedule until no pod is active and no binding is under way; gives the number of attempts.
 
         Pods that back off or wait for permission are left as they are: move the clock and call again.
+
+        Raises:
+            ConcurrentCycleError: as `run`.
         """
         attempts = 0
-        while True:
-            self.tick()
-            if self.schedule_one():
-                attempts += 1
-            elif not self._await_binding():
-                return attempts
+        with self._scheduling():
+            while True:
+                self.tick()
+                if self._schedule_next():
+                    attempts += 1
+                elif not self._bindings.await_one():
+                    return attempts
 
     def schedule_one(self) -> bool:
-        """One attempt for the next pod; False if none is active."""
+        """One attempt for the next pod; False if none is active.
+
+        Raises:
+            ConcurrentCycleError: as `run`.
+        """
+        with self._scheduling():
+            return self._schedule_next()
+
+    @contextmanager
+    def _scheduling(self) -> Iterator[None]:
+        """See to it that cycles are one after another."""
+        if not self._cycle.acquire(blocking=False):
+            raise ConcurrentCycleError(
+                "this scheduler is scheduling already: only one thread at a time may call run, run_until_idle or "
+                "schedule_one, and no plugin"
+            )
+        try:
+            yield
+        finally:
+            self._cycle.release()
+
+    def _schedule_next(self) -> bool:
         info = self.queue.try_pop()
-        if info is None:
-            return False
-        self._attempt(info)
-        return True
+        if info is not None:
+            self._attempt(info)
+        self._failed_gates.tell()
+        return info is not None
 
     def tick(self) -> None:
-        """Do what time alone brings: end waits for permission that have lasted too long, expire assumed pods."""
-        for framework in self.frameworks.values():
-            for waiting in framework.waiting_pods:
-                waiting.poll()
+        """Do what time alone brings: end waits for permission that have lasted too long, expire assumed pods.
+
+        Also give up binding cycles that the executor has cancelled, and tell of pods that a failed plugin keeps gated.
+        """
+        for waiting in self.waiting_pods:
+            waiting.poll()
+        self._bindings.reap()
+        self._failed_gates.tell()
         for pod in self.cache.expire_assumed_pods():
             _log.warning("pod %s expired: its binding was never confirmed", pod.key)
         if self._measuring:
@@ -225,17 +265,16 @@ class Scheduler:
         self.queue.close()
 
     def close(self) -> None:
-        """Stop, reject all waiting pods, and wait until every binding cycle has ended."""
-        self.stop()
-        for framework in self.frameworks.values():
-            for waiting in framework.waiting_pods:
+        """Stop, reject all waiting pods, and wait until every binding cycle has ended; close the extenders."""
+        with ExitStack() as stack:
+            stack.callback(close_extenders, self._extenders)
+            for framework in self.frameworks.values():
+                stack.callback(framework.close)
+            stack.callback(self.events.close)
+            self.stop()
+            for waiting in self.waiting_pods:
                 waiting.reject("", "the scheduler is shutting down")
-        with self._binding_ended:
-            while self._bindings:
-                self._binding_ended.wait()
-        self.events.close()
-        for framework in self.frameworks.values():
-            framework.close()
+            self._bindings.await_all()
 
     # One attempt
 
@@ -248,11 +287,18 @@ class Scheduler:
         attempt.state.record_plugin_metrics = self._measuring and self._sampling()
         try:
             self._scheduling_cycle(attempt)
-        except Exception as error:  # nothing that a pod brings about may end the loop
-            if attempt.assumed is not None:
-                attempt.framework.waiting_pods.remove(info.pod.uid)
-                release(attempt, self.cache)
-            self._fail(attempt, Status.from_error(error))
+        except BaseException as error:
+            if not attempt.is_binding:
+                self._take_back(attempt, error)
+            if not isinstance(error, Exception):
+                raise
+
+    def _take_back(self, attempt: Attempt, error: BaseException) -> None:
+        """Nothing that a pod brings about may end the loop, or leave something assumed."""
+        if attempt.assumed is not None:
+            self.waiting_pods.remove(attempt.pod.uid)
+            release(attempt, self.cache)
+        self._fail(attempt, Status.from_error(error))
 
     def _is_superfluous(self, pod: Pod) -> bool:
         if pod.is_terminating:
@@ -292,13 +338,14 @@ class Scheduler:
 
     def _assume(self, attempt: Attempt, result: ScheduleResult) -> None:
         host = result.suggested_host
-        attempt.result, assumed = result, attempt.pod.bound_to(host)
+        # Noted before it is done: an interruption may come between the two.
+        attempt.result, attempt.assumed = result, (assumed := attempt.pod.bound_to(host))
         try:
             self.cache.assume_pod(assumed)
         except CacheError as error:
+            attempt.assumed = None
             self._fail(attempt, Status.from_error(error))
             return
-        attempt.assumed = assumed
         self.nominator.delete(assumed)
         status = attempt.framework.run_reserve_plugins_reserve(attempt.state, assumed, host)
         if status.is_success:
@@ -308,78 +355,16 @@ class Scheduler:
             self._fail(attempt, as_fit_error(attempt, host, status) if status.is_rejected else status)
             return
         self.queue.activate(take_pods_to_activate(attempt.state))
-        self._start_binding(attempt)
+        attempt.is_binding = True
+        self._bindings.start(attempt)
 
     def _fail(
         self, attempt: Attempt, status: Status, nomination: PostFilterResult | None = CLEAR_NOMINATION
     ) -> None:
         self._failures.handle(attempt, status, nomination)
 
-    # Binding cycles
-
-    def _start_binding(self, attempt: Attempt) -> None:
-        """Hand the binding cycle to the executor, as soon as the pod no longer waits for permission."""
-        with self._binding_ended:
-            self._bindings += 1
-        waiting = attempt.framework.waiting_pods.get(attempt.pod.uid)
-        if waiting is None:
-            self._submit(attempt)
-        else:
-            waiting.on_settled(lambda: self._submit(attempt))
-
-    def _submit(self, attempt: Attempt) -> None:
-        try:
-            self._executor.submit(lambda: self._bind(attempt))
-        except Exception as error:  # an executor that was shut down, for one
-            attempt.framework.waiting_pods.remove(attempt.pod.uid)
-            self._give_up(attempt, error)
-            self._end_binding()
-
-    def _bind(self, attempt: Attempt) -> None:
-        """Never raises an Exception, which would get lost in the executor, or end the loop without one."""
-        self._metrics.workers(Operation.BINDING, 1)
-        try:
-            self._binding_cycle.run(attempt)
-        except Exception as error:
-            self._give_up(attempt, error)
-        finally:
-            self._metrics.workers(Operation.BINDING, -1)
-            self._end_binding()
-
-    def _give_up(self, attempt: Attempt, error: Exception) -> None:
-        _log.error("the binding cycle of %s failed", attempt.pod.key, exc_info=error)
-        try:
-            self._binding_cycle.give_up(attempt, Status.from_error(error))
-        except Exception:
-            _log.exception("%s couldn't be given back", attempt.pod.key)
-
-    def _end_binding(self) -> None:
-        with self._binding_ended:
-            self._bindings -= 1
-            self._binding_ended.notify_all()
-
-    def _await_binding(self) -> bool:
-        """Wait until one of the binding cycles under way has ended; False if all that are left wait for permission."""
-        with self._binding_ended:
-            waiting = sum(
-                waiting.poll() is None
-                for framework in self.frameworks.values()
-                for waiting in framework.waiting_pods
-            )
-            if self._bindings <= waiting:
-                return False
-            before = self._bindings
-            while self._bindings >= before:
-                self._binding_ended.wait()
-            return True
-
     def _seconds_to_next_tick(self) -> float:
-        deadlines = [
-            deadline
-            for framework in self.frameworks.values()
-            for waiting in framework.waiting_pods
-            if (deadline := waiting.deadline) is not None
-        ]
+        deadlines = [deadline for waiting in self.waiting_pods if (deadline := waiting.deadline) is not None]
         if (expiry := self.cache.next_expiry()) is not None:
             deadlines.append(expiry)
         return min(max(0.0, min(deadlines, default=math.inf) - self._clock.now()), _LONGEST_SLEEP)

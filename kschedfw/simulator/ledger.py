@@ -111,8 +111,13 @@ class Ledger:
         elif event.type is EventType.ADDED or (old is not None and _is_respecified(old, pod)):
             self._note_change()
         nominated = pod.status.nominated_node_name
-        if event.type is EventType.MODIFIED and nominated and old is not None:
+        if event.type is EventType.MODIFIED and nominated and old is not None and not self._has_place(pod):
             self.preemptions += nominated != old.status.nominated_node_name
+
+    def _has_place(self, pod: Pod) -> bool:
+        """Whether its latest attempt found it a node, which a nomination only tells others of."""
+        entry = self.entries.get(pod.uid)
+        return entry is not None and entry.result is not None
 
     def _comes(self, pod: Pod) -> None:
         self._note_change()

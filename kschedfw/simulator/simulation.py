@@ -18,8 +18,9 @@ from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.snapshot import Snapshot
+from kschedfw.scheduler.bindings import InlineExecutor
 from kschedfw.scheduler.queue.place import Place
-from kschedfw.scheduler.scheduler import InlineExecutor, Scheduler
+from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.select import HostSelector
 from kschedfw.simulator.arrivals import Arrivals, ArrivalsError, Stay
 from kschedfw.simulator.decision import Decision, Outcome
@@ -221,10 +222,7 @@ class Simulation:
     def _next_time(self) -> float | None:
         """When something happens next, in virtual seconds; None if nothing does."""
         times = [
-            deadline
-            for framework in self.scheduler.frameworks.values()
-            for waiting in framework.waiting_pods
-            if (deadline := waiting.deadline) is not None
+            deadline for waiting in self.scheduler.waiting_pods if (deadline := waiting.deadline) is not None
         ]
         if self._timeline:
             times.append(self._timeline[0][0])

@@ -224,6 +224,9 @@ class FrameworkHarness:
     def pre_enqueue(self, pod: Pod) -> Status:
         return self.framework.run_pre_enqueue_plugins(pod)
 
+    def pre_bind_pre_flight(self, pod: Pod, node_name: str) -> Status:
+        return self.framework.run_pre_bind_pre_flights(self.state, pod, node_name)
+
     def pre_bind(self, pod: Pod, node_name: str) -> Status:
         return self.framework.run_pre_bind_plugins(self.state, pod, node_name)
 

@@ -320,6 +320,7 @@ class TestExtensionPoints:
             "Reserve",
             "Unreserve",
             "Permit",
+            "PreBindPreFlight",
             "PreBind",
             "Bind",
             "PostBind",

@@ -155,7 +155,7 @@ def _by_time(held: WaitingPod, clock: FakeClock, look: Callable[[WaitingPod], St
     look(held)
 
 
-SETTLED: list[Callable[[WaitingPod, FakeClock], None]] = [
+SETTLED: list[Callable[[WaitingPod, FakeClock], object]] = [
     lambda held, _: held.allow("A"),
     lambda held, _: held.reject("A", "no"),
     lambda held, clock: _by_time(held, clock, WaitingPod.poll),

@@ -15,6 +15,7 @@ from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
 from kschedfw.api.volume_matching import SELECTED_NODE, is_fully_bound
 from kschedfw.cluster import VolumeController
 from kschedfw.framework.status import Code
+from kschedfw.framework.waiting_pods import PodInPreBind
 from kschedfw.plugins.volume_binding import VolumeBinding
 from kschedfw.testing import FrameworkHarness, make_node, make_pod
 from tests.plugins.storage import ZONE, claim, storage_class, volume
@@ -179,6 +180,30 @@ class TestBinding:
         scene.reserve()
         assert scene.pre_bind().endswith("binding volumes: context deadline exceeded")
         assert scene.clock.time == 30.0
+
+    def test_ends_within_a_second_if_the_pod_is_preempted(self) -> None:
+        scene = Scene(volume().build(), claim("p1").build())
+        scene.reserve()
+        held = PodInPreBind(scene.pods["p1"])
+        scene.harness.framework.handle.pods_in_pre_bind.add(held)
+        scene.clock.meanwhile = lambda: held.cancel("preempted by DefaultPreemption")
+        assert scene.pre_bind().endswith("binding volumes: preempted by DefaultPreemption")
+        assert scene.clock.time == 1.0
+
+    def test_is_announced_where_there_is_something_to_bind_and_may_run_beside_others(self) -> None:
+        scene = Scene(volume().build(), claim("p1").build(), claim("p2").bound_to("other").build())
+        scene.reserve()
+        state = scene.harness.state
+        assert scene.harness.pre_bind_pre_flight(scene.pods["p1"], "a").is_success
+        assert state.parallel_pre_bind_plugins == {"VolumeBinding"}
+
+    @pytest.mark.parametrize("bound", [True, False])
+    def test_is_skipped_where_there_is_nothing_to_bind(self, bound: bool) -> None:
+        scene = Scene(volume().build(), claim("p1").bound_to("volume").build())
+        pod = scene.pods["p1"] if bound else scene.cluster.add(make_pod("without").build())
+        scene.harness.filter(pod)
+        assert scene.harness.reserve(pod, "a").is_success
+        assert scene.harness.pre_bind_pre_flight(pod, "a").is_skip
 
     def test_the_timeout_is_ten_minutes_unless_it_is_set(self) -> None:
         scene = Scene(volume().build(), claim("p1").build())

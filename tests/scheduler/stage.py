@@ -21,8 +21,9 @@ from kschedfw.api.meta import Named
 from kschedfw.config import default_profile
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint
+from kschedfw.scheduler.bindings import BindingExecutor
 from kschedfw.scheduler.queue.place import Place
-from kschedfw.scheduler.scheduler import BindingExecutor, Scheduler
+from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.testing import FakeClock, make_node, make_pod
 from tests.framework.support import PluginClass, answering, plugin
 
@@ -126,11 +127,7 @@ class Stage:
         return found
 
     def waiting(self) -> list[str]:
-        return [
-            waiting.pod.name
-            for framework in self.scheduler.frameworks.values()
-            for waiting in framework.waiting_pods
-        ]
+        return [waiting.pod.name for waiting in self.scheduler.waiting_pods]
 
     def nominated(self, node: str) -> list[str]:
         infos: Sequence[PodInfo] = self.scheduler.nominator.nominated_pods_for_node(node)

@@ -114,12 +114,19 @@ class TestSkipping:
 
 
 class TestPermit:
-    def held(self, timeout: float = 30.0, **options: object) -> tuple[Stage, list[str]]:
+    def held(
+        self, timeout: float = 30.0, *, executor: LaterExecutor | ThreadPoolExecutor | None = None
+    ) -> tuple[Stage, list[str]]:
         """A pod that waits for permission."""
         journal: list[str] = []
         gate = witness("Gate", journal, permit=[Status.wait(timeout)])
-        stage = Stage(gate, nodes=[node()], **options)  # type: ignore[arg-type]
-        assert stage.run(pod()) == 1
+        stage = Stage(gate, nodes=[node()], executor=executor)
+        if isinstance(executor, LaterExecutor):
+            stage.add(pod())
+            assert stage.scheduler.schedule_one()
+            executor.run()
+        else:
+            assert stage.run(pod()) == 1
         assert stage.waiting() == ["pod"]
         assert stage.in_cache() == {"n": {"pod*"}}
         assert stage.place() is Place.IN_FLIGHT
@@ -162,13 +169,12 @@ class TestPermit:
         )
 
     def test_others_are_scheduled_meanwhile_and_it_occupies_no_thread(self) -> None:
-        later = LaterExecutor()
-        stage, _ = self.held(executor=later)
-        assert later.tasks == []
-        stage.add(pod("other"))
-        stage.scheduler.schedule_one()
-        later.run()
-        assert stage.node_of("other") == "n"
+        with ThreadPoolExecutor(1) as only_thread:
+            stage, _ = self.held(executor=only_thread)
+            stage.run(pod("other"))
+            assert stage.node_of("other") == "n"
+            assert stage.waiting() == ["pod"]
+            stage.scheduler.close()
 
     @pytest.mark.parametrize("inline", [True, False])
     def test_a_pod_that_is_deleted_while_it_waits_lets_go_of_everything(self, inline: bool) -> None:
@@ -292,10 +298,49 @@ class TestPluginsThatRaise:
         assert stage.run(after=2) == 1
         assert stage.node_of("unlucky")
 
-    def test_pre_enqueue_holds_the_pod_back(self) -> None:
+    def test_pre_enqueue_holds_the_pod_back_and_says_so(self, caplog: pytest.LogCaptureFixture) -> None:
         stage = Stage(plugin("Broken", pre_enqueue=answering(OSError("down"))), nodes=[node()])
         assert stage.run(pod()) == 0
         assert stage.place() is Place.GATED
+        message = 'running PreEnqueue plugin "Broken": down'
+        assert stage.condition() == ("False", "SchedulerError", message)
+        assert stage.events() == [("Warning", "FailedScheduling", message)]
+        assert caplog.messages == [f"default/pod is gated: {message}"]
+        assert "OSError: down" in caplog.text
+
+    def test_it_is_said_once_and_the_pod_is_tried_again_in_time(self) -> None:
+        asked: list[str] = []
+
+        def pre_enqueue(pod: Pod) -> None:
+            asked.append(pod.name)
+            if len(asked) < 4:
+                raise OSError("down")
+
+        stage = Stage(plugin("Moody", pre_enqueue=pre_enqueue), nodes=[node()])
+        stage.run(pod())
+        stage.run(node("another"))
+        assert (len(asked), len(stage.events())) == (3, 1), "its own condition, and the node"
+        assert [event.count for event in stage.cluster.events] == [1]
+        assert stage.run(after=5 * MINUTE + 1) == 1
+        assert stage.node_of()
+
+    def test_a_message_that_differs_each_time_ends_nothing(self) -> None:
+        asked: list[str] = []
+
+        def pre_enqueue(pod: Pod) -> None:
+            asked.append(pod.name)
+            raise OSError(f"down for the {len(asked)}th time")
+
+        stage = Stage(plugin("Moody", pre_enqueue=pre_enqueue), nodes=[node()])
+        assert stage.run(pod()) == 0
+        assert stage.condition()[2].startswith('running PreEnqueue plugin "Moody": down for the')
+
+    def test_a_pre_enqueue_that_refuses_has_nothing_to_explain(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        stage = Stage(plugin("Gate", pre_enqueue=answering(Status.pending("not yet"))), nodes=[node()])
+        assert stage.run(pod()) == 0
+        assert (stage.events(), caplog.messages) == ([], [])
 
     def test_what_nobody_expects_gives_back_what_was_assumed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         journal: list[str] = []

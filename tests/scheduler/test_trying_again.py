@@ -85,7 +85,8 @@ class TestPreemption:
         stage.run(pod("vip", cpu="2", priority=100))
         assert stage.waiting() == []
         assert stage.node_of("vip") == "n"
-        assert stage.place("low") is Place.UNSCHEDULABLE
+        assert stage.place("low") is Place.BACKOFF
+        assert stage.condition("low")[1:] == ("SchedulerError", "waiting on permit for pod: preempted")
 
 
 class TestTryingAgain:

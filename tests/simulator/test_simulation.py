@@ -352,6 +352,7 @@ class TestPermit:
         assert report.placed == 2
         assert {host(cluster, "a"), host(cluster, "b")} == {"n1", "n2"}
         assert [decision.attempts for decision in report.decisions] == [1, 1]
+        assert report.preemptions == 0, "a nomination tells where it will be, and nobody has to go"
 
     def test_it_gives_up_when_nobody_is_left_to_wait_for(self) -> None:
         cluster = cluster_of(node("n1", cpu="1"), pod("a", cpu="1"))

@@ -581,6 +581,7 @@ class HintsTruth(Plugin):
 # --- Making room, and binding ------------------------------------------------------------------------------------
 
 POST_FILTER = "post_filter_nominates_a_node_that_exists_and_only_tries_things_out"
+PRE_FLIGHT = "pre_bind_pre_flight_says_whether_there_is_work_to_do_and_does_none"
 PRE_BIND = "pre_bind_prepares_and_does_not_bind"
 BIND = "bind_binds_to_the_chosen_node_or_says_why_not"
 GONE = "bind_fails_with_a_status_for_a_pod_that_is_gone"
@@ -609,6 +610,26 @@ class ForgetsThePair(Plugin):
     @hookimpl
     def post_filter(self) -> Any:
         return Status.unschedulable("it was no use")
+
+
+@caught(PRE_FLIGHT, "RefusesTooLate.pre_bind_pre_flight returned Status(code=<Code.UNSCHEDULABLE")
+class RefusesTooLate(Plugin):
+    @hookimpl
+    def pre_bind_pre_flight(self) -> Status:
+        return Status.unschedulable("too late")
+
+    @hookimpl
+    def pre_bind(self) -> None: ...
+
+
+@caught(PRE_FLIGHT, "ActsTooEarly.pre_bind_pre_flight changes the objects in the cluster")
+class ActsTooEarly(Plugin):
+    @hookimpl
+    def pre_bind_pre_flight(self, pod: Pod) -> None:
+        self.handle.cluster.patch_pod_status(pod, nominated_node_name="elsewhere")
+
+    @hookimpl
+    def pre_bind(self) -> None: ...
 
 
 @caught(PRE_BIND, "BindsEarly.pre_bind binds the pod, to 'node-")

@@ -51,20 +51,19 @@ def prepare_candidate(handle: Handle, plugin_name: str, candidate: Candidate, po
 
 
 def _evict(handle: Handle, plugin_name: str, victim: Pod, pod: Pod, node_name: str) -> None:
-    if not _reject_waiting(handle, plugin_name, victim) and not _delete(handle, victim, pod):
+    if not _hold_back(handle, plugin_name, victim) and not _delete(handle, victim, pod):
         return
     message = f"Preempted by pod {pod.uid} on node {node_name}"
     handle.cluster.record_event(victim, "Normal", "Preempted", message)
 
 
-def _reject_waiting(handle: Handle, plugin_name: str, victim: Pod) -> bool:
-    """Send a victim that waits at permit back to the queue; False where it doesn't wait, or no longer."""
+def _hold_back(handle: Handle, plugin_name: str, victim: Pod) -> bool:
+    """Send a victim that waits at permit, or is in pre_bind, back to the queue; False where it is too late for that."""
     waiting = handle.waiting_pods.get(victim.uid)
-    if waiting is None:
-        return False
-    waiting.reject(plugin_name, "preempted")
-    fate = waiting.poll()
-    return fate is not None and not fate.is_success
+    if waiting is not None and waiting.preempt(plugin_name, "preempted"):
+        return True
+    in_pre_bind = handle.pods_in_pre_bind.get(victim.uid)
+    return in_pre_bind is not None and in_pre_bind.cancel(f"preempted by {plugin_name}")
 
 
 def _delete(handle: Handle, victim: Pod, pod: Pod) -> bool:

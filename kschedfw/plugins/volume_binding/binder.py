@@ -14,6 +14,7 @@ from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
 from kschedfw.api.volume_matching import SELECTED_NODE, annotated, bound_to_claim, is_fully_bound
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.handle import ClusterClient
+from kschedfw.framework.waiting_pods import PodInPreBind
 from kschedfw.plugins.volume_binding.claims import Claims
 from kschedfw.plugins.volume_binding.pod_volumes import Binding, NodeVolumes
 from kschedfw.plugins.volume_binding.reach import BoundReach
@@ -87,16 +88,18 @@ class VolumeBinder:
         for claim in reservation.own_claims:
             self._claims.claims.restore(claim)
 
-    def bind(self, reservation: Reservation, pod: Pod, node_name: str) -> None:
-        """Write the reservation to the cluster, and wait until all claims are bound.
+    def bind(
+        self, reservation: Reservation, pod: Pod, node_name: str, in_pre_bind: PodInPreBind | None = None
+    ) -> None:
+        """Write the reservation to the cluster, and wait until all claims are bound, or the pod is cancelled.
 
         Raises:
-            VolumeBindingError: that didn't happen in time, or somebody undid it.
+            VolumeBindingError: that didn't happen in time, somebody undid it, or the pod won't be bound any more.
             Exception: whatever the cluster raises.
         """
         written = self._write(reservation, node_name)
         try:
-            self._wait(reservation, written, pod, node_name)
+            self._wait(reservation, written, pod, node_name, in_pre_bind)
         except VolumeBindingError as error:
             raise VolumeBindingError(f"binding volumes: {error}") from error
 
@@ -116,10 +119,19 @@ class VolumeBinder:
                 written[f"claim {claim.key}"] = self._cluster.update(claim)
         return written
 
-    def _wait(self, reservation: Reservation, written: dict[str, Named], pod: Pod, node_name: str) -> None:
+    def _wait(
+        self,
+        reservation: Reservation,
+        written: dict[str, Named],
+        pod: Pod,
+        node_name: str,
+        in_pre_bind: PodInPreBind | None,
+    ) -> None:
         condition = threading.Condition()
         deadline = self._clock.now() + self._timeout
         while not self._is_done(reservation, written, pod, node_name):
+            if in_pre_bind is not None and in_pre_bind.cancelled is not None:
+                raise VolumeBindingError(in_pre_bind.cancelled)
             now = self._clock.now()
             if now >= deadline:
                 raise VolumeBindingError("context deadline exceeded")

@@ -15,7 +15,7 @@ from kschedfw.framework.handle import Handle
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
-from kschedfw.framework.results import IntArray, Verdicts
+from kschedfw.framework.results import IntArray, PreBindPreFlightResult, Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins.volume_binding.args import VolumeBindingArgs
 from kschedfw.plugins.volume_binding.binder import Reservation, VolumeBinder
@@ -97,9 +97,15 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
             self._binder.give_up(state.read(RESERVATION))
 
     @hookimpl
+    def pre_bind_pre_flight(self, state: CycleState) -> PreBindPreFlightResult | Status:
+        return PreBindPreFlightResult(allow_parallel=True) if RESERVATION in state else Status.skip()
+
+    @hookimpl
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
         if RESERVATION in state:
-            self._binder.bind(state.read(RESERVATION), pod, node_name)
+            self._binder.bind(
+                state.read(RESERVATION), pod, node_name, self.handle.pods_in_pre_bind.get(pod.uid)
+            )
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:

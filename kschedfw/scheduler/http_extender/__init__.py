@@ -11,7 +11,12 @@ from kschedfw.config.extenders import (
     with_ignored_resources,
 )
 from kschedfw.scheduler.errors import MissingExtraError
-from kschedfw.scheduler.http_extender.chain import bind_with_extenders, make_extenders, order_extenders
+from kschedfw.scheduler.http_extender.chain import (
+    bind_with_extenders,
+    close_extenders,
+    make_extenders,
+    order_extenders,
+)
 from kschedfw.scheduler.http_extender.client import HTTPExtender
 from kschedfw.scheduler.http_extender.errors import ExtenderError
 
@@ -26,6 +31,7 @@ __all__ = [
     "MissingExtraError",
     "bind_with_extenders",
     "check_extenders",
+    "close_extenders",
     "ignored_resources",
     "make_extenders",
     "order_extenders",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from typing import TypeVar
 
 from kschedfw.api.pod import Pod
 from kschedfw.config.extenders import ExtenderConfig, check_extenders
 from kschedfw.framework.clock import Clock
+from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.extender import Extender
 from kschedfw.scheduler.http_extender.client import HTTPExtender
 
@@ -42,6 +44,18 @@ def order_extenders(extenders: Iterable[ExtenderT]) -> tuple[ExtenderT, ...]:
     return tuple(sorted(extenders, key=lambda extender: extender.is_ignorable))
 
 
+def close_extenders(extenders: Iterable[Extender]) -> None:
+    """Let go of the connections of those that have any; closing is no part of the `Extender` protocol.
+
+    Each is closed; what one of them raises comes last.
+    """
+    with ExitStack() as stack:
+        for extender in extenders:
+            close: Callable[[], object] | None = getattr(extender, "close", None)
+            if close is not None:
+                stack.callback(close)
+
+
 def bind_with_extenders(extenders: Iterable[Extender], pod: Pod, node_name: str) -> bool:
     """Have the extender bind the pod that wants to (kube-scheduler `extendersBinding`).
 
@@ -56,7 +70,7 @@ def bind_with_extenders(extenders: Iterable[Extender], pod: Pod, node_name: str)
             continue
         try:
             extender.bind(pod, node_name)
-        except Exception:
+        except HOOK_FAILURES:
             if not extender.is_ignorable:
                 raise
         else:

@@ -81,6 +81,10 @@ class HTTPExtender:
     def is_ignorable(self) -> bool:
         return self.config.ignorable
 
+    @property
+    def is_closed(self) -> bool:
+        return self._transport.is_closed
+
     def is_interested(self, pod: Pod) -> bool:
         """Whether a container or init container names one of its resources; without such it is always interested."""
         if not self._managed:

@@ -156,6 +156,10 @@ class Transport:
     def error(self, verb: str, cause: str) -> ExtenderError:
         return ExtenderError(self._name, verb, f"{self._name.rstrip('/')}/{verb}", cause)
 
+    @property
+    def is_closed(self) -> bool:
+        return self._client.is_closed
+
     def close(self) -> None:
         self._client.close()
 

@@ -142,6 +142,7 @@ class Asker:
 
 
 _OTHERS = (
+    "pre_bind_pre_flight",
     "queue_sort",
     "filter_batch",
     "score",

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeToStatus
-from kschedfw.framework.status import Status
+from kschedfw.framework.results import PreBindPreFlightResult
+from kschedfw.framework.status import Code, Status
 from kschedfw.testing.plugin_contract.stage import Placed, Stage, difference, on_stages
 from kschedfw.testing.plugin_contract.subject import Subject, concerns
 from kschedfw.testing.plugin_contract.violation import violated
@@ -38,6 +39,30 @@ class BindingChecks(Subject):
                         f"{self._name}.post_filter changes {changed}",
                         "what if this pod were gone? is asked on `node_info.clone()` and `state.clone()`: the snapshot "
                         "belongs to the cycle",
+                    )
+
+        on_stages(self, check)
+
+    @concerns("pre_bind_pre_flight")
+    def test_pre_bind_pre_flight_says_whether_there_is_work_to_do_and_does_none(self) -> None:
+        def check(new_stage: Callable[[], Stage]) -> None:
+            for stage, placed in _placed(new_stage):
+                before = stage.surroundings()
+                answer = stage.hooks.answer("pre_bind_pre_flight", placed.state, placed.pod, placed.node_name)
+                if not (
+                    answer is None
+                    or isinstance(answer, PreBindPreFlightResult)
+                    or (isinstance(answer, Status) and answer.code in (Code.SUCCESS, Code.SKIP, Code.ERROR))
+                ):
+                    violated(
+                        f"{self._name}.pre_bind_pre_flight returned {answer!r}",
+                        "return None or a PreBindPreFlightResult where pre_bind has work to do, and Skip where it has "
+                        "not; it can't reject a pod",
+                    )
+                if changed := difference(before, stage.surroundings()):
+                    violated(
+                        f"{self._name}.pre_bind_pre_flight changes {changed}",
+                        "it only says what pre_bind will do: the pod may still have to wait for permission",
                     )
 
         on_stages(self, check)

@@ -13,7 +13,7 @@ from kschedfw.cluster import EventType, InMemoryCluster, WatchEvent
 from kschedfw.framework.pod_info import PodInfo
 from kschedfw.framework.results import PostFilterResult
 from kschedfw.framework.status import Code, Status
-from kschedfw.framework.waiting_pods import WaitingPod
+from kschedfw.framework.waiting_pods import PodInPreBind, WaitingPod
 from tests.framework.preemption.scenes import MARKED, Scene, node, pod, scene
 
 PREEMPTOR = pod("p", 500, priority=10)
@@ -139,11 +139,11 @@ def wait_at_permit(made: Scene, victim: Pod) -> WaitingPod:
 class TestWaitingVictims:
     """A victim that isn't bound yet goes back to the queue; there is no reason to delete it."""
 
-    def test_it_is_rejected_instead(self) -> None:
+    def test_its_wait_is_ended_instead_which_is_no_verdict_on_it(self) -> None:
         made = two_victims()
         waiting = wait_at_permit(made, V1)
         assert made.preempt(PREEMPTOR) == NOMINATED
-        assert waiting.poll() == Status.unschedulable("preempted").with_plugin("Preemptor")
+        assert waiting.poll() == Status.from_error("preempted").with_plugin("Preemptor")
         assert made.is_there("v1")
         assert not made.is_there("v2")
         assert [event.regarding for event in made.cluster.events] == ["default/v1", "default/v2"]
@@ -152,6 +152,40 @@ class TestWaitingVictims:
         made = two_victims()
         wait_at_permit(made, V1).allow("Gang")
         assert made.preempt(PREEMPTOR) == NOMINATED
+        assert not made.is_there("v1")
+
+
+class TestVictimsInPreBind:
+    """So does one whose binding cycle has begun, as long as it isn't being bound."""
+
+    def in_pre_bind(self, made: Scene, victim: Pod) -> PodInPreBind:
+        found = PodInPreBind(victim)
+        made.framework.handle.pods_in_pre_bind.add(found)
+        return found
+
+    def test_it_is_cancelled_instead_of_deleted(self) -> None:
+        made = two_victims()
+        held = self.in_pre_bind(made, V1)
+        assert made.preempt(PREEMPTOR) == NOMINATED
+        assert held.cancelled == "preempted by Preemptor"
+        assert made.is_there("v1")
+        assert not made.is_there("v2")
+        assert [event.regarding for event in made.cluster.events] == ["default/v1", "default/v2"]
+
+    def test_so_is_one_that_was_just_let_through_at_permit(self) -> None:
+        made = two_victims()
+        wait_at_permit(made, V1).allow("Gang")
+        held = self.in_pre_bind(made, V1)
+        assert made.preempt(PREEMPTOR) == NOMINATED
+        assert held.cancelled is not None
+        assert made.is_there("v1")
+
+    def test_one_that_is_being_bound_is_deleted(self) -> None:
+        made = two_victims()
+        held = self.in_pre_bind(made, V1)
+        assert held.finish() is None
+        assert made.preempt(PREEMPTOR) == NOMINATED
+        assert held.cancelled is None
         assert not made.is_there("v1")
 
 

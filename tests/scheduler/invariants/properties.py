@@ -289,8 +289,7 @@ def reservations_end_once(world: World) -> None:
         )
         assert bound or undone, f"{uid}: {hooks}"
         del journal.reservations[key]
-    waiting = sum(waiting.deadline is not None for waiting in world.waiting)
-    under_way, reserved = waiting + len(world.executor.tasks), len(journal.reservations)
+    under_way, reserved = len(world.scheduler.pods_in_pre_bind), len(journal.reservations)
     assert reserved == under_way, f"{reserved} reservations, {under_way} binding cycles under way"
 
 

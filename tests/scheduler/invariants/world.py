@@ -154,7 +154,7 @@ class World:
 
     @property
     def waiting(self) -> Sequence[WaitingPod]:
-        return [waiting for framework in self.frameworks for waiting in framework.waiting_pods]
+        return list(self.scheduler.waiting_pods)
 
     def pods(self, wanted: Callable[[Pod], bool] = lambda pod: True) -> list[Pod]:
         return [pod for pod in self.cluster.truth.list(Pod) if wanted(pod)]

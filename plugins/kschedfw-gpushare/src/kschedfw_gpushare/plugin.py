@@ -165,6 +165,10 @@ class GpuShare(Plugin[GpuShareArgs]):
         self._reservations.remove(pod, node_name)
 
     @hookimpl
+    def pre_bind_pre_flight(self, pod: Pod) -> Status | None:
+        return Status.skip() if self._demand(pod).is_none else None
+
+    @hookimpl
     def pre_bind(self, state: CycleState, pod: Pod) -> Status | None:
         if self._demand(pod).is_none:
             return None

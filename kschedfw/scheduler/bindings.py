@@ -1,0 +1,200 @@
+"""The binding cycles under way: who runs them, which of them wait, and when they have ended."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
+
+import attrs
+
+from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.metrics import MetricsRecorder, Operation
+from kschedfw.framework.status import Status
+from kschedfw.framework.waiting_pods import PodInPreBind, PodsInPreBind, WaitingPods
+from kschedfw.scheduler.attempt import Attempt
+from kschedfw.scheduler.binding_cycle import BindingCycle
+from kschedfw.scheduler.errors import BindingCancelledError
+
+_log = logging.getLogger(__name__)
+
+
+class BindingExecutor(Protocol):
+    """Runs binding cycles; `concurrent.futures.Executor` is one.
+
+    Where `submit` returns a future, the binding cycle of one that is cancelled is given up.
+    """
+
+    def submit(self, task: Callable[[], None], /) -> object: ...
+
+
+class InlineExecutor:
+    """Runs every binding cycle at once, on the scheduler's own thread: for simulations and tests."""
+
+    def submit(self, task: Callable[[], None], /) -> None:
+        task()
+
+
+@runtime_checkable
+class _Future(Protocol):
+    def cancelled(self) -> bool: ...
+
+    def add_done_callback(self, callback: Callable[[_Future], object], /) -> object: ...
+
+
+@attrs.define(eq=False)
+class _Binding:
+    """One binding cycle. Once it has `ended`, nothing that comes late can touch its pod."""
+
+    attempt: Attempt
+    ended: bool = False
+
+
+class Bindings:
+    """Takes assumed pods to the end of their binding cycles, one way or another. Thread-safe.
+
+    A cycle runs on the executor, but for the time in which its pod waits for permission: then it runs nowhere, and goes
+    on when the wait ends. Whatever is raised, and whatever becomes of the executor, every cycle ends.
+    """
+
+    def __init__(
+        self,
+        executor: BindingExecutor,
+        cycle: BindingCycle,
+        waiting_pods: WaitingPods,
+        pods_in_pre_bind: PodsInPreBind,
+        metrics: MetricsRecorder,
+    ) -> None:
+        self._executor = executor
+        self._cycle = cycle
+        self._waiting_pods = waiting_pods
+        self._pods_in_pre_bind = pods_in_pre_bind
+        self._metrics = metrics
+        self._changed = threading.Condition()
+        self._running = 0
+        self._waiting = 0
+        self._stops = 0
+        """How many times one of the running cycles has ended or begun to wait."""
+        self._cancelled: deque[_Binding] = deque()
+
+    def start(self, attempt: Attempt) -> None:
+        """Begin the binding cycle of a pod that is assumed, reserved and permitted, or waits for permission."""
+        assert attempt.assumed is not None
+        self._pods_in_pre_bind.add(PodInPreBind(attempt.assumed))
+        with self._changed:
+            self._running += 1
+        self._submit(_Binding(attempt), self._begin)
+
+    def reap(self) -> None:
+        """Give up the cycles that the executor won't run any more."""
+        while self._cancelled:
+            # Not where it was cancelled: that thread may hold the executor's locks.
+            self._abandon(self._cancelled.popleft(), BindingCancelledError())
+
+    def await_one(self) -> bool:
+        """Wait until one of the cycles has ended or waits for permission; False if none runs."""
+        with self._changed:
+            if not self._running:
+                return False
+            before = self._stops
+            self._changed.wait_for(lambda: self._stops != before or self._cancelled)
+        self.reap()
+        return True
+
+    def await_all(self) -> None:
+        """Wait until all have ended; those that wait for permission need somebody to end that."""
+        while True:
+            self.reap()
+            with self._changed:
+                if not self._running and not self._waiting:
+                    return
+                self._changed.wait_for(lambda: not (self._running or self._waiting) or self._cancelled)
+
+    # The stages of a cycle
+
+    def _begin(self, binding: _Binding) -> None:
+        attempt = binding.attempt
+        status = self._cycle.begin(attempt)
+        if not status.is_success:
+            self._cycle.give_up(attempt, status)
+            self._end(binding)
+            return
+        waiting = self._waiting_pods.get(attempt.pod.uid)
+        if waiting is None:
+            self._finish(binding)
+            return
+        with self._changed:
+            self._waiting += 1
+            self._stop_running()
+        waiting.on_settled(lambda: self._resume(binding))
+
+    def _resume(self, binding: _Binding) -> None:
+        with self._changed:
+            self._running += 1
+            self._waiting -= 1
+        self._submit(binding, self._finish)
+
+    def _finish(self, binding: _Binding) -> None:
+        self._cycle.run(binding.attempt)
+        self._end(binding)
+
+    # How they run
+
+    def _submit(self, binding: _Binding, stage: Callable[[_Binding], None]) -> None:
+        try:
+            future = self._executor.submit(lambda: self._run(binding, stage))
+        except Exception as error:  # an executor that was shut down, for one
+            self._abandon(binding, error)
+            return
+        if isinstance(future, _Future):
+            future.add_done_callback(lambda done: self._note_cancelled(binding) if done.cancelled() else None)
+
+    def _note_cancelled(self, binding: _Binding) -> None:
+        with self._changed:
+            self._cancelled.append(binding)
+            self._changed.notify_all()
+
+    def _run(self, binding: _Binding, stage: Callable[[_Binding], None]) -> None:
+        """Never raises what a pod can bring about, which would get lost in an executor, or end the loop without one."""
+        if binding.ended:
+            return
+        try:
+            self._metrics.workers(Operation.BINDING, 1)
+            try:
+                stage(binding)
+            finally:
+                self._metrics.workers(Operation.BINDING, -1)
+        except BaseException as error:
+            self._abandon(binding, error)
+            if not isinstance(error, HOOK_FAILURES):
+                raise
+
+    def _abandon(self, binding: _Binding, error: BaseException) -> None:
+        """Give the pod back, and end; nothing happens where the cycle has ended."""
+        with self._changed:
+            if binding.ended:
+                return
+            binding.ended = True
+        pod = binding.attempt.pod
+        if not isinstance(error, BindingCancelledError | KeyboardInterrupt):
+            _log.error("the binding cycle of %s failed", pod.key, exc_info=error)
+        try:
+            self._cycle.give_up(binding.attempt, Status.from_error(error))
+        except HOOK_FAILURES:
+            _log.exception("%s couldn't be given back", pod.key)
+        finally:
+            with self._changed:
+                self._stop_running()
+
+    def _end(self, binding: _Binding) -> None:
+        with self._changed:
+            if not binding.ended:
+                binding.ended = True
+                self._stop_running()
+
+    def _stop_running(self) -> None:
+        self._running -= 1
+        self._stops += 1
+        self._changed.notify_all()
