@@ -93,8 +93,9 @@ def _specs(modules: Mapping[str, MypyFile]) -> Mapping[str, CallableType]:
     file = modules.get(_HOOKSPECS)
     for name, symbol in ({} if file is None else file.names).items():
         node = symbol.node
-        is_spec = isinstance(node, Decorator) and _has(node.original_decorators, _HOOKSPEC)
-        if is_spec and isinstance(node.func.type, CallableType):
+        if not isinstance(node, Decorator) or not _has(node.original_decorators, _HOOKSPEC):
+            continue
+        if isinstance(node.func.type, CallableType):
             found[name] = node.func.type
     return found
 

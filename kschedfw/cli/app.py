@@ -65,7 +65,8 @@ All pods are there from the start and stay, or with --arrivals, --arrival-rate o
 \b
 Exit codes:
   0    done, whether or not all pods fit
-  1    a plugin failed, which standard error says more of; or nothing to simulate: no nodes, or no pods to schedule
+  1    a plugin failed, and standard error says how; or nothing to simulate: no nodes,
+       or no pods to schedule
   2    bad usage or bad input; nothing was done
   70   a bug in kschedfw
   130  interrupted; the report says what was done so far

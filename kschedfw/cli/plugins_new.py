@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import sys
 import tempfile
 from collections.abc import Mapping
 from enum import StrEnum
-from importlib.metadata import version
+from importlib.metadata import distribution, version
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import unquote
 
 import typer
 
@@ -133,4 +135,15 @@ def _next_steps(target: Path, names: ProjectNames) -> str:
   kschedfw plugins show {names.class_name}
   kschedfw simulate example/cluster.yaml --config example/profile.yaml
 
-Its policy is in src/{names.package}/plugin.py, its arguments in src/{names.package}/args.py."""
+Its policy is in src/{names.package}/plugin.py, its arguments in src/{names.package}/args.py.{_from_a_checkout()}"""
+
+
+def _from_a_checkout() -> str:
+    """What to install first, in an environment that hasn't got this kschedfw, if no index has it (PEP 610)."""
+    found = json.loads(distribution("kschedfw").read_text("direct_url.json") or "{}")
+    path = found.get("url", "").removeprefix("file://")
+    if not path.startswith("/"):
+        return ""
+    editable = "--editable " if found.get("dir_info", {}).get("editable") else ""
+    command = f"pip install {editable}{shlex.quote(unquote(path))}"
+    return f"\n\nThis kschedfw is from a checkout. In another environment install it first: {command}"

@@ -271,6 +271,6 @@ def events_between(old: Named | None, new: Named | None) -> Sequence[ClusterEven
             return [ClusterEvent(EventResource.NODE, action)]
         case CustomObject() | CustomResource():
             return [ClusterEvent(present.kind, action)]
-    if type(present) not in _RESOURCES:
+    if present is None or type(present) not in _RESOURCES:
         raise ValueError(f"nobody can subscribe to changes of {type(present).__name__}")
     return [ClusterEvent(_RESOURCES[type(present)], action)]

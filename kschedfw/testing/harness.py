@@ -162,6 +162,8 @@ class FrameworkHarness:
 
         Raises:
             ValueError: the hook gives no status, or it isn't clear whose hook is meant.
+            NodeNotFoundError: `filter` is asked about a node that isn't there.
+            TypeError: the answer is no status.
             Exception: whatever the hook raises.
         """
         if hook not in _WITH_STATUS:
@@ -181,10 +183,14 @@ class FrameworkHarness:
             "pod": pod,
             "nodes": self.snapshot.node_infos,
             "node_name": node_name,
-            "node_info": self.snapshot.find(node_name),
+            "node_info": self.snapshot.get(node_name) if "node_info" in SPECS[hook] else None,
         }
         answer = dict(self._hooks[hook])[whose[0]](*(given[name] for name in SPECS[hook]))
-        return answer if isinstance(answer, Status) else Status.success()
+        if answer is None or isinstance(answer, PreFilterResult):
+            return Status.success()
+        if not isinstance(answer, Status):
+            raise TypeError(f"{hook} must return None or a Status, not {answer!r}")
+        return answer
 
     def hint(self, pod: Pod, old: Named | None, new: Named | None, *, plugin: str = "") -> QueueingHint:
         """Whether the pod, which a plugin refused, gets another attempt by this: QUEUE or SKIP.

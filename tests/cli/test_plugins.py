@@ -123,7 +123,7 @@ class Misspelt(Plugin[RackArgs]):
     args_type = RackArgs
 
     @hookimpl
-    def fliter(self) -> None: ...
+    def fliter(self) -> None: ...  # type: ignore[kschedfw]
 
 
 class TestWhatCanNotBeMade:

@@ -17,10 +17,10 @@ import pytest
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
 STEP = re.compile(r"(?:<!-- file: (\S+) -->\n\n)?^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-# All that is needed is here already, and nothing shall be fetched.
+# All that is needed is here already, kschedfw from this checkout, and nothing shall be fetched.
 PIP_INSTALL = (
     "pip install --editable '.[dev]'",
-    "python -m pip install --no-deps --no-build-isolation --editable .",
+    "python -m pip install --no-index --no-build-isolation --editable '.[dev]'",
 )
 
 
@@ -89,3 +89,25 @@ def test_it_works_as_the_tutorial_says(tmp_path: Path, environment: dict[str, st
             encoding="utf-8",
         )
         assert result.returncode == 0, result.stdout
+
+
+def test_the_first_line_works_from_a_checkout(environment: dict[str, str]) -> None:
+    """pip finds all that it asks for here, without an index."""
+    lines = [
+        block.strip() for _, kind, block in STEP.findall(TUTORIAL.read_text(encoding="utf-8")) if kind == "sh"
+    ]
+    assert lines == ["pip install 'kschedfw[cli,new,testing]'", "pip install '.[cli,new,testing]'"]
+    for line in lines:
+        offline = line.replace(
+            "pip install", "python -m pip install --dry-run --no-index --no-build-isolation"
+        )
+        done = subprocess.run(
+            offline,
+            shell=True,
+            check=False,
+            cwd=TUTORIAL.parents[1],
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr

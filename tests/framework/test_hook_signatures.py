@@ -1,3 +1,5 @@
+# mypy: disable-error-code="kschedfw"
+# What mypy would say is said here at run time.
 """What is written about a hook's arguments and its result is held against the hookspec, before anything runs."""
 
 from __future__ import annotations

@@ -264,6 +264,13 @@ class TestOwnStatus:
         with pytest.raises(LookupError, match="no books on it"):
             self.harness.own_status("reserve", POD, "odd")
 
+    def test_what_is_no_status_is_refused(self) -> None:
+        harness = FrameworkHarness(plugin("A", filter=answering(True)), nodes=NODES)
+        with pytest.raises(TypeError, match="filter must return None or a Status, not True"):
+            harness.own_status("filter", POD, "a")
+        with pytest.raises(KschedfwError, match="node 'nowhere' not found"):
+            harness.own_status("filter", POD, "nowhere")
+
     def test_it_must_be_clear_whose_it_is(self) -> None:
         harness = FrameworkHarness(Choosy, Rack, nodes=NODES)
         with pytest.raises(

@@ -1,6 +1,6 @@
 """Mistakes that the type checker must find: each is marked, and a mark without its mistake is an error in strict mode.
 
-What hooks return and take is beyond it, since they are found by name; `kschedfw` checks that when it runs them.
+Mistakes in what hooks are called, take and return are in hook_mistakes.py: kschedfw's plugin for mypy finds them.
 """
 
 from __future__ import annotations

@@ -14,12 +14,13 @@ from tests.typing.embedder import Loop, run_files
 from tests.typing.plugin_author import Rack, reserved
 
 HERE = Path(__file__).parent
-FILES = ("plugin_author.py", "embedder.py", "mistakes.py")
+FILES = ("plugin_author.py", "embedder.py", "mistakes.py", "hook_mistakes.py")
 
 
 def mypy(where: Path) -> subprocess.CompletedProcess[str]:
     """Run in a directory outside the repository, so that kschedfw is found as an installed package."""
-    command = [sys.executable, "-m", "mypy", "--strict", "--config-file="]
+    (where / "mypy.ini").write_text("[mypy]\nplugins = kschedfw.mypy\n")
+    command = [sys.executable, "-m", "mypy", "--strict"]
     command += [
         "--namespace-packages",
         "--explicit-package-bases",
@@ -39,15 +40,25 @@ def test_realistic_code_has_no_type_errors_and_mistakes_have(tmp_path: Path) -> 
         done.stdout + done.stderr
     )
 
-    # … and the marks in mistakes.py are not what keeps it quiet about everything
-    mistakes = (package / "mistakes.py").read_text(encoding="utf-8")
-    (package / "mistakes.py").write_text(mistakes.replace("# type: ignore", "# mistake:"), encoding="utf-8")
+    # … and the marks in the files of mistakes are not what keeps it quiet about everything
+    lines = {
+        name: (package / name).read_text(encoding="utf-8").splitlines()
+        for name in FILES
+        if "mistakes" in name
+    }
+    for name, its_lines in lines.items():
+        (package / name).write_text(
+            "\n".join(its_lines).replace("# type: ignore", "# mistake:"), encoding="utf-8"
+        )
     found = mypy(tmp_path).stdout
-    marked = [
-        number for number, line in enumerate(mistakes.splitlines(), start=1) if "# type: ignore" in line
-    ]
-    for number in marked:
-        assert f"mistakes.py:{number}: error: " in found
+    for name, its_lines in lines.items():
+        for number, line in enumerate(its_lines, start=1):
+            if "# type: ignore" in line:
+                assert f"/{name}:{number}: error: " in found
+            if "type: ignore[kschedfw" in line:
+                text = its_lines[number - 2].strip().removeprefix("# ")
+                assert f"/hook_mistakes.py:{number}: error: {text}  [kschedfw]\n" in found
+    assert found.count("[kschedfw]") == sum("[kschedfw" in line for line in lines["hook_mistakes.py"])
     assert "plugin_author.py" not in found
     assert "embedder.py" not in found
 
