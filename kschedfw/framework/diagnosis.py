@@ -174,6 +174,12 @@ class Diagnosis:
         self._read()
         return self._pending_plugins
 
+    @property
+    def retry_at(self) -> float | None:
+        """The earliest time at which a plugin that refused the pod wants it tried again; None if none named one."""
+        statuses = (self.node_to_status.absent, *self.node_to_status.distinct())
+        return min((each.retry_at for each in statuses if each.retry_at is not None), default=None)
+
     def add_plugin_status(self, status: Status) -> None:
         """Note the plugin behind a refusal."""
         if not status.plugin:

@@ -152,6 +152,8 @@ class Scheduler:
             unschedulable_timeout=unschedulable_timeout,
             metrics=metrics,
         )
+        for framework in self.frameworks.values():
+            framework.handle.attach(self.queue)
         self.algorithm: Algorithm = GenericScheduler(
             self.cache,
             self.snapshot,

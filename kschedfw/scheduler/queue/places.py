@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.metrics import MetricsRecorder
 from kschedfw.framework.pod_info import QueuedPodInfo
-from kschedfw.scheduler.queue.backoff import BackoffPolicy, BackoffQueue
+from kschedfw.scheduler.queue.backoff import WINDOW, BackoffPolicy, BackoffQueue
 from kschedfw.scheduler.queue.cluster_events import POP_FROM_BACKOFF
 from kschedfw.scheduler.queue.hints import Requeue
 from kschedfw.scheduler.queue.line import KeyedLine
@@ -132,6 +132,7 @@ class Places:
         if profile is not None:
             status = profile.run_pre_enqueue_plugins(info.pod)
             if not status.is_success:
+                info.retry_at = self._later(status.retry_at)
                 info.gating_plugin = status.plugin
                 info.unschedulable_plugins.add(status.plugin)
                 # No attempt will follow that this flush could be the reason of.
@@ -139,3 +140,8 @@ class Places:
                 return True
         info.gating_plugin = ""
         return False
+
+    def _later(self, time: float | None) -> float | None:
+        """When to ask a gate again: at that time, but not over and over if the time isn't in the future."""
+        now = self._clock.now()
+        return now + WINDOW if time is not None and time <= now else time
