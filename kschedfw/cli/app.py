@@ -23,6 +23,7 @@ from kschedfw.cli.exits import ExitCode, complain
 from kschedfw.cli.explain import EXPLAIN_HELP, explain
 from kschedfw.cli.inputs import InputFormat, InvalidInputError, read_input
 from kschedfw.cli.options import (
+    AttemptTimeOption,
     ClusterArgument,
     ConfigOption,
     FormatOption,
@@ -32,6 +33,7 @@ from kschedfw.cli.options import (
     PodsOption,
     ProviderOption,
     SkipInvalidOption,
+    StartTimeOption,
 )
 from kschedfw.cli.output import print_report, progress_bar
 from kschedfw.cli.plugins import plugins_app
@@ -145,6 +147,8 @@ def simulate(
             metavar="SECONDS", help="Pods without a duration of their own stay so long, on average."
         ),
     ] = None,
+    start_time: StartTimeOption = None,
+    attempt_time: AttemptTimeOption = None,
     seed: Annotated[
         int, typer.Option(metavar="N", help="Decides between nodes of equal score, and draws times.")
     ] = 0,
@@ -190,6 +194,8 @@ def simulate(
             profiles=profiles_of(configuration),
             extenders=extenders,
             arrivals=_arrivals(arrivals, arrival_rate, mean_duration),
+            start_time=start_time,
+            attempt_time=attempt_time or 0.0,
             seed=seed,
             percentage_of_nodes_to_score=(
                 configuration.percentage_of_nodes_to_score if percentage is None else percentage

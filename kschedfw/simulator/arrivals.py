@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
 import attrs
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod
 from kschedfw.simulator.openb import EPOCH
 
@@ -80,6 +81,20 @@ class Arrivals:
                 duration = stays.expovariate(1 / self.mean_duration)
             plan[pod.uid] = Stay(arrival, duration)
         return plan
+
+
+def earliest_time(pods: Iterable[Pod], others: Iterable[Named]) -> float | None:
+    """When the first of the pods arrived, in seconds since the epoch.
+
+    Where none of them says, when the first of the other objects was made; None where none says that either.
+
+    Raises ArrivalsError where an annotation isn't a number of seconds.
+    """
+    arrivals = [time for pod in pods if (time := _own_arrival(pod)) is not None]
+    if not arrivals:
+        created = (obj.metadata.creation_timestamp for obj in others)
+        arrivals = [time.timestamp() for time in created if time is not None]
+    return min(arrivals, default=None)
 
 
 def _own_arrival(pod: Pod) -> float | None:

@@ -6,6 +6,7 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from random import Random
 
 from kschedfw.api.node import Node
@@ -21,7 +22,7 @@ from kschedfw.framework.snapshot import Snapshot
 from kschedfw.scheduler.queue.place import Place
 from kschedfw.scheduler.scheduler import InlineExecutor, Scheduler
 from kschedfw.scheduler.select import HostSelector
-from kschedfw.simulator.arrivals import Arrivals, ArrivalsError, Stay
+from kschedfw.simulator.arrivals import Arrivals, ArrivalsError, Stay, earliest_time
 from kschedfw.simulator.decision import Decision, Outcome
 from kschedfw.simulator.ledger import Ledger, RecordingAlgorithm
 from kschedfw.simulator.report import Peak, Replay, Report, Spread, peaks, reasons, utilisation
@@ -41,14 +42,16 @@ class Simulation:
     """A scheduler at work on a cluster's pending pods, until there is nothing more that it could do.
 
     It is the whole scheduler: pods go through its queue, are preempted, wait for permission, are tried again when
-    something happened that may help, or after backoff. Virtual time begins at 0; attempts take none of it. It moves on
-    when the scheduler has nothing to do now: to the end of a backoff or of a wait for permission, or to the next
-    coming or going of a pod. No controller is at work but the one for volumes, in an InMemoryCluster: a pod that is
-    preempted doesn't come back.
+    something happened that may help, after backoff, or at a time that a plugin named. Virtual time begins at
+    `start_time`: by default when the first of the pending pods arrived; where none says, when the first other object
+    was made; where none says that either, with the epoch of Unix. An attempt takes `attempt_time` seconds of it, by
+    default none. It moves on when the scheduler has nothing to do now: to the end of a backoff or of a wait for
+    permission, to a time that a plugin named, or to the next coming or going of a pod. No controller is at work but the
+    one for volumes, in an InMemoryCluster: a pod that is preempted doesn't come back.
 
-    It ends when no pod is active, backs off or waits, or when each pod that does has been tried `FRUITLESS_ATTEMPTS`
-    times since the cluster last changed. Pods that are unschedulable by then stay so; they aren't tried again
-    merely because they have waited for long.
+    It ends when no pod is active, backs off or waits, or when each pod that does has been tried (or its gates looked
+    at, at times that a plugin named) `FRUITLESS_ATTEMPTS` times since the cluster last changed. Pods that are
+    unschedulable by then stay so; they aren't tried again merely because they have waited for long.
 
     Without `arrivals` all pods are there from the start, and those that are placed stay. With them, pods come and go;
     the cluster must be an InMemoryCluster then. Where a time is the same, pods go before others come.
@@ -65,6 +68,7 @@ class Simulation:
     Raises:
         ProfileError, PluginError: a profile can't run.
         ArrivalsError: a pod's times are no numbers, or the cluster can't have pods come and go.
+        ValueError: `attempt_time` is no finite number from 0 on, or `start_time` has no time zone.
     """
 
     def __init__(
@@ -80,6 +84,8 @@ class Simulation:
         selector: HostSelector | None = None,
         initial_backoff: float = 1.0,
         max_backoff: float = 10.0,
+        start_time: datetime | None = None,
+        attempt_time: float = 0.0,
         parallelism: int = 16,
         clock: Callable[[], float] = lambda: 0.0,
         notes: Sequence[str] = (),
@@ -96,11 +102,11 @@ class Simulation:
         self._stays: Mapping[str, Stay] = {}
         self._timeline: list[tuple[float, int, int, Pod]] = []
         self._order = itertools.count()
+        self._time = VirtualClock(self._start(start_time))
         if arrivals is not None:
             self._stays = arrivals.plan(self._found.pending, seed)
             self._hold_back_the_future()
         self._volumes = VolumeController(cluster) if isinstance(cluster, InMemoryCluster) else None
-        self._time = VirtualClock()
         chance = Random(seed)
         self._ledger = Ledger(cluster, self._time, self._on_bound)
         self.scheduler = Scheduler(
@@ -131,7 +137,9 @@ class Simulation:
                 wanted=explaining.wanted,
                 beyond=explaining.beyond,
             )
-        self.scheduler.algorithm = RecordingAlgorithm(algorithm, self._ledger)
+        if not (math.isfinite(attempt_time) and attempt_time >= 0):
+            raise ValueError(f"attempt_time: expected seconds from 0 on, found {attempt_time:g}")
+        self.scheduler.algorithm = RecordingAlgorithm(algorithm, self._ledger, self._time, attempt_time)
 
     def run(self, progress: Progress | None = None, until: Callable[[], bool] = lambda: False) -> Report:
         """Schedule all pods and report. Ctrl-C, or an attempt after which `until` holds, ends it early.
@@ -172,6 +180,14 @@ class Simulation:
 
     # --- time ---
 
+    def _start(self, start_time: datetime | None) -> float:
+        if start_time is None:
+            others = (*self.cluster.list(Node), *self.cluster.list(Pod))
+            return earliest_time(self._found.pending, others) or 0.0
+        if start_time.tzinfo is None:
+            raise ValueError(f"start_time: expected a time with a time zone, found {start_time.isoformat()}")
+        return start_time.timestamp()
+
     def _steps(self) -> Iterator[None]:
         """Do everything there is to do, one attempt at a time."""
         while True:
@@ -180,10 +196,13 @@ class Simulation:
             if due is None:
                 return
             self._time.advance_to(due)
-            self._let_come_and_go()
+            for uid in self._due_by_time():
+                if self.scheduler.queue.place(uid) is Place.GATED:
+                    self._ledger.note_fruitless(uid)
 
     def _work_off(self) -> Iterator[None]:
         while True:
+            self._let_come_and_go()
             self.scheduler.tick()
             if self._is_exhausted() or not self.scheduler.schedule_one():
                 return
@@ -212,13 +231,20 @@ class Simulation:
         """Whether all pods that could be tried have been, again and again, and nothing has come of it."""
         if self._ledger.most_fruitless < FRUITLESS_ATTEMPTS:
             return False
-        fruitless = self._ledger.fruitless
         queue = self.scheduler.queue
-        candidates = itertools.chain(queue.pods_in(Place.ACTIVE), queue.pods_in(Place.BACKOFF))
-        return all(fruitless[pod.uid] >= FRUITLESS_ATTEMPTS for pod in candidates)
+        queued = (pod.uid for place in (Place.ACTIVE, Place.BACKOFF) for pod in queue.pods_in(place))
+        return all(map(self._is_given_up, itertools.chain(queued, self._due_by_time())))
+
+    def _is_given_up(self, uid: str) -> bool:
+        return self._ledger.fruitless[uid] >= FRUITLESS_ATTEMPTS
+
+    def _due_by_time(self) -> Sequence[str]:
+        """The pods (by uid) that a plugin wants tried again by now."""
+        now = self._time.now()
+        return [uid for uid, time in self.scheduler.queue.wake_times().items() if time <= now]
 
     def _next_time(self) -> float | None:
-        """When something happens next, in virtual seconds; None if nothing does."""
+        """When something happens next, on the virtual clock; None if nothing does."""
         times = [
             deadline
             for framework in self.scheduler.frameworks.values()
@@ -227,8 +253,10 @@ class Simulation:
         ]
         if self._timeline:
             times.append(self._timeline[0][0])
-        retry = self.scheduler.queue.next_deadline()
-        if retry is not None and not self._is_exhausted():
+        queue = self.scheduler.queue
+        if self._is_exhausted():
+            times += [time for uid, time in queue.wake_times().items() if not self._is_given_up(uid)]
+        elif (retry := queue.next_deadline()) is not None:
             times.append(retry)
         return min(times, default=None)
 
@@ -242,7 +270,7 @@ class Simulation:
                 if not isinstance(self.cluster, InMemoryCluster):
                     raise ArrivalsError("pods can come and go in an InMemoryCluster only")
                 self.cluster.delete(pod)
-                self._at(arrival, _COMES, pod)
+                self._at(self._time.start + arrival, _COMES, pod)
 
     def _at(self, time: float, what: int, pod: Pod) -> None:
         heapq.heappush(self._timeline, (time, what, next(self._order), pod))
@@ -300,6 +328,7 @@ class Simulation:
             pods_per_node=Spread.of(len(info.pods) for info in snapshot.node_infos),
             notes=(*found.notes(), *self._notes),
             replay=self._replay(peaks(ledger.peak, usages)) if self._is_replay else None,
+            start=self._time.start,
         )
 
     def _replay(self, most: Sequence[Peak]) -> Replay:

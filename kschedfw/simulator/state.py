@@ -13,10 +13,16 @@ from kschedfw.cluster import Cluster
 
 
 class VirtualClock:
-    """A clock that moves only when it is told to, or someone waits on it; starts at 0."""
+    """A clock that moves only when it is told to, or someone waits on it; it begins at `start`."""
 
-    def __init__(self) -> None:
-        self._now = 0.0
+    def __init__(self, start: float = 0.0) -> None:
+        self.start = start
+        self._now = start
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start, to the microsecond: what is left of them beside the seconds since the epoch."""
+        return round(self._now - self.start, 6)
 
     def now(self) -> float:
         return self._now
