@@ -19,9 +19,12 @@ from kschedfw.api.storage import (
     VolumeAttachment,
 )
 from kschedfw.cluster import Cluster, EventType, WatchEvent
+from kschedfw.framework.clock import Clock
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
 from kschedfw.framework.framework import Framework
+from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.scheduler.cache import Cache
+from kschedfw.scheduler.event_metrics import measured
 from kschedfw.scheduler.failure import REASON_SCHEDULING_GATED, patch_condition
 from kschedfw.scheduler.queue import PodQueue
 from kschedfw.scheduler.queue.cluster_events import (
@@ -58,7 +61,13 @@ class EventHandlers:
     """
 
     def __init__(
-        self, cluster: Cluster, cache: Cache, queue: PodQueue, frameworks: Mapping[str, Framework]
+        self,
+        cluster: Cluster,
+        cache: Cache,
+        queue: PodQueue,
+        frameworks: Mapping[str, Framework],
+        clock: Clock,
+        metrics: MetricsRecorder = NO_METRICS,
     ) -> None:
         self._cluster = cluster
         self._cache = cache
@@ -68,7 +77,9 @@ class EventHandlers:
         self._pods: dict[str, Pod] = {}
         self._others: dict[type[Named], dict[str, Named]] = {kind: {} for kind in (*_RESOURCES, CustomObject)}
         self._lock = threading.RLock()
-        self.close: Callable[[], None] = cluster.watch(self.handle)
+        self.close: Callable[[], None] = cluster.watch(
+            measured(self.handle, metrics, clock, frameworks, _RESOURCES)
+        )
 
     def handle(self, event: WatchEvent) -> None:
         """Take one event."""

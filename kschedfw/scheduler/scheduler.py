@@ -169,7 +169,7 @@ class Scheduler:
         self._bindings = 0
         self._binding_ended = threading.Condition()
         self._stopping = False
-        self.events = EventHandlers(cluster, self.cache, self.queue, self.frameworks)
+        self.events = EventHandlers(cluster, self.cache, self.queue, self.frameworks, self._clock, metrics)
 
     @property
     def debugger(self) -> CacheDebugger:

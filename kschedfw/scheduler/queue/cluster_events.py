@@ -36,6 +36,8 @@ RETRY_TIME: Final = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, custom_
 SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE: Final = "BackoffComplete"
 POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
+# Nor is this: it stands for a pod in flight among the events that are kept for pods in flight.
+POD_POPPED: Final = "PodPopped"
 
 
 def pod_change_events(old: Pod, new: Pod) -> Sequence[ClusterEvent]:

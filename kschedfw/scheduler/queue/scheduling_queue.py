@@ -97,7 +97,9 @@ class SchedulingQueue(BlockingQueue):
                 return one.sequence < other.sequence
 
         self._hints = QueueingHints(
-            {name: profile.events_to_register() for name, profile in profiles.items()}
+            {name: profile.events_to_register() for name, profile in profiles.items()},
+            self._clock,
+            metrics,
         )
         self._places = Places(
             dict(profiles),

@@ -6,6 +6,7 @@ a cycle is in `inside.py`; `no_hook_saw_a_violation` brings it here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -344,6 +345,11 @@ def gauges_equal_sizes(world: World) -> None:
     queue, gauges = world.scheduler.queue, world.gauges
     for place in _QUEUED:
         assert gauges.pending.get(place, 0) == len(queue.pods_in(place)), f"pending pods: {place}"
+    queued = [queue.get(pod.uid) for place in _QUEUED for pod in queue.pods_in(place)]
+    rejected = Counter(plugin for info in queued if info for plugin in info.rejector_plugins)
+    assert gauges.rejected == rejected, "unschedulable pods"
+    kept = Counter(event.label for event in queue.in_flight_events())
+    assert gauges.kept == kept + Counter(PodPopped=len(queue.in_flight_pods())), "in-flight events"
     assert not +gauges.working, f"nobody works between two steps: {gauges.working}"
     world.scheduler.tick()
     assert gauges.cached == world.scheduler.cache.sizes(), "cache size"

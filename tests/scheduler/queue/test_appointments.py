@@ -13,7 +13,7 @@ from kschedfw.framework.metrics import NoMetrics
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.queue import FifoQueue, Place
 from kschedfw.scheduler.queue.appointments import Appointments
-from tests.framework.support import plugin
+from tests.framework.support import answering, plugin
 from tests.scheduler.queue.support import NODE_ADD, Queue, pod, subscriber
 
 
@@ -195,7 +195,7 @@ class TestRetryTimes:
             time = next(times)
             return None if time is None else Status.unresolvable("closed", retry_at=time)
 
-        queue = Queue(plugin("Gate", pre_enqueue=pre_enqueue, events_to_register=list))
+        queue = Queue(plugin("Gate", pre_enqueue=pre_enqueue, events_to_register=answering([])))
         queue.add(pod())
         assert queue.place("pod") is Place.GATED
         assert queue.next_deadline() == 1060.0
