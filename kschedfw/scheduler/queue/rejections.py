@@ -10,8 +10,8 @@ class Rejections:
     """Tells a recorder of every pod that enters the queue rejected, or leaves it. Not thread-safe.
 
     A pod counts for each plugin that refused it in its last attempt or keeps it gated, from when it is back in the
-    queue until it is popped or deleted. kube-scheduler v1.36 forgets to take off pods that are deleted while they are
-    active or back off; here the numbers are those of the pods that there are.
+    queue until it is popped or deleted. kube-scheduler doesn't take off pods that are deleted while they are active or
+    back off; here the numbers are those of the pods that there are.
     """
 
     def __init__(self, metrics: MetricsRecorder) -> None:

@@ -1,6 +1,7 @@
 """Runs random worlds, one seed after the other, for as long as it is told: `python -m …soak SECONDS [FIRST_SEED]`.
 
-Prints progress and the most memory that was needed so far; ends with exit code 1 at the first failure, after printing seed, step and property.
+Prints progress and the most memory that was needed so far; ends with exit code 1 at the first failure, after printing
+seed, step and property.
 """
 
 from __future__ import annotations
