@@ -16,6 +16,7 @@ from kschedfw.cli.compare_profiles import WHAT_THERE_IS, candidates_of, check_po
 from kschedfw.cli.exits import ExitCode, complain
 from kschedfw.cli.inputs import InputFormat, read_input
 from kschedfw.cli.options import (
+    AttemptTimeOption,
     ClusterArgument,
     FormatOption,
     NoProgressOption,
@@ -23,6 +24,7 @@ from kschedfw.cli.options import (
     PodsOption,
     SeedOption,
     SkipInvalidOption,
+    StartTimeOption,
 )
 from kschedfw.cli.output import labelled_progress_bar
 from kschedfw.compare import compare as compare_candidates
@@ -51,6 +53,8 @@ def compare(
     ] = None,
     pods: PodsOption = None,
     format: FormatOption = InputFormat.MANIFESTS,
+    start_time: StartTimeOption = None,
+    attempt_time: AttemptTimeOption = None,
     seed: SeedOption = 0,
     parallelism: ParallelismOption = 1,
     skip_invalid: SkipInvalidOption = False,
@@ -80,6 +84,8 @@ def compare(
             loaded.cluster,
             candidates,
             seed=seed,
+            start_time=start_time,
+            attempt_time=attempt_time or 0.0,
             parallelism=parallelism,
             clock=time.perf_counter,
             progress=progress,

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +20,7 @@ from kschedfw.cli.exits import ExitCode
 from kschedfw.cli.explain_output import print_explanation
 from kschedfw.cli.inputs import Input, InputFormat, read_input
 from kschedfw.cli.options import (
+    AttemptTimeOption,
     ConfigOption,
     FormatOption,
     GatesOption,
@@ -26,6 +28,7 @@ from kschedfw.cli.options import (
     ProviderOption,
     SeedOption,
     SkipInvalidOption,
+    StartTimeOption,
 )
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import SchedulerConfiguration
@@ -67,6 +70,8 @@ def explain(
     config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
     feature_gates: GatesOption = None,
+    start_time: StartTimeOption = None,
+    attempt_time: AttemptTimeOption = None,
     seed: SeedOption = 0,
     percentage: Annotated[
         int | None,
@@ -106,7 +111,16 @@ def explain(
         configuration = chosen_configuration(config, algorithm_provider, feature_gates)
         if percentage is None:
             percentage = configuration.percentage_of_nodes_to_score
-        attempts, end = _attempts(loaded.cluster, pod, configuration, percentage, seed, now=now)
+        attempts, end = _attempts(
+            loaded.cluster,
+            pod,
+            configuration,
+            percentage,
+            seed,
+            now=now,
+            start_time=start_time,
+            attempt_time=attempt_time or 0.0,
+        )
     explanation = _chosen(attempts, attempt)
     if node is not None:
         _check("node", node, explanation.nodes)
@@ -129,6 +143,8 @@ def _attempts(
     seed: int,
     *,
     now: bool,
+    start_time: datetime | None,
+    attempt_time: float,
 ) -> tuple[Sequence[Explanation], Decision | None]:
     """The pod's attempts; and what became of it, if the last one let it wait."""
     found: list[Explanation] = []
@@ -164,6 +180,8 @@ def _attempts(
             percentage_of_nodes_to_score=percentage,
             initial_backoff=configuration.pod_initial_backoff_seconds,
             max_backoff=configuration.pod_max_backoff_seconds,
+            start_time=start_time,
+            attempt_time=attempt_time,
             parallelism=1,
             explaining=Explaining(found.append, lambda each: each.uid == pod.uid, beyond=True),
         ).run(until=is_placed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from datetime import datetime
 from functools import partial
 
 import attrs
@@ -36,6 +37,8 @@ def compare(
     candidates: Sequence[Candidate],
     *,
     seed: int = 0,
+    start_time: datetime | None = None,
+    attempt_time: float = 0.0,
     registry: Registry | None = None,
     parallelism: int = 1,
     clock: Callable[[], float] = lambda: 0.0,
@@ -44,7 +47,8 @@ def compare(
 ) -> Comparison:
     """Simulate the cluster under each candidate, and compare all with the first of them.
 
-    The cluster itself stays as it is; each simulation has one of its own, and begins with the same `seed`. Why
+    The cluster itself stays as it is; each simulation has one of its own, and begins with the same `seed`, at the same
+    `start_time`; `attempt_time` is what an attempt takes, in virtual seconds (see `Simulation`). Why
     pods moved takes another run of the first candidate, since only then is it known where they went. `clock` is read
     for the reports' `elapsed` alone. `notes` are passed on to the comparison.
 
@@ -56,7 +60,9 @@ def compare(
     labels = [candidate.label for candidate in candidates]
     if not labels or len(set(labels)) < len(labels):
         raise ValueError(f"candidates need labels of their own, and there must be some; found {labels}")
-    stage = _Stage(objects_of(cluster), seed, registry, parallelism, clock, progress)
+    stage = _Stage(
+        objects_of(cluster), seed, start_time, attempt_time, registry, parallelism, clock, progress
+    )
     first, *others = candidates
     baseline, _ = stage.run(first, _NOTHING)
     runs, moves = [baseline], []
@@ -83,6 +89,8 @@ class _Stage:
 
     objects: Sequence[Named]
     seed: int
+    start_time: datetime | None
+    attempt_time: float
     registry: Registry | None
     parallelism: int
     clock: Callable[[], float]
@@ -105,6 +113,8 @@ class _Stage:
                 percentage_of_nodes_to_score=candidate.percentage_of_nodes_to_score,
                 initial_backoff=candidate.initial_backoff,
                 max_backoff=candidate.max_backoff,
+                start_time=self.start_time,
+                attempt_time=self.attempt_time,
                 parallelism=self.parallelism,
                 clock=self.clock,
                 notes=candidate.notes,

@@ -177,8 +177,11 @@ class Diagnosis:
     @property
     def retry_at(self) -> float | None:
         """The earliest time at which a plugin that refused the pod wants it tried again; None if none named one."""
-        statuses = (self.node_to_status.absent, *self.node_to_status.distinct())
-        return min((each.retry_at for each in statuses if each.retry_at is not None), default=None)
+        said = self.node_to_status
+        times = [status.retry_at for status in (said.absent, *said.statuses.values())]
+        if said.codes is not None:
+            times += [status.retry_at for status in said.codes.distinct]
+        return min((time for time in times if time is not None), default=None)
 
     def add_plugin_status(self, status: Status) -> None:
         """Note the plugin behind a refusal."""

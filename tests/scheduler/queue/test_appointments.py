@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kschedfw.api.pod import Pod
+from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.metrics import NoMetrics
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.queue import FifoQueue, Place
 from kschedfw.scheduler.queue.appointments import Appointments
-from tests.framework.support import answering, plugin
+from kschedfw.testing import FakeClock, make_pod
+from tests.framework.support import answering, make_framework, plugin
 from tests.scheduler.queue.support import NODE_ADD, Queue, pod, subscriber
+from tests.scheduler.stage import Stage, node
 
 
 class Incoming(NoMetrics):
@@ -204,6 +211,71 @@ class TestRetryTimes:
         assert queue.next_deadline() == 1061.0, "not over and over at the time that has come"
         queue.pass_time(1)
         assert queue.pop_names() == ["pod"]
+
+
+class TestHandle:
+    """What plugins are given reaches the queue."""
+
+    class Caller(Plugin):
+        name = "Caller"
+
+        @hookimpl
+        def filter(self, pod: Pod) -> Status | None:
+            present = self.handle.cluster.get(Pod, "default/caller")
+            here = present is not None and bool(present.node_name)
+            return None if pod.name == "caller" or here else Status.unresolvable("not called")
+
+        @hookimpl
+        def post_bind(self, pod: Pod) -> None:
+            others = [each for each in self.handle.cluster.list(Pod) if each.name != pod.name]
+            self.handle.activate([each for each in others if each.name == "now"])
+            self.handle.activate_at(self.handle.clock.now() + 5.0, others)
+
+        @hookimpl
+        def events_to_register(self) -> Sequence[ClusterEvent]:
+            return ()
+
+    def test_a_plugin_calls_in_other_pods_now_and_later(self) -> None:
+        stage = Stage(self.Caller, nodes=[node()])
+        stage.run(make_pod("now").build(), make_pod("later").build())
+        assert (stage.place("now"), stage.place("later")) == (Place.UNSCHEDULABLE, Place.UNSCHEDULABLE)
+        stage.run(make_pod("caller").build())
+        assert (stage.node_of("now"), stage.node_of("later")) == ("n", "")
+        stage.run(after=4.0)
+        assert stage.node_of("later") == ""
+        stage.run(after=1.0)
+        assert stage.node_of("later") == "n"
+        assert stage.scheduler.queue.wake_times() == {}, "whoever is bound needs no waking"
+
+    def test_without_a_queue_there_is_nobody_to_call(self) -> None:
+        handle = make_framework(self.Caller).handle
+        handle.activate([pod()])
+        handle.activate_at(9.0, [pod()])
+
+    @pytest.mark.parametrize("hook", ["pre_filter", "filter", "reserve", "permit"])
+    def test_a_refusal_anywhere_may_name_a_time(self, hook: str) -> None:
+        clock: list[FakeClock] = []
+
+        def closed() -> Status | None:
+            return Status.unschedulable("closed", retry_at=1060.0) if clock[0].now() < 1060.0 else None
+
+        stage = Stage(plugin("Door", **{hook: closed, "events_to_register": answering([])}), nodes=[node()])
+        clock.append(stage.clock)
+        stage.run(make_pod().build())
+        assert stage.place() is Place.UNSCHEDULABLE
+        stage.run(after=59.0)
+        assert stage.node_of() == ""
+        stage.run(after=1.0)
+        assert stage.node_of() == "n"
+
+    def test_of_several_times_the_earliest_counts(self) -> None:
+        def closed(node_info: NodeInfo) -> Status:
+            return Status.unresolvable("closed", retry_at=1100.0 if node_info.name == "a" else 1050.0)
+
+        door = plugin("Door", filter=closed, events_to_register=answering([]))
+        stage = Stage(door, nodes=[node("a"), node("b"), node("c")])
+        stage.run(make_pod().build())
+        assert list(stage.scheduler.queue.wake_times().values()) == [1050.0]
 
 
 @pytest.mark.parametrize("make", [Status.unschedulable, Status.unresolvable, Status.pending])
