@@ -37,6 +37,7 @@ from kschedfw.explain.as_json import as_json
 from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.http_extender import make_extenders
 from kschedfw.simulator import Decision, Outcome, Simulation
+from kschedfw.simulator.state import VirtualClock
 
 EXPLAIN_HELP = """Explain why a pod goes to a node, or to none.
 
@@ -170,6 +171,7 @@ def _attempts(
                 extenders=extenders,
                 percentage_of_nodes_to_score=percentage,
                 seed=seed,
+                clock=VirtualClock.of(cluster, [pod], start_time),
             )
             return [explanation], None
         report = Simulation(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 
 import attrs
 
 from kschedfw.api.errors import KschedfwError
-from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod
 from kschedfw.simulator.openb import EPOCH
 
@@ -66,7 +65,7 @@ class Arrivals:
         """
         # Two generators, so that drawing the one doesn't change the other.
         comings, stays = Random(f"arrivals {seed}"), Random(f"durations {seed}")
-        own = {pod.uid: time for pod in pods if (time := _own_arrival(pod)) is not None}
+        own = {pod.uid: time for pod in pods if (time := own_arrival(pod)) is not None}
         first = min(own.values(), default=0.0)
         plan: dict[str, Stay] = {}
         clock = 0.0
@@ -83,22 +82,11 @@ class Arrivals:
         return plan
 
 
-def earliest_time(pods: Iterable[Pod], others: Iterable[Named]) -> float | None:
-    """When the first of the pods arrived, in seconds since the epoch.
-
-    Where none of them says, when the first of the other objects was made; None where none says that either.
+def own_arrival(pod: Pod) -> float | None:
+    """When the pod arrived, in seconds since the epoch; None where it doesn't say.
 
     Raises ArrivalsError where an annotation isn't a number of seconds.
     """
-    arrivals = [time for pod in pods if (time := _own_arrival(pod)) is not None]
-    if not arrivals:
-        created = (obj.metadata.creation_timestamp for obj in others)
-        arrivals = [time.timestamp() for time in created if time is not None]
-    return min(arrivals, default=None)
-
-
-def _own_arrival(pod: Pod) -> float | None:
-    """In seconds since the epoch of Unix."""
     if (seconds := _seconds(pod, OPENB_CREATION)) is not None:
         return EPOCH.timestamp() + seconds
     created = pod.metadata.creation_timestamp

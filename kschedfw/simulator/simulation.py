@@ -22,7 +22,7 @@ from kschedfw.framework.snapshot import Snapshot
 from kschedfw.scheduler.queue.place import Place
 from kschedfw.scheduler.scheduler import InlineExecutor, Scheduler
 from kschedfw.scheduler.select import HostSelector
-from kschedfw.simulator.arrivals import Arrivals, ArrivalsError, Stay, earliest_time
+from kschedfw.simulator.arrivals import Arrivals, ArrivalsError, Stay
 from kschedfw.simulator.decision import Decision, Outcome
 from kschedfw.simulator.ledger import Ledger, RecordingAlgorithm
 from kschedfw.simulator.report import Peak, Replay, Report, Spread, peaks, reasons, utilisation
@@ -91,6 +91,8 @@ class Simulation:
         notes: Sequence[str] = (),
         explaining: Explaining | None = None,
     ) -> None:
+        if not (math.isfinite(attempt_time) and attempt_time >= 0):
+            raise ValueError(f"attempt_time: expected seconds from 0 on, found {attempt_time:g}")
         self.cluster = cluster
         self.profiles = (default_profile(),) if profiles is None else tuple(profiles)
         self.seed = seed
@@ -102,7 +104,7 @@ class Simulation:
         self._stays: Mapping[str, Stay] = {}
         self._timeline: list[tuple[float, int, int, Pod]] = []
         self._order = itertools.count()
-        self._time = VirtualClock(self._start(start_time))
+        self._time = VirtualClock.of(cluster, self._found.pending, start_time)
         if arrivals is not None:
             self._stays = arrivals.plan(self._found.pending, seed)
             self._hold_back_the_future()
@@ -137,8 +139,6 @@ class Simulation:
                 wanted=explaining.wanted,
                 beyond=explaining.beyond,
             )
-        if not (math.isfinite(attempt_time) and attempt_time >= 0):
-            raise ValueError(f"attempt_time: expected seconds from 0 on, found {attempt_time:g}")
         self.scheduler.algorithm = RecordingAlgorithm(algorithm, self._ledger, self._time, attempt_time)
 
     def run(self, progress: Progress | None = None, until: Callable[[], bool] = lambda: False) -> Report:
@@ -179,14 +179,6 @@ class Simulation:
             framework.close()
 
     # --- time ---
-
-    def _start(self, start_time: datetime | None) -> float:
-        if start_time is None:
-            others = (*self.cluster.list(Node), *self.cluster.list(Pod))
-            return earliest_time(self._found.pending, others) or 0.0
-        if start_time.tzinfo is None:
-            raise ValueError(f"start_time: expected a time with a time zone, found {start_time.isoformat()}")
-        return start_time.timestamp()
 
     def _steps(self) -> Iterator[None]:
         """Do everything there is to do, one attempt at a time."""

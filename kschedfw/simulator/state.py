@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Container
+from collections.abc import Container, Iterable
+from datetime import datetime
+from typing import Self
 
 import attrs
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster
+from kschedfw.simulator.arrivals import own_arrival
 
 
 class VirtualClock:
@@ -18,6 +21,29 @@ class VirtualClock:
     def __init__(self, start: float = 0.0) -> None:
         self.start = start
         self._now = start
+
+    @classmethod
+    def of(cls, cluster: Cluster, pending: Iterable[Pod], start_time: datetime | None = None) -> Self:
+        """A clock that begins at that time, or else when the first of the pending pods arrived.
+
+        Where none of them says when, it begins when the first node or other pod was made, and where none says that
+        either, with the epoch.
+
+        Raises:
+            ValueError: the time has no time zone.
+            ArrivalsError: a pod's annotation is no number of seconds.
+        """
+        if start_time is not None:
+            if start_time.tzinfo is None:
+                raise ValueError(
+                    f"start_time: expected a time with a time zone, found {start_time.isoformat()}"
+                )
+            return cls(start_time.timestamp())
+        arrivals = [time for pod in pending if (time := own_arrival(pod)) is not None]
+        if not arrivals:
+            made = (obj.metadata.creation_timestamp for obj in (*cluster.list(Node), *cluster.list(Pod)))
+            arrivals = [time.timestamp() for time in made if time is not None]
+        return cls(min(arrivals, default=0.0))
 
     @property
     def elapsed(self) -> float:

@@ -69,6 +69,7 @@ class TestExplain:
     def test_time_is_as_in_a_simulation(self, kschedfw: Kschedfw, cluster: Path) -> None:
         options = ("--start-time", "2026-03-02T09:00:00Z", "--attempt-time", "3ms")
         assert kschedfw("explain", cluster, "web", *options).code == 0
+        assert kschedfw("explain", cluster, "web", "--now", *options).code == 0
         wrong = kschedfw("explain", cluster, "web", "--start-time", "nine")
         assert wrong.code == 2
         assert "'nine' is no time such as" in wrong.err

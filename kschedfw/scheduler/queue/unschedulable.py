@@ -94,6 +94,8 @@ class UnschedulablePool:
 
     def retry_times(self) -> dict[str, float]:
         """By uid, the times at which plugins want pods tried again."""
+        if math.isinf(self._none_due_until):
+            return {}
         return {uid: info.retry_at for uid, info in self._infos.items() if info.retry_at is not None}
 
     def _last_due(self, info: QueuedPodInfo) -> float:
