@@ -145,6 +145,10 @@ class Quantity:
         quotient, remainder = divmod(abs(grains), grains_per_unit)
         return (quotient if grains > 0 else -quotient) + (remainder != 0)
 
+    def __float__(self) -> float:
+        """Give the nearest float, or infinity where the amount is too large (Kubernetes' `AsApproximateFloat64`)."""
+        return float(f"{self._unscaled}e{self._scale}")
+
     def __str__(self) -> str:
         """Give what Kubernetes would write.
 

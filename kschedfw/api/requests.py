@@ -141,9 +141,31 @@ def total_requests(pod: Pod, assumed: ResourceList = _NONE) -> dict[str, Quantit
             if _resize_is_infeasible(pod):
                 asked = _NONE
             asked = _largest(asked, status.resources.requests, status.allocated_resources)
-        total |= {name: amount for name, amount in asked.items() if is_pod_level_resource(name)}
+        total |= _pod_level(asked)
     _add(total, pod.spec.overhead)
     return total
+
+
+def spec_requests(pod: Pod) -> dict[str, Quantity]:
+    """The exact requests that the pod's spec names, overhead included, whatever came of a resize."""
+    total = aggregate(pod, lambda container: container.resources.requests)
+    if pod.spec.resources is not None:
+        total |= _pod_level(pod.spec.resources.requests)
+    _add(total, pod.spec.overhead)
+    return total
+
+
+def spec_limits(pod: Pod) -> dict[str, Quantity]:
+    """The exact limits that the pod's spec names; overhead counts where there is a limit (`resource.PodLimits`)."""
+    total = aggregate(pod, lambda container: container.resources.limits)
+    if pod.spec.resources is not None:
+        total |= _pod_level(pod.spec.resources.limits)
+    _add(total, {name: amount for name, amount in pod.spec.overhead.items() if name in total})
+    return total
+
+
+def _pod_level(resources: ResourceList) -> dict[str, Quantity]:
+    return {name: amount for name, amount in resources.items() if is_pod_level_resource(name)}
 
 
 def _of_containers(pod: Pod, assumed: ResourceList) -> dict[str, Quantity]:

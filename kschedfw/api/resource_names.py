@@ -23,6 +23,10 @@ def is_huge_pages(name: str) -> bool:
     return name.startswith(_HUGE_PAGES)
 
 
+def is_attachable_volumes(name: str) -> bool:
+    return name.startswith(_ATTACHABLE_VOLUMES)
+
+
 def is_native(name: str) -> bool:
     """Whether Kubernetes itself defines the resource: no domain, or one of its own."""
     return "/" not in name or _NATIVE_DOMAIN in name
@@ -40,12 +44,7 @@ def is_extended(name: str) -> bool:
 @functools.cache
 def is_scalar_resource(name: str) -> bool:
     """Whether the scheduler counts it beside CPU, memory, ephemeral storage and pods."""
-    return (
-        is_extended(name)
-        or is_huge_pages(name)
-        or _NATIVE_DOMAIN in name
-        or name.startswith(_ATTACHABLE_VOLUMES)
-    )
+    return is_extended(name) or is_huge_pages(name) or _NATIVE_DOMAIN in name or is_attachable_volumes(name)
 
 
 def is_pod_level_resource(name: str) -> bool:

@@ -26,6 +26,7 @@ from kschedfw.cli.failures import Failures
 from kschedfw.cli.inputs import InputFormat, InvalidInputError, ReadingOptions, read_input
 from kschedfw.cli.missing_output import lack_of_work
 from kschedfw.cli.options import (
+    AttemptTimeOption,
     ClusterArgument,
     ConfigOption,
     FieldValidationOption,
@@ -39,6 +40,7 @@ from kschedfw.cli.options import (
     SelectHost,
     SelectHostOption,
     SkipInvalidOption,
+    StartTimeOption,
 )
 from kschedfw.cli.output import print_report, progress_bar, reading_bar
 from kschedfw.cli.plugins import plugins_app
@@ -145,6 +147,8 @@ def simulate(
             metavar="SECONDS", help="Pods without a duration of their own stay so long, on average."
         ),
     ] = None,
+    start_time: StartTimeOption = None,
+    attempt_time: AttemptTimeOption = None,
     seed: Annotated[
         int, typer.Option(metavar="N", help="Decides between nodes of equal score, and draws times.")
     ] = 0,
@@ -200,6 +204,8 @@ def simulate(
             profiles=profiles_of(configuration),
             extenders=extenders,
             arrivals=_arrivals(arrivals, arrival_rate, mean_duration),
+            start_time=start_time,
+            attempt_time=attempt_time or 0.0,
             seed=seed,
             percentage_of_nodes_to_score=(
                 configuration.percentage_of_nodes_to_score if percentage is None else percentage

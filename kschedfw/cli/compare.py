@@ -19,6 +19,7 @@ from kschedfw.cli.exits import ExitCode, complain, tell
 from kschedfw.cli.inputs import InputFormat, ReadingOptions, read_input
 from kschedfw.cli.missing_output import lack_of_work
 from kschedfw.cli.options import (
+    AttemptTimeOption,
     ClusterArgument,
     FieldValidationOption,
     FormatOption,
@@ -30,6 +31,7 @@ from kschedfw.cli.options import (
     SelectHost,
     SelectHostOption,
     SkipInvalidOption,
+    StartTimeOption,
 )
 from kschedfw.cli.output import labelled_progress_bar, reading_bar
 from kschedfw.cli.reschedule import RescheduleOption
@@ -64,6 +66,8 @@ def compare(
     format: FormatOption = InputFormat.MANIFESTS,
     select_host: SelectHostOption = SelectHost.RANDOM,
     reschedule: RescheduleOption = None,
+    start_time: StartTimeOption = None,
+    attempt_time: AttemptTimeOption = None,
     seed: SeedOption = 0,
     parallelism: ParallelismOption = 1,
     skip_invalid: SkipInvalidOption = False,
@@ -108,6 +112,8 @@ def compare(
             candidates,
             seed=seed,
             selector=select_host.selector,
+            start_time=start_time,
+            attempt_time=attempt_time or 0.0,
             parallelism=parallelism,
             clock=time.perf_counter,
             progress=progress,

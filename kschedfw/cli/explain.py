@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
@@ -21,6 +22,7 @@ from kschedfw.cli.explain_output import Context, print_explanation
 from kschedfw.cli.inputs import Input, InputFormat, ReadingOptions, read_input
 from kschedfw.cli.missing_output import missing_of
 from kschedfw.cli.options import (
+    AttemptTimeOption,
     ConfigOption,
     FieldValidationOption,
     FormatOption,
@@ -32,6 +34,7 @@ from kschedfw.cli.options import (
     SelectHost,
     SelectHostOption,
     SkipInvalidOption,
+    StartTimeOption,
 )
 from kschedfw.cli.output import reading_bar
 from kschedfw.cli.reschedule import ALL, NODE, RescheduleOption
@@ -43,6 +46,7 @@ from kschedfw.explain.as_json import as_json
 from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.http_extender import make_extenders
 from kschedfw.simulator import Decision, Outcome, Simulation
+from kschedfw.simulator.state import VirtualClock
 
 EXPLAIN_HELP = """Explain why a pod goes to a node, or to none.
 
@@ -78,6 +82,8 @@ def explain(
     feature_gates: GatesOption = None,
     select_host: SelectHostOption = SelectHost.RANDOM,
     reschedule: RescheduleOption = None,
+    start_time: StartTimeOption = None,
+    attempt_time: AttemptTimeOption = None,
     seed: SeedOption = 0,
     percentage: Annotated[
         int | None,
@@ -123,7 +129,17 @@ def explain(
         configuration = chosen_configuration(config, algorithm_provider, feature_gates)
         if percentage is None:
             percentage = configuration.percentage_of_nodes_to_score
-        attempts, end = _attempts(loaded.cluster, pod, configuration, percentage, seed, select_host, now=now)
+        attempts, end = _attempts(
+            loaded.cluster,
+            pod,
+            configuration,
+            percentage,
+            seed,
+            select_host,
+            now=now,
+            start_time=start_time,
+            attempt_time=attempt_time or 0.0,
+        )
     explanation = _chosen(attempts, attempt)
     if node is not None:
         _check("node", node, explanation.nodes)
@@ -147,6 +163,8 @@ def _attempts(
     select_host: SelectHost,
     *,
     now: bool,
+    start_time: datetime | None,
+    attempt_time: float,
 ) -> tuple[Sequence[Explanation], Decision | None]:
     """The pod's attempts; and what became of it, if the last one let it wait."""
     found: list[Explanation] = []
@@ -173,6 +191,7 @@ def _attempts(
                 percentage_of_nodes_to_score=percentage,
                 selector=select_host.selector(),
                 seed=seed,
+                clock=VirtualClock.of(cluster, [pod], start_time),
             )
             return [explanation], None
         report = Simulation(
@@ -184,6 +203,8 @@ def _attempts(
             selector=select_host.selector(),
             initial_backoff=configuration.pod_initial_backoff_seconds,
             max_backoff=configuration.pod_max_backoff_seconds,
+            start_time=start_time,
+            attempt_time=attempt_time,
             parallelism=1,
             explaining=Explaining(found.append, lambda each: each.uid == pod.uid, beyond=True),
         ).run(until=is_placed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -9,8 +10,10 @@ from typing import Annotated
 import attrs
 import typer
 
+from kschedfw.api.field_errors import FieldErrors
 from kschedfw.api.limits import DEFAULT_LIMITS
 from kschedfw.api.manifests import FieldValidation
+from kschedfw.api.scalars import read_duration, read_time
 from kschedfw.cli.inputs import InputFormat
 from kschedfw.config import FEATURE_GATES, PROVIDERS
 from kschedfw.scheduler import FirstByNameSelector, HostSelector, RoundRobinSelector
@@ -90,7 +93,43 @@ class SelectHost(StrEnum):
 
 SelectHostOption = Annotated[
     SelectHost,
-    typer.Option(help="Which of equally good nodes: one at random, each in turn as until v1.12, or by name."),
+    typer.Option(help="Which of equally good nodes: one at random, each in turn as until v1.15, or by name."),
+]
+_LONGEST_ATTEMPT = 3600.0
+
+
+def _time(text: str) -> datetime:
+    try:
+        return read_time(text, datetime)
+    except FieldErrors:
+        raise typer.BadParameter(f"{text!r} is no time such as 2006-01-02T15:04:05Z") from None
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = read_duration(text, float)
+    except FieldErrors:
+        raise typer.BadParameter(f"{text!r} is no duration such as 3ms or 1.5s") from None
+    if not 0 <= seconds <= _LONGEST_ATTEMPT:
+        raise typer.BadParameter(f"{text!r} is not between 0s and 1h")
+    return seconds
+
+
+StartTimeOption = Annotated[
+    datetime | None,
+    typer.Option(
+        parser=_time,
+        metavar="TIME",
+        help="When virtual time begins, e.g. 2006-01-02T15:04:05Z. Default: when the first pod was made.",
+    ),
+]
+AttemptTimeOption = Annotated[
+    float | None,
+    typer.Option(
+        parser=_seconds,
+        metavar="DURATION",
+        help="Virtual time that each attempt to schedule a pod takes, e.g. 3ms. Default: none.",
+    ),
 ]
 SeedOption = Annotated[int, typer.Option(metavar="N", help="Decides between nodes of equal score.")]
 ParallelismOption = Annotated[

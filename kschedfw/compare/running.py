@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from datetime import datetime
 from functools import partial
 
 import attrs
@@ -38,6 +39,8 @@ def compare(
     *,
     seed: int = 0,
     selector: Callable[[], HostSelector | None] = lambda: None,
+    start_time: datetime | None = None,
+    attempt_time: float = 0.0,
     registry: Registry | None = None,
     parallelism: int = 1,
     clock: Callable[[], float] = lambda: 0.0,
@@ -46,10 +49,11 @@ def compare(
 ) -> Comparison:
     """Simulate the cluster under each candidate, and compare all with the first of them.
 
-    The cluster itself stays as it is; each simulation has one of its own, and begins with the same `seed`. Why
-    pods moved takes another run of the first candidate, since only then is it known where they went. `selector` makes
-    who picks among equally good nodes, anew for each run. `clock` is read for the reports' `elapsed` alone. `notes` are
-    passed on to the comparison.
+    The cluster itself stays as it is; each simulation has one of its own, and begins with the same `seed`, at the same
+    `start_time`; `attempt_time` is what an attempt takes, in virtual seconds (see `Simulation`). Why pods moved takes
+    another run of the first candidate, since only then is it known where they went. `selector` makes who picks among
+    equally good nodes, anew for each run. `clock` is read for the reports' `elapsed` alone. `notes` are passed on to
+    the comparison.
 
     Raises:
         ValueError: there is no candidate, or two have the same label.
@@ -59,7 +63,17 @@ def compare(
     labels = [candidate.label for candidate in candidates]
     if not labels or len(set(labels)) < len(labels):
         raise ValueError(f"candidates need labels of their own, and there must be some; found {labels}")
-    stage = _Stage(objects_of(cluster), seed, selector, registry, parallelism, clock, progress)
+    stage = _Stage(
+        objects_of(cluster),
+        seed,
+        selector,
+        start_time,
+        attempt_time,
+        registry,
+        parallelism,
+        clock,
+        progress,
+    )
     first, *others = candidates
     baseline, _ = stage.run(first, _NOTHING)
     runs, moves = [baseline], []
@@ -87,6 +101,8 @@ class _Stage:
     objects: Sequence[Named]
     seed: int
     selector: Callable[[], HostSelector | None]
+    start_time: datetime | None
+    attempt_time: float
     registry: Registry | None
     parallelism: int
     clock: Callable[[], float]
@@ -110,6 +126,8 @@ class _Stage:
                 percentage_of_nodes_to_score=candidate.percentage_of_nodes_to_score,
                 initial_backoff=candidate.initial_backoff,
                 max_backoff=candidate.max_backoff,
+                start_time=self.start_time,
+                attempt_time=self.attempt_time,
                 parallelism=self.parallelism,
                 clock=self.clock,
                 notes=candidate.notes,

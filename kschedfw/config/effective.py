@@ -21,7 +21,7 @@ SECRET = "…"
 def plain(value: object) -> object:
     """A value with all its defaults as a configuration would spell it out; what is null or empty is left out.
 
-    So is a field that stands for a feature gate (by its metadata) and is as it always is.
+    So is a field that kube-scheduler's arguments don't have (by its metadata) and that is as it always is.
     """
     if isinstance(value, Quantity):
         return str(value)
@@ -31,7 +31,9 @@ def plain(value: object) -> object:
         found = {
             json_name(field): _of_type(_shown(getattr(value, field.name), field), hints[field.name])
             for field in attrs.fields(cls)
-            if not (field.metadata.get("feature_gate") and getattr(value, field.name) == field.default)
+            if not (
+                field.metadata.get("beyond_kube_scheduler") and getattr(value, field.name) == field.default
+            )
         }
         return {key: content for key, content in found.items() if content not in (None, [], {}, "")}
     if isinstance(value, Enum):

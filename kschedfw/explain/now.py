@@ -10,6 +10,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster
 from kschedfw.explain.explanation import Explanation
 from kschedfw.explain.recording import ExplainingScheduler
+from kschedfw.framework.clock import Clock
 from kschedfw.framework.evaluation import Evaluation
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.profile import Profile
@@ -36,6 +37,7 @@ def explain_pod(
     percentage_of_nodes_to_score: int = 0,
     selector: HostSelector | None = None,
     seed: int = 0,
+    clock: Clock | None = None,
     evaluation: Evaluation = Evaluation.MEMO,
     beyond: bool = True,
 ) -> Explanation:
@@ -49,7 +51,13 @@ def explain_pod(
     """
     chance = Random(seed)
     scheduler = Scheduler(
-        cluster, profiles, registry=registry, random=chance, extenders=extenders, evaluation=evaluation
+        cluster,
+        profiles,
+        registry=registry,
+        clock=clock,
+        random=chance,
+        extenders=extenders,
+        evaluation=evaluation,
     )
     framework = scheduler.frameworks.get(pod.spec.scheduler_name)
     if framework is None:

@@ -32,7 +32,7 @@ class SystemClock:
         return time.perf_counter()
 
     def wait_until(self, condition: threading.Condition, deadline: float) -> None:
-        condition.wait(max(0.0, deadline - self.now()))
+        condition.wait(min(max(0.0, deadline - self.now()), threading.TIMEOUT_MAX))
 
 
 def format_duration(seconds: float) -> str:

@@ -174,6 +174,15 @@ class Diagnosis:
         self._read()
         return self._pending_plugins
 
+    @property
+    def retry_at(self) -> float | None:
+        """The earliest time at which a plugin that refused the pod wants it tried again; None if none named one."""
+        said = self.node_to_status
+        times = [status.retry_at for status in (said.absent, *said.statuses.values())]
+        if said.codes is not None:
+            times += [status.retry_at for status in said.codes.distinct]
+        return min((time for time in times if time is not None), default=None)
+
     def add_plugin_status(self, status: Status) -> None:
         """Note the plugin behind a refusal."""
         if not status.plugin:

@@ -209,7 +209,7 @@ def refusal(status: Status, plugin: str) -> Status:
 def merged(verdicts: Iterable[Status]) -> Status:
     """Several filters' verdicts on a node as one: the first error, or all reasons with the plugin of the first.
 
-    It is unresolvable as soon as one of them is.
+    It is unresolvable as soon as one of them is, and asks for another attempt at the earliest time that one names.
     """
     refusals = []
     for status in verdicts:
@@ -222,4 +222,5 @@ def merged(verdicts: Iterable[Status]) -> Status:
     unresolvable = any(status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE for status in refusals)
     code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if unresolvable else refusals[0].code
     reasons = tuple(reason for status in refusals for reason in status.reasons)
-    return Status(code, reasons, plugin=refusals[0].plugin)
+    retry_at = min((each.retry_at for each in refusals if each.retry_at is not None), default=None)
+    return Status(code, reasons, plugin=refusals[0].plugin, retry_at=retry_at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -104,6 +104,14 @@ class PodNominator(Protocol):
         ...
 
 
+class PodActivator(Protocol):
+    """Has waiting pods tried again; the scheduling queue is one (kube-scheduler `fwk.PodActivator`)."""
+
+    def activate(self, pods: Iterable[Pod]) -> None: ...
+
+    def activate_at(self, time: float, pods: Iterable[Pod]) -> None: ...
+
+
 @attrs.define(eq=False)
 class Handle:
     """Passed to every plugin's constructor (kube-scheduler `fwk.Handle`).
@@ -126,6 +134,7 @@ class Handle:
     metrics: MetricsRecorder = NO_METRICS
     pods_in_pre_bind: PodsInPreBind = attrs.field(factory=PodsInPreBind)
     _framework: Framework | None = None
+    _activator: PodActivator | None = None
 
     @property
     def framework(self) -> Framework:
@@ -139,3 +148,28 @@ class Handle:
                 "handle.framework can't be used in a plugin's __init__: the framework isn't made yet"
             )
         return self._framework
+
+    def activate(self, pods: Iterable[Pod]) -> None:
+        """Have these pods tried again at once, whatever their plugins wait for, and though they back off.
+
+        A pod that is gated comes as far as its gates let it. One in flight is tried again after its backoff, if it
+        comes back. Pods that don't wait in the scheduling queue are left alone; without a queue, all are.
+        """
+        if self._activator is not None:
+            self._activator.activate(pods)
+
+    def activate_at(self, time: float, pods: Iterable[Pod]) -> None:
+        """Do so at a time: seconds since the epoch, on `clock`, which is virtual in a simulation.
+
+        Several times may be set for a pod. They are forgotten when it is bound or deleted. A plugin that refuses a pod
+        until a time says so in its status instead (`retry_at`).
+
+        Raises:
+            ValueError: the time is no finite number.
+        """
+        if self._activator is not None:
+            self._activator.activate_at(time, pods)
+
+    def attach(self, activator: PodActivator) -> None:
+        """Take the queue that the framework's pods wait in; it is made after the framework."""
+        self._activator = activator

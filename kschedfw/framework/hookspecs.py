@@ -5,6 +5,9 @@ name. Unless a hook says otherwise:
 
 * Success is None (or `Status.success()`). An exception is an ERROR status that names the plugin and keeps the
   traceback; it costs this attempt of this pod and nothing else. The same goes for SystemExit.
+* A refusal (UNSCHEDULABLE, UNSCHEDULABLE_AND_UNRESOLVABLE or PENDING) may name a time, `retry_at`, in seconds on the
+  handle's clock. Then the pod is tried again at that time, or after its backoff if that ends later, unless an event
+  has brought it back before. Of several times the earliest counts. Gates (pre_enqueue) are asked again at that time.
 * Hooks of one point run in profile order, each plugin at most once.
 * The scheduling cycle (pre_filter … permit) is serial: one pod at a time, on the scheduler's thread, against one
   snapshot. `filter` and `score` are called from several threads of the parallelizer within it. The binding

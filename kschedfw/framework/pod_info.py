@@ -118,6 +118,8 @@ class QueuedPodInfo:
     * `unschedulable_plugins`, `pending_plugins`: who refused it in the last attempt, or keeps it gated. Both empty
       means that the attempt ended with an error. The scheduler sets them before it gives the pod back.
     * `gating_plugin`: the plugin whose pre_enqueue holds it back; empty if none does.
+    * `retry_at`: when, at the latest, a plugin that refused it or keeps it gated wants it tried again; None if none
+      said.
     * `backoff_expiration`: the end of its backoff, once somebody asked.
     * `flush_timestamp`: when it was last retried for no other reason than that it had waited long;
       `was_flushed_from_unschedulable`: whether that is why the current attempt takes place.
@@ -133,6 +135,7 @@ class QueuedPodInfo:
     unschedulable_plugins: set[str] = attrs.field(factory=set)
     pending_plugins: set[str] = attrs.field(factory=set)
     gating_plugin: str = ""
+    retry_at: float | None = None
     backoff_expiration: float | None = None
     flush_timestamp: float | None = None
     was_flushed_from_unschedulable: bool = False
@@ -160,3 +163,4 @@ class QueuedPodInfo:
         self.unschedulable_plugins = set()
         self.pending_plugins = set()
         self.gating_plugin = ""
+        self.retry_at = None

@@ -5,6 +5,7 @@ Semantics: kube-scheduler `fwk.Code` and `fwk.Status`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from enum import IntEnum
 
@@ -60,7 +61,8 @@ class Status:
 
     `reasons` are texts for people, in the order in which they were found. `plugin` is filled in by the
     framework. `error` is the exception behind an ERROR, with its traceback. `timeout` (seconds) belongs to
-    WAIT alone.
+    WAIT alone. `retry_at`, which goes with a refusal, is when the pod is to be tried again if nothing has brought it
+    back before: seconds since the epoch, on the clock of the plugin's handle.
     """
 
     code: Code = Code.SUCCESS
@@ -68,23 +70,25 @@ class Status:
     plugin: str = ""
     error: BaseException | None = attrs.field(default=None, eq=False)
     timeout: float | None = None
+    retry_at: float | None = None
 
     @staticmethod
     def success() -> Status:
         return _SUCCESS
 
     @staticmethod
-    def unschedulable(*reasons: str) -> Status:
-        return Status(Code.UNSCHEDULABLE, reasons)
+    def unschedulable(*reasons: str, retry_at: float | None = None) -> Status:
+        """Raises ValueError where `retry_at` is no finite number, as all these do."""
+        return Status(Code.UNSCHEDULABLE, reasons, retry_at=_moment(retry_at))
 
     @staticmethod
-    def unresolvable(*reasons: str) -> Status:
+    def unresolvable(*reasons: str, retry_at: float | None = None) -> Status:
         """UNSCHEDULABLE_AND_UNRESOLVABLE: preemption on this node would not help."""
-        return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
+        return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons, retry_at=_moment(retry_at))
 
     @staticmethod
-    def pending(*reasons: str) -> Status:
-        return Status(Code.PENDING, reasons)
+    def pending(*reasons: str, retry_at: float | None = None) -> Status:
+        return Status(Code.PENDING, reasons, retry_at=_moment(retry_at))
 
     @staticmethod
     def skip() -> Status:
@@ -130,7 +134,7 @@ class Status:
         return self.message or str(self.code)
 
     def with_plugin(self, plugin: str) -> Status:
-        return Status(self.code, self.reasons, plugin, self.error, self.timeout)
+        return Status(self.code, self.reasons, plugin, self.error, self.timeout, self.retry_at)
 
     def as_error(self) -> BaseException:
         """The exception behind this status, made from its message where there is none."""
@@ -141,6 +145,12 @@ class Status:
         failure = PluginFailure(f"{prefix}: {self._text}")
         failure.__cause__ = self.as_error()
         return Status(Code.ERROR, (str(failure),), plugin=plugin, error=failure)
+
+
+def _moment(time: object) -> float | None:
+    if time is None or (isinstance(time, int | float) and math.isfinite(time)):
+        return time
+    raise ValueError(f"retry_at: expected seconds since the epoch, found {time!r}")
 
 
 _SUCCESS = Status()

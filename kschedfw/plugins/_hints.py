@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from kschedfw.api.pod import Pod
 from kschedfw.framework.events import QueueingHint
 
 
 def queue_if(helps: bool) -> QueueingHint:
     """QUEUE if the event may help the pod, else SKIP."""
     return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+
+
+def takes_a_place(pod: Pod) -> bool:
+    """Whether pods of equal or lower priority have to respect the pod: it is on a node, or nominated to one."""
+    return bool(pod.node_name or pod.status.nominated_node_name)

@@ -17,7 +17,7 @@ from kschedfw.framework.node_table import NodeTable
 from kschedfw.framework.plugin import Plugin, Reads, hookimpl
 from kschedfw.framework.results import IntArray, Verdicts
 from kschedfw.framework.status import Status
-from kschedfw.plugins._hints import queue_if
+from kschedfw.plugins._hints import queue_if, takes_a_place
 
 _TAKEN = Status.unschedulable("node(s) didn't have free ports for the requested pod ports")
 _WANTED = StateKey[Sequence[HostPort]]("NodePorts.wanted")
@@ -81,6 +81,6 @@ def _held(wanted: HostPort, holder: Pod) -> Evidence:
 
 
 def _after_pod_deletion(pod: Pod, old: object | None, _new: object | None) -> QueueingHint:
-    if not isinstance(old, Pod) or not (old.node_name or old.status.nominated_node_name):
+    if not isinstance(old, Pod) or not takes_a_place(old):
         return QueueingHint.SKIP
     return queue_if(_conflict(pod.host_ports, HostPortInfo.of(old.host_ports)))

@@ -20,10 +20,13 @@ from kschedfw.api.storage import (
     VolumeAttachment,
 )
 from kschedfw.cluster import Cluster, EventType, WatchEvent
+from kschedfw.framework.clock import Clock
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
 from kschedfw.framework.framework import Framework
+from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 from kschedfw.scheduler.cache import Cache, CacheError
+from kschedfw.scheduler.event_metrics import measured
 from kschedfw.scheduler.failure import REASON_SCHEDULING_GATED, patch_condition
 from kschedfw.scheduler.queue import PodQueue
 from kschedfw.scheduler.queue.cluster_events import (
@@ -67,6 +70,8 @@ class EventHandlers:
         frameworks: Mapping[str, Framework],
         waiting_pods: WaitingPods,
         pods_in_pre_bind: PodsInPreBind,
+        clock: Clock,
+        metrics: MetricsRecorder = NO_METRICS,
     ) -> None:
         self._cluster = cluster
         self._cache = cache
@@ -81,7 +86,9 @@ class EventHandlers:
         they give back is announced when they do."""
         self._others: dict[type[Named], dict[str, Named]] = {kind: {} for kind in (*_RESOURCES, CustomObject)}
         self._lock = threading.RLock()
-        self.close: Callable[[], None] = cluster.watch(self.handle)
+        self.close: Callable[[], None] = cluster.watch(
+            measured(self.handle, metrics, clock, frameworks, _RESOURCES)
+        )
 
     def handle(self, event: WatchEvent) -> None:
         """Take one event."""

@@ -93,6 +93,7 @@ class FailureHandler:
         if isinstance(status.error, FitError):
             info.unschedulable_plugins = set(status.error.diagnosis.unschedulable_plugins)
             info.pending_plugins = set(status.error.diagnosis.pending_plugins)
+            info.retry_at = status.error.diagnosis.retry_at
         info.pod_info = PodInfo.of(present)
         with suppress(PodAlreadyQueuedError):  # deleted and made again meanwhile
             self._queue.add_unschedulable_if_not_present(info)

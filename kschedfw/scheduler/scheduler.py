@@ -152,6 +152,8 @@ class Scheduler:
             unschedulable_timeout=unschedulable_timeout,
             metrics=metrics,
         )
+        for framework in self.frameworks.values():
+            framework.handle.attach(self.queue)
         self.algorithm: Algorithm = GenericScheduler(
             self.cache,
             self.snapshot,
@@ -169,7 +171,9 @@ class Scheduler:
         )
         self._cycle = threading.Lock()
         self._stopping = False
-        self.events = EventHandlers(cluster, self.cache, self.queue, self.frameworks, *held)
+        self.events = EventHandlers(
+            cluster, self.cache, self.queue, self.frameworks, *held, self._clock, metrics
+        )
 
     @property
     def debugger(self) -> CacheDebugger:

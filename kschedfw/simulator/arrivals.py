@@ -65,7 +65,7 @@ class Arrivals:
         """
         # Two generators, so that drawing the one doesn't change the other.
         comings, stays = Random(f"arrivals {seed}"), Random(f"durations {seed}")
-        own = {pod.uid: time for pod in pods if (time := _own_arrival(pod)) is not None}
+        own = {pod.uid: time for pod in pods if (time := own_arrival(pod)) is not None}
         first = min(own.values(), default=0.0)
         plan: dict[str, Stay] = {}
         clock = 0.0
@@ -82,8 +82,11 @@ class Arrivals:
         return plan
 
 
-def _own_arrival(pod: Pod) -> float | None:
-    """In seconds since the epoch of Unix."""
+def own_arrival(pod: Pod) -> float | None:
+    """When the pod arrived, in seconds since the epoch; None where it doesn't say.
+
+    Raises ArrivalsError where an annotation isn't a number of seconds.
+    """
     if (seconds := _seconds(pod, OPENB_CREATION)) is not None:
         return EPOCH.timestamp() + seconds
     created = pod.metadata.creation_timestamp

@@ -27,7 +27,7 @@ class Decision:
     `node` is where it was placed, also if it was preempted there. `attempts` counts its scheduling cycles; `evaluated`
     and `feasible` count the nodes in the last of them. `message` is what kube-scheduler would say where the pod wasn't
     placed, and `reasons` are its parts: on how many nodes each reason held (0: not about single nodes). `arrived` and
-    `bound` are times in virtual seconds.
+    `bound` are times in virtual seconds since the start.
     """
 
     pod: str

@@ -11,7 +11,6 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from kschedfw.cluster import Cluster, EventType, WatchEvent
-from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError
 from kschedfw.framework.framework import Framework
@@ -19,11 +18,12 @@ from kschedfw.framework.preemption.eviction import DISRUPTION_TARGET, PREEMPTION
 from kschedfw.framework.resource import Resource
 from kschedfw.scheduler import ScheduleResult
 from kschedfw.scheduler.scheduler import Algorithm
+from kschedfw.simulator.state import VirtualClock
 
 
 @attrs.define
 class Entry:
-    """What is known of one pod. `turn` orders pods by their last attempt; times are in virtual seconds.
+    """What is known of one pod. `turn` orders pods by their last attempt; times are in virtual seconds since the start.
 
     `error` is that of the last attempt's scheduling cycle, if it found no node.
     """
@@ -49,13 +49,13 @@ class Ledger:
     """The pods' histories by uid, and totals. Follows the cluster from its creation to `close`.
 
     * `attempts`: all scheduling cycles; `tried`: pods that had one.
-    * `fruitless`: attempts per pod since the cluster last changed; `most_fruitless` is the largest of them.
+    * `fruitless`: attempts and looks at gates per pod since the cluster last changed; `most_fruitless` is the largest.
     * `preemptions`: how often a pod was nominated to a node; `victims`: pods that were evicted for that.
-    * `last_change`: when a pod was last bound or left, in virtual seconds.
+    * `last_change`: when a pod was last bound or left, in virtual seconds since the start.
     * `peak`: the most that was ever requested at a time on the nodes there are, by resource.
     """
 
-    def __init__(self, cluster: Cluster, clock: Clock, on_bound: Callable[[Pod], None]) -> None:
+    def __init__(self, cluster: Cluster, clock: VirtualClock, on_bound: Callable[[Pod], None]) -> None:
         self.entries: dict[str, Entry] = {}
         self.attempts = 0
         self.tried = 0
@@ -81,12 +81,16 @@ class Ledger:
         entry = self.entry(pod.uid)
         self.attempts += 1
         self.tried += not entry.attempts
-        self.fruitless[pod.uid] += 1
-        self.most_fruitless = max(self.most_fruitless, self.fruitless[pod.uid])
+        self.note_fruitless(pod.uid)
         entry.attempts += 1
         entry.turn = self.attempts
         entry.result = entry.error = None
         return entry
+
+    def note_fruitless(self, uid: str) -> None:
+        """Count an attempt of the pod, or a look at its gates, until the cluster changes."""
+        self.fruitless[uid] += 1
+        self.most_fruitless = max(self.most_fruitless, self.fruitless[uid])
 
     def _note_change(self) -> None:
         self.fruitless.clear()
@@ -129,8 +133,8 @@ class Ledger:
             self.peak[PODS] = max(self.peak[PODS], self._pods_held)
         if self._started:
             entry = self.entry(pod.uid)
-            entry.node, entry.bound = pod.node_name, self._clock.now()
-            self.last_change = self._clock.now()
+            entry.node, entry.bound = pod.node_name, self._clock.elapsed
+            self.last_change = self._clock.elapsed
             self._on_bound(pod)
 
     def _leaves(self, pod: Pod) -> None:
@@ -143,18 +147,22 @@ class Ledger:
             self.victims += 1
         if not _holds(pod):
             return
-        self.last_change = self._clock.now()
+        self.last_change = self._clock.elapsed
         if self._cluster.get(Node, pod.node_name) is not None:
             self._held = self._held.minus(pod.requests.amounts)
             self._pods_held -= 1
 
 
 class RecordingAlgorithm:
-    """An algorithm's decisions, with every scheduling cycle entered into a ledger."""
+    """An algorithm's decisions; each is entered into a ledger, and takes `seconds` of virtual time."""
 
-    def __init__(self, algorithm: Algorithm, ledger: Ledger) -> None:
+    def __init__(
+        self, algorithm: Algorithm, ledger: Ledger, clock: VirtualClock, seconds: float = 0.0
+    ) -> None:
         self._algorithm = algorithm
         self._ledger = ledger
+        self._clock = clock
+        self._seconds = seconds
 
     def schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult:
         entry = self._ledger.begin_attempt(pod)
@@ -163,6 +171,8 @@ class RecordingAlgorithm:
         except Exception as error:
             entry.error = error
             raise
+        finally:
+            self._clock.advance_to(self._clock.now() + self._seconds)
         return entry.result
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TypedDict
 
 import attrs
@@ -137,7 +138,8 @@ class Report:
 
     `bound_before` pods were on nodes from the start; `other_scheduler`, `terminal` and `terminating` pods were passed
     over. `elapsed` is in seconds of the clock that was given to the simulation. `replay` is there where pods came and
-    went. `missing` is what pods referred to at the start and the cluster didn't have.
+    went. `missing` is what pods referred to at the start and the cluster didn't have. `start` is when virtual time
+    began, in seconds since the epoch.
     """
 
     profile: str
@@ -167,6 +169,7 @@ class Report:
     notes: Sequence[str] = ()
     replay: Replay | None = None
     missing: Sequence[MissingObject] = ()
+    start: float = 0.0
 
     @property
     def decisions_per_second(self) -> float:
@@ -178,6 +181,7 @@ class Report:
         return {
             "profile": self.profile,
             "seed": self.seed,
+            "startTime": datetime.fromtimestamp(self.start, UTC).isoformat(),
             "interrupted": self.interrupted,
             "elapsedSeconds": self.elapsed,
             "decisionsPerSecond": self.decisions_per_second,

@@ -6,6 +6,7 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from random import Random
 
 from kschedfw.api.node import Node
@@ -42,14 +43,16 @@ class Simulation:
     """A scheduler at work on a cluster's pending pods, until there is nothing more that it could do.
 
     It is the whole scheduler: pods go through its queue, are preempted, wait for permission, are tried again when
-    something happened that may help, or after backoff. Virtual time begins at 0; attempts take none of it. It moves on
-    when the scheduler has nothing to do now: to the end of a backoff or of a wait for permission, or to the next
-    coming or going of a pod. No controller is at work but the one for volumes, in an InMemoryCluster: a pod that is
-    preempted doesn't come back.
+    something happened that may help, after backoff, or at a time that a plugin named. Virtual time begins at
+    `start_time`: by default when the first of the pending pods arrived; where none says, when the first other object
+    was made; where none says that either, with the epoch of Unix. An attempt takes `attempt_time` seconds of it, by
+    default none. It moves on when the scheduler has nothing to do now: to the end of a backoff or of a wait for
+    permission, to a time that a plugin named, or to the next coming or going of a pod. No controller is at work but the
+    one for volumes, in an InMemoryCluster: a pod that is preempted doesn't come back.
 
-    It ends when no pod is active, backs off or waits, or when each pod that does has been tried `FRUITLESS_ATTEMPTS`
-    times since the cluster last changed. Pods that are unschedulable by then stay so; they aren't tried again
-    merely because they have waited for long.
+    It ends when no pod is active, backs off or waits, or when each pod that does has been tried (or its gates looked
+    at, at times that a plugin named) `FRUITLESS_ATTEMPTS` times since the cluster last changed. Pods that are
+    unschedulable by then stay so; they aren't tried again merely because they have waited for long.
 
     Without `arrivals` all pods are there from the start, and those that are placed stay. With them, pods come and go;
     the cluster must be an InMemoryCluster then. Where a time is the same, pods go before others come.
@@ -66,6 +69,7 @@ class Simulation:
     Raises:
         ProfileError, PluginError: a profile can't run.
         ArrivalsError: a pod's times are no numbers, or the cluster can't have pods come and go.
+        ValueError: `attempt_time` is no finite number from 0 on, or `start_time` has no time zone.
     """
 
     def __init__(
@@ -81,11 +85,15 @@ class Simulation:
         selector: HostSelector | None = None,
         initial_backoff: float = 1.0,
         max_backoff: float = 10.0,
+        start_time: datetime | None = None,
+        attempt_time: float = 0.0,
         parallelism: int = 16,
         clock: Callable[[], float] = lambda: 0.0,
         notes: Sequence[str] = (),
         explaining: Explaining | None = None,
     ) -> None:
+        if not (math.isfinite(attempt_time) and attempt_time >= 0):
+            raise ValueError(f"attempt_time: expected seconds from 0 on, found {attempt_time:g}")
         self.cluster = cluster
         self.profiles = (default_profile(),) if profiles is None else tuple(profiles)
         self.seed = seed
@@ -98,11 +106,11 @@ class Simulation:
         self._stays: Mapping[str, Stay] = {}
         self._timeline: list[tuple[float, int, int, Pod]] = []
         self._order = itertools.count()
+        self._time = VirtualClock.of(cluster, self._found.pending, start_time)
         if arrivals is not None:
             self._stays = arrivals.plan(self._found.pending, seed)
             self._hold_back_the_future()
         self._volumes = VolumeController(cluster) if isinstance(cluster, InMemoryCluster) else None
-        self._time = VirtualClock()
         chance = Random(seed)
         self._ledger = Ledger(cluster, self._time, self._on_bound)
         self.scheduler = Scheduler(
@@ -133,7 +141,7 @@ class Simulation:
                 wanted=explaining.wanted,
                 beyond=explaining.beyond,
             )
-        self.scheduler.algorithm = RecordingAlgorithm(algorithm, self._ledger)
+        self.scheduler.algorithm = RecordingAlgorithm(algorithm, self._ledger, self._time, attempt_time)
 
     def run(self, progress: Progress | None = None, until: Callable[[], bool] = lambda: False) -> Report:
         """Schedule all pods and report. Ctrl-C, or an attempt after which `until` holds, ends it early.
@@ -182,10 +190,13 @@ class Simulation:
             if due is None:
                 return
             self._time.advance_to(due)
-            self._let_come_and_go()
+            for uid in self._due_by_time():
+                if self.scheduler.queue.place(uid) is Place.GATED:
+                    self._ledger.note_fruitless(uid)
 
     def _work_off(self) -> Iterator[None]:
         while True:
+            self._let_come_and_go()
             self.scheduler.tick()
             if self._is_exhausted() or not self.scheduler.schedule_one():
                 return
@@ -214,20 +225,29 @@ class Simulation:
         """Whether all pods that could be tried have been, again and again, and nothing has come of it."""
         if self._ledger.most_fruitless < FRUITLESS_ATTEMPTS:
             return False
-        fruitless = self._ledger.fruitless
         queue = self.scheduler.queue
-        candidates = itertools.chain(queue.pods_in(Place.ACTIVE), queue.pods_in(Place.BACKOFF))
-        return all(fruitless[pod.uid] >= FRUITLESS_ATTEMPTS for pod in candidates)
+        queued = (pod.uid for place in (Place.ACTIVE, Place.BACKOFF) for pod in queue.pods_in(place))
+        return all(map(self._is_given_up, itertools.chain(queued, self._due_by_time())))
+
+    def _is_given_up(self, uid: str) -> bool:
+        return self._ledger.fruitless[uid] >= FRUITLESS_ATTEMPTS
+
+    def _due_by_time(self) -> Sequence[str]:
+        """The pods (by uid) that a plugin wants tried again by now."""
+        now = self._time.now()
+        return [uid for uid, time in self.scheduler.queue.wake_times().items() if time <= now]
 
     def _next_time(self) -> float | None:
-        """When something happens next, in virtual seconds; None if nothing does."""
+        """When something happens next, on the virtual clock; None if nothing does."""
         times = [
             deadline for waiting in self.scheduler.waiting_pods if (deadline := waiting.deadline) is not None
         ]
         if self._timeline:
             times.append(self._timeline[0][0])
-        retry = self.scheduler.queue.next_deadline()
-        if retry is not None and not self._is_exhausted():
+        queue = self.scheduler.queue
+        if self._is_exhausted():
+            times += [time for uid, time in queue.wake_times().items() if not self._is_given_up(uid)]
+        elif (retry := queue.next_deadline()) is not None:
             times.append(retry)
         return min(times, default=None)
 
@@ -241,7 +261,7 @@ class Simulation:
                 if not isinstance(self.cluster, InMemoryCluster):
                     raise ArrivalsError("pods can come and go in an InMemoryCluster only")
                 self.cluster.delete(pod)
-                self._at(arrival, _COMES, pod)
+                self._at(self._time.start + arrival, _COMES, pod)
 
     def _at(self, time: float, what: int, pod: Pod) -> None:
         heapq.heappush(self._timeline, (time, what, next(self._order), pod))
@@ -300,6 +320,7 @@ class Simulation:
             notes=self._notes,
             missing=self._missing,
             replay=self._replay(peaks(ledger.peak, usages)) if self._is_replay else None,
+            start=self._time.start,
         )
 
     def _replay(self, most: Sequence[Peak]) -> Replay:

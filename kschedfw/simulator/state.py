@@ -3,19 +3,52 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Container
+from collections.abc import Container, Iterable
+from datetime import datetime
+from typing import Self
 
 import attrs
 
+from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster
+from kschedfw.simulator.arrivals import own_arrival
 
 
 class VirtualClock:
-    """A clock that moves only when it is told to, or someone waits on it; starts at 0."""
+    """A clock that moves only when it is told to, or someone waits on it; it begins at `start`."""
 
-    def __init__(self) -> None:
-        self._now = 0.0
+    def __init__(self, start: float = 0.0) -> None:
+        self.start = start
+        self._now = start
+
+    @classmethod
+    def of(cls, cluster: Cluster, pending: Iterable[Pod], start_time: datetime | None = None) -> Self:
+        """A clock that begins at that time, or else when the first of the pending pods arrived.
+
+        Where none of them says when, it begins when the first node or other pod was made, and where none says that
+        either, with the epoch.
+
+        Raises:
+            ValueError: the time has no time zone.
+            ArrivalsError: a pod's annotation is no number of seconds.
+        """
+        if start_time is not None:
+            if start_time.tzinfo is None:
+                raise ValueError(
+                    f"start_time: expected a time with a time zone, found {start_time.isoformat()}"
+                )
+            return cls(start_time.timestamp())
+        arrivals = [time for pod in pending if (time := own_arrival(pod)) is not None]
+        if not arrivals:
+            made = (obj.metadata.creation_timestamp for obj in (*cluster.list(Node), *cluster.list(Pod)))
+            arrivals = [time.timestamp() for time in made if time is not None]
+        return cls(min(arrivals, default=0.0))
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start, to the microsecond: what is left of them beside the seconds since the epoch."""
+        return round(self._now - self.start, 6)
 
     def now(self) -> float:
         return self._now

@@ -47,7 +47,7 @@ class Verdicts:
             attempts=entry.attempts,
             evaluated=evaluated,
             feasible=feasible,
-            arrived=stay.arrival,
+            arrived=round(stay.arrival, 6),
         )
         if entry.bound is not None:
             outcome = Outcome.PREEMPTED if entry.preempted else Outcome.PLACED

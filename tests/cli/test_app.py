@@ -176,6 +176,29 @@ class TestArrivals:
         assert result.json["replay"]["peak"]["cpu"]["share"] == 1.0
         assert "makespan: 40.0 s" in kschedfw("simulate", cluster_dir, "--arrivals").out
 
+    def test_start_and_cost_of_attempts(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        options = ("--start-time", "2026-03-02T10:00:00+01:00", "--attempt-time", "1.5s")
+        report = json.loads(kschedfw("simulate", cluster_dir, "--json", *options).out)
+        assert report["startTime"] == "2026-03-02T09:00:00+00:00"
+        assert min(each["boundAt"] for each in report["decisions"] if each["boundAt"] is not None) == 1.5
+
+    @pytest.mark.parametrize(
+        ("option", "value", "error"),
+        [
+            ("--start-time", "nine", "'nine' is no time such as 2006-01-02T15:04:05Z"),
+            ("--start-time", "2026-03-02T09:00:00", "is no time such as 2006-01-02T15:04:05Z"),
+            ("--attempt-time", "3", "'3' is no duration such as 3ms or 1.5s"),
+            ("--attempt-time", "-3ms", "'-3ms' is not between 0s and 1h"),
+            ("--attempt-time", "2h", "'2h' is not between 0s and 1h"),
+        ],
+    )
+    def test_times_that_are_none(
+        self, kschedfw: Kschedfw, cluster_dir: Path, option: str, value: str, error: str
+    ) -> None:
+        result = kschedfw("simulate", cluster_dir, option, value)
+        assert result.code == 2
+        assert error in result.err
+
     def test_without_them_times_do_not_count(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
         assert kschedfw("simulate", cluster_dir, "--json").json["replay"] is None
 

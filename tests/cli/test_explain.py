@@ -66,6 +66,14 @@ class TestExplain:
     def test_now_the_pod_is_taken_first(self, kschedfw: Kschedfw, cluster: Path) -> None:
         assert kschedfw("explain", cluster, "huge", "--now").code == 0
 
+    def test_time_is_as_in_a_simulation(self, kschedfw: Kschedfw, cluster: Path) -> None:
+        options = ("--start-time", "2026-03-02T09:00:00Z", "--attempt-time", "3ms")
+        assert kschedfw("explain", cluster, "web", *options).code == 0
+        assert kschedfw("explain", cluster, "web", "--now", *options).code == 0
+        wrong = kschedfw("explain", cluster, "web", "--start-time", "nine")
+        assert wrong.code == 2
+        assert "'nine' is no time such as" in wrong.err
+
     def test_json_has_every_node(self, kschedfw: Kschedfw, cluster: Path) -> None:
         nodes = kschedfw("explain", cluster, "web", "--json").json["nodes"]
         assert [node["verdict"] for node in nodes] == ["chosen", "feasible"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from random import Random
 
 import pytest
@@ -20,6 +21,13 @@ from tests.compare.scenes import bare, node, packing, pod, spreading, two_nodes
 def only_move(comparison: Comparison) -> Move:
     ((move,),) = [moves.moves for moves in comparison.moves]
     return move
+
+
+def test_all_runs_begin_at_the_same_time_and_attempts_take_equally_long() -> None:
+    noon = datetime(2026, 3, 2, 12, tzinfo=UTC)
+    comparison = compare(two_nodes(pod("web")), [spreading(), packing()], start_time=noon, attempt_time=2.0)
+    assert [run.report.start for run in comparison.runs] == [noon.timestamp()] * 2
+    assert [run.report.decisions[0].bound for run in comparison.runs] == [2.0, 2.0]
 
 
 class TestMoves:

@@ -72,7 +72,9 @@ class TestSystemClock:
             clock.wait_until(condition, clock.now() + 0.05)
         assert time.monotonic() - begin > 0.04
 
-    def test_waiting_ends_with_a_notification(self) -> None:
+    @pytest.mark.parametrize("seconds", [60.0, 1e300])
+    def test_waiting_ends_with_a_notification(self, seconds: float) -> None:
+        """However far away the deadline is: a wait can't be longer than some hundred years."""
         clock, condition = SystemClock(), threading.Condition()
 
         def notify() -> None:
@@ -82,6 +84,6 @@ class TestSystemClock:
         with condition:
             thread = threading.Thread(target=notify)
             thread.start()
-            clock.wait_until(condition, clock.now() + 60)
+            clock.wait_until(condition, clock.now() + seconds)
         thread.join(5)
         assert not thread.is_alive()

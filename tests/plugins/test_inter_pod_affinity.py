@@ -418,8 +418,17 @@ def test_hard_weight_is_limited(weight: int, valid: bool) -> None:
     )
 
 
-def hint(resource: EventResource, pod: Pod, old: object | None, new: object | None) -> str:
-    events = cycle([], [], make("Namespace", "blue", labels={"team": "blue"})).plugin.events_to_register()
+def nominated(name: str, labels: dict[str, str] | None = None, **spec: Any) -> Pod:
+    """A pod that waits for room on the node a1."""
+    pod = make_pod(name, labels, **spec)
+    return attrs.evolve(pod, status=attrs.evolve(pod.status, nominated_node_name="a1"))
+
+
+def hint(
+    resource: EventResource, pod: Pod, old: object | None, new: object | None, *, complete: bool = False
+) -> str:
+    blue = make("Namespace", "blue", labels={"team": "blue"})
+    events = cycle([], [], blue, complete_hints=complete).plugin.events_to_register()
     (ask,) = [event.hint for event in events if event.resource is resource]
     assert ask is not None
     return ask(pod, old, new).value
@@ -444,6 +453,10 @@ class TestPodHints:
             (None, loud, "skip"),
             (loud, None, "queue"),
             (shy, None, "queue"),
+            (nominated("loud", {"app": "loud"}), None, "queue"),
+            (nominated("shy", affinity=far(term(WEB))), None, "queue"),
+            (nominated("half", DB), None, "skip"),
+            (make_pod("loud", {"app": "loud"}), None, "skip"),
             (half, None, "skip"),
             (half, company, "queue"),
             (company, half, "skip"),
@@ -462,6 +475,21 @@ class TestPodHints:
         assert hint(EventResource.POD, make_pod(labels=WEB, namespace="blue"), shy, None) == "queue"
         assert hint(EventResource.POD, make_pod(labels=WEB), shy, None) == "skip"
 
+    def test_the_pods_own_labels_count(self) -> None:
+        """They decide about terms of existing pods, and whether it may be the first of a group."""
+        for affinity in (near(term(DB)), {}):
+            before, after = incoming(affinity, WEB), incoming(affinity, DB)
+            assert hint(EventResource.POD, after, before, after) == "queue"
+            assert hint(EventResource.POD, after, after, after) == "skip"
+
+    def test_complete_hints_notice_when_the_pod_may_be_first(self) -> None:
+        pod, last = incoming(near(term(WEB)), WEB), make_pod("last", WEB, on="a1")
+        for gone in (None, make_pod("last", DB, on="a1")):
+            assert hint(EventResource.POD, pod, last, gone) == "skip"
+            assert hint(EventResource.POD, pod, last, gone, complete=True) == "queue"
+            stranger = incoming(near(term(WEB)), DB)
+            assert hint(EventResource.POD, stranger, last, gone, complete=True) == "skip"
+
 
 class TestNodeHints:
     @pytest.mark.parametrize(
@@ -479,5 +507,7 @@ class TestNodeHints:
     def test_nodes_that_change_domains_count(
         self, old: Node | None, new: Node | None, for_affinity: str, for_anti_affinity: str
     ) -> None:
+        assert hint(EventResource.NODE, incoming({}), old, new, complete=True) == "queue"
+        assert hint(EventResource.NODE, incoming({}), old, new) == "skip"
         assert hint(EventResource.NODE, incoming(near(term(DB))), old, new) == for_affinity
         assert hint(EventResource.NODE, incoming(far(term(DB))), old, new) == for_anti_affinity

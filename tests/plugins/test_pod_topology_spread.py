@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import attrs
@@ -19,6 +20,7 @@ from kschedfw.framework.events import EventResource
 from kschedfw.framework.status import Code
 from kschedfw.plugins.pod_topology_spread import PodTopologySpread, PodTopologySpreadArgs
 from kschedfw.plugins.pod_topology_spread.plugin import HARD
+from kschedfw.scheduler.queue import pod_change_events
 from kschedfw.testing import FrameworkHarness
 from kschedfw.testing import make_node as node_builder
 from kschedfw.testing import make_pod as pod_builder
@@ -579,8 +581,19 @@ class TestArgs:
         )
 
 
-def hint(resource: EventResource, pod: Pod, old: object | None, new: object | None) -> str:
-    events = cycle([]).plugin.events_to_register()
+def nominated(pod: Pod) -> Pod:
+    return attrs.evolve(pod, status=attrs.evolve(pod.status, nominated_node_name="a1"))
+
+
+def terminating(pod: Pod) -> Pod:
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    return attrs.evolve(pod, metadata=attrs.evolve(pod.metadata, deletion_timestamp=moment))
+
+
+def hint(
+    resource: EventResource, pod: Pod, old: object | None, new: object | None, *, complete: bool = False
+) -> str:
+    events = cycle([], complete_hints=complete).plugin.events_to_register()
     (ask,) = [event.hint for event in events if event.resource is resource]
     assert ask is not None
     return ask(pod, old, new).value
@@ -596,6 +609,8 @@ class TestPodHints:
             (make_pod("bound", {"tier": "front"}, on="a1"), "queue"),
             (make_pod("bound", {"app": "db"}, on="a1"), "skip"),
             (make_pod("pending", WEB), "skip"),
+            (nominated(make_pod("nominated", WEB)), "queue"),
+            (nominated(make_pod("nominated", {"app": "db"})), "skip"),
             (make_pod("elsewhere", WEB, on="a1", namespace="elsewhere"), "skip"),
         ],
     )
@@ -628,9 +643,33 @@ class TestPodHints:
             old, new = incoming(constraint), incoming(constraint, tolerations=tolerations)
             assert hint(EventResource.POD, old, old, new) == expected
 
+    def test_complete_hints_notice_pods_that_cease_to_count(self) -> None:
+        web, other = make_pod("bound", WEB, on="a1"), make_pod("bound", {"app": "db"}, on="a1")
+        assert hint(EventResource.POD, self.pod, web, terminating(web)) == "skip"
+        assert hint(EventResource.POD, self.pod, web, terminating(web), complete=True) == "queue"
+        assert hint(EventResource.POD, self.pod, web, web, complete=True) == "skip"
+        assert hint(EventResource.POD, self.pod, other, terminating(other), complete=True) == "skip"
+
+    def test_complete_hints_hear_of_every_update(self) -> None:
+        """That a pod terminates is none of the changes that have a name of their own."""
+        web = make_pod("bound", WEB, on="a1")
+        (event,) = pod_change_events(web, terminating(web))
+        for complete in (False, True):
+            subscriptions = cycle([], complete_hints=complete).plugin.events_to_register()
+            assert any(each.matches(event) for each in subscriptions) is complete
+
 
 class TestNodeHints:
     pod = incoming(hard(), hard("host"))
+
+    def test_complete_hints_notice_other_labels_of_nodes_that_count(self) -> None:
+        """They may be what the pod's node affinity is about, and so decide whether a node counts."""
+        here = {"zone": "a", "host": "h"}
+        old, new = make_node("n", here), make_node("n", here, disk="ssd")
+        assert hint(EventResource.NODE, self.pod, old, new) == "skip"
+        assert hint(EventResource.NODE, self.pod, old, new, complete=True) == "queue"
+        outside = make_node("n"), make_node("n", disk="ssd")
+        assert hint(EventResource.NODE, self.pod, *outside, complete=True) == "skip"
 
     @pytest.mark.parametrize(
         ("labels", "expected"), [({"zone": "a", "host": "h"}, "queue"), ({"zone": "a"}, "skip")]

@@ -41,6 +41,8 @@ from kschedfw.testing import FakeClock, make_node, make_pod
 from tests.framework.support import answering, plugin
 from tests.scheduler.stage import Stage, node, pod, witness
 
+HOSTNAME = "kubernetes.io/hostname"
+
 
 @attrs.frozen
 class Gang(CustomResource):
@@ -559,3 +561,31 @@ class TestNominations:
         assert scheduler.queue.place(self.lesser_pod(cluster).uid) is Place.UNSCHEDULABLE
         cluster.patch_pod_status(info.pod, nominated_node_name="")
         assert scheduler.queue.place(self.lesser_pod(cluster).uid) is not Place.UNSCHEDULABLE
+
+    @pytest.mark.parametrize("deleted", [True, False])
+    @pytest.mark.parametrize(
+        "lesser",
+        [
+            make_pod("low").labels(app="x").pod_anti_affinity(HOSTNAME, {"app": "x"}).build(),
+            make_pod("low").labels(app="x").spread(HOSTNAME, {"app": "x"}).build(),
+        ],
+        ids=["anti-affinity", "spread"],
+    )
+    def test_by_either_whoever_refused_because_of_it(self, lesser: Pod, deleted: bool) -> None:
+        """The other node counts for spreading, but is tainted."""
+        nodes = make_node("a").labels({HOSTNAME: "a"}), make_node("b").labels({HOSTNAME: "b"}).taint("closed")
+        cluster = InMemoryCluster([each.build() for each in nodes])
+        scheduler = Scheduler(cluster, clock=FakeClock())
+        cluster.add(make_pod("vip").labels(app="x").priority(10).nominated_node("a").build())
+        cluster.add(lesser)
+        info = scheduler.queue.try_pop()
+        assert info is not None
+        assert info.pod.name == "vip"  # in flight from here on
+        scheduler.schedule_one()
+        low = self.lesser_pod(cluster)
+        assert scheduler.queue.place(low.uid) is Place.UNSCHEDULABLE
+        if deleted:
+            cluster.delete(info.pod)
+        else:
+            cluster.patch_pod_status(info.pod, nominated_node_name="")
+        assert scheduler.queue.place(low.uid) is not Place.UNSCHEDULABLE

@@ -354,11 +354,12 @@ class TestScheduling:
         assert plain == self.schedule(PrometheusMetrics(), *pods, seed=seed, percent=10)
 
 
-def test_without_the_extra_one_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("module", ["prometheus_metrics", "prometheus_resources"])
+def test_without_the_extra_one_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    monkeypatch.delitem(sys.modules, "kschedfw.scheduler.prometheus_metrics")
+    monkeypatch.delitem(sys.modules, f"kschedfw.scheduler.{module}", raising=False)
     with pytest.raises(ImportError) as caught:
-        importlib.import_module("kschedfw.scheduler.prometheus_metrics")
+        importlib.import_module(f"kschedfw.scheduler.{module}")
     assert isinstance(caught.value, KschedfwError)
     assert str(caught.value) == (
         "Prometheus metrics need prometheus-client; install it with: pip install 'kschedfw[metrics]'"

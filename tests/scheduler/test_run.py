@@ -10,8 +10,10 @@ import pytest
 from kschedfw import (
     InMemoryCluster,
     Pod,
+    Registry,
     Status,
 )
+from kschedfw.framework.clock import SystemClock
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.testing import FakeClock
 from tests.framework.support import answering, plugin
@@ -20,6 +22,7 @@ from tests.scheduler.stage import (
     Stage,
     node,
     pod,
+    with_default_plugins,
     witness,
 )
 
@@ -64,6 +67,29 @@ class TestRun:
             running.until_bound("b")
         stage.add(pod("late"))
         assert stage.node_of("late") == ""
+
+    def test_it_wakes_up_at_the_times_that_plugins_name(self) -> None:
+        """On real time, and though it sleeps because there is nothing else to do."""
+        clock = SystemClock()
+        opens = clock.now() + 0.2
+
+        def pre_filter(pod: Pod) -> Status | None:
+            return None if clock.now() >= opens else Status.unresolvable("closed", retry_at=opens)
+
+        registry = Registry()
+        profile = with_default_plugins(registry.register(plugin("Door", pre_filter=pre_filter)))
+        cluster = InMemoryCluster([node()])
+        scheduler = Scheduler(cluster, [profile], registry=registry, max_backoff=0.0)
+        bound = threading.Event()
+        cluster.watch(lambda event: bound.set() if getattr(event.object, "node_name", "") else None)
+        thread = threading.Thread(target=scheduler.run, daemon=True)
+        thread.start()
+        cluster.add(pod())
+        assert bound.wait(GRACE)
+        assert clock.now() >= opens
+        scheduler.stop()
+        thread.join(GRACE)
+        assert not thread.is_alive()
 
     def test_with_bindings_on_a_pool_it_ends_when_they_have(self) -> None:
         begun, go_on = threading.Event(), threading.Event()

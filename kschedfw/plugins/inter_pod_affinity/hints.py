@@ -8,47 +8,67 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from kschedfw.framework.pod_info import required_terms
-from kschedfw.plugins._hints import queue_if
+from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins.inter_pod_affinity.terms import OwnTerms, TermReader, namespace_labels
 
 
 @attrs.frozen
 class AffinityHints:
-    """The events that the plugin subscribes to, and its judgement of each."""
+    """The events that the plugin subscribes to, and its judgement of each.
+
+    kube-scheduler leaves some pods to its flush after five minutes although an event would help them: those that an
+    existing pod's anti-affinity refused, when nodes come, go or change labels, and those that may be the first of
+    their group, when its last pod goes. `complete` brings these back, too.
+    """
 
     reader: TermReader
+    complete: bool = False
 
     def events(self) -> tuple[ClusterEvent, ...]:
         pod_actions = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.DELETE
         # A new node may be tainted at first, and its addition passed over; so its taints count as well.
         node_actions = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
+        if self.complete:
+            node_actions |= ActionType.DELETE
         return (
             ClusterEvent(EventResource.POD, pod_actions, self.after_pod_change),
             ClusterEvent(EventResource.NODE, node_actions, self.after_node_change),
         )
 
     def after_pod_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-        """Queue when a pod on a node has become company, or has ceased to be in the way."""
+        """Queue when a pod on a node has become company, or is no longer in the way; or the pod's own labels changed.
+
+        A nominated pod counts as on its node.
+        """
         before = old if isinstance(old, Pod) else None
         after = new if isinstance(new, Pod) else None
-        if any(state is not None and not state.node_name for state in (before, after)):
+        if before is not None and after is not None and after.uid == pod.uid:
+            # Terms of existing pods may be about other labels, and its own are, where it may be the first of a group.
+            return queue_if(before.labels != after.labels)
+        if any(state is not None and not takes_a_place(state) for state in (before, after)):
             return QueueingHint.SKIP
         terms = self.reader.of(pod)
         if before is None:
             return queue_if(after is not None and _is_company(terms, after))
         if after is None:
             avoided = any(term.query.matches(before) for term in terms.anti_affinity)
-            return queue_if(avoided or self._minds(before, pod))
+            return queue_if(
+                avoided or self._minds(before, pod) or self._may_be_first_after(before, pod, terms)
+            )
         became_company = _is_company(terms, after) and not _is_company(terms, before)
+        ceased_to_be = _is_company(terms, before) and not _is_company(terms, after)
         return queue_if(
             became_company
             or any(
                 term.query.matches(before) and not term.query.matches(after) for term in terms.anti_affinity
             )
+            or (ceased_to_be and self._may_be_first_after(before, pod, terms))
         )
 
     def after_node_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
         """Queue when a node came to a domain, or left one, that terms of the pod are about."""
+        if self.complete:
+            return QueueingHint.QUEUE
         if not isinstance(new, Node):
             return QueueingHint.SKIP
         terms = self.reader.of(pod)
@@ -66,6 +86,10 @@ class AffinityHints:
         terms = required_terms(existing.spec.affinity.pod_anti_affinity, existing)
         labels = namespace_labels(pod, self.reader.cluster)
         return any(term.matches(pod, labels) for term in terms)
+
+    def _may_be_first_after(self, gone: Pod, pod: Pod, terms: OwnTerms) -> bool:
+        """Whether the pod may go anywhere if the one that is gone was the last of the group that both belong to."""
+        return self.complete and _is_company(terms, gone) and _is_company(terms, pod)
 
 
 def _is_company(terms: OwnTerms, existing: Pod) -> bool:

@@ -147,7 +147,7 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
-        return AffinityHints(self._terms).events()
+        return AffinityHints(self._terms, self.args.complete_hints).events()
 
     def _parts(self, company: Company) -> Iterator[tuple[DomainSums, int]]:
         yield from parts_of_own_terms(company.own.preferred, self.handle.snapshot.topology)

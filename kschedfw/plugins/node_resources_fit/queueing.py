@@ -9,7 +9,7 @@ from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
 from kschedfw.framework.events import QueueingHint
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.resource import Resource
-from kschedfw.plugins._hints import queue_if
+from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins._resources import amount_of
 from kschedfw.plugins.node_resources_fit.shortage import fits
 
@@ -19,7 +19,7 @@ def after_pod_change(pod: Pod, old: object | None, new: object | None) -> Queuei
     if not isinstance(old, Pod):
         return QueueingHint.SKIP
     if not isinstance(new, Pod):
-        return queue_if(bool(old.node_name or old.status.nominated_node_name))
+        return queue_if(takes_a_place(old))
     if new.uid == pod.uid:
         return QueueingHint.QUEUE
     return queue_if(bool(new.node_name) and _frees_something(pod, old, new))

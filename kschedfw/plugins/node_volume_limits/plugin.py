@@ -25,7 +25,7 @@ from kschedfw.framework.plugin import Plugin, Reads, hookimpl
 from kschedfw.framework.results import IntArray, Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins._claims import ClaimNotFoundError, VolumeError
-from kschedfw.plugins._hints import queue_if
+from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins._migration import ALL_MIGRATED, plugin_of
 from kschedfw.plugins.node_volume_limits.limits import (
     NO_LIMIT,
@@ -176,7 +176,7 @@ def _after_csi_node_update(_pod: Pod, old: object | None, new: object | None) ->
 
 
 def _after_pod_deletion(_pod: Pod, old: object | None, _new: object | None) -> QueueingHint:
-    if not isinstance(old, Pod) or not (old.node_name or old.status.nominated_node_name):
+    if not isinstance(old, Pod) or not takes_a_place(old):
         return QueueingHint.SKIP
     return queue_if(can_count(old))
 

@@ -28,10 +28,17 @@ class PodTopologySpreadArgs:
 
     `default_constraints` have no label selector: it is deduced from the Services and controllers that the pod
     belongs to. They count only with `defaulting_type` List; System stands for kube-scheduler's own defaults.
+
+    `complete_hints`, which kube-scheduler doesn't have, wakes refused pods by every event that may help them, also
+    by those that kube-scheduler passes over because it tries pods again after five minutes anyway. In a simulation
+    nobody does that.
     """
 
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
     defaulting_type: str = SYSTEM
+    complete_hints: bool = attrs.field(
+        default=False, metadata={"beyond_kube_scheduler": "for simulations, which have no flush"}
+    )
 
     def validate(self) -> Iterator[FieldError]:
         if self.defaulting_type not in (SYSTEM, LIST):

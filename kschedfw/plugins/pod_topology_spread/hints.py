@@ -9,15 +9,21 @@ import attrs
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from kschedfw.plugins._hints import queue_if
+from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins.pod_topology_spread.constraints import Constraint, has_topologies
 
 
 @attrs.frozen
 class SpreadHints:
-    """The events that the plugin subscribes to, and its judgement of each."""
+    """The events that the plugin subscribes to, and its judgement of each.
+
+    kube-scheduler leaves some pods to its flush after five minutes although an event would help them: when a counted
+    pod begins to terminate, and so no longer counts, and when a node comes to match the pod's node affinity, or ceases
+    to. `complete` brings these back, too.
+    """
 
     hard_constraints: Callable[[Pod], tuple[Constraint, ...]]
+    complete: bool = False
 
     def events(self) -> tuple[ClusterEvent, ...]:
         pod_actions = (
@@ -27,6 +33,8 @@ class SpreadHints:
             # the rejected pod itself may come to tolerate nodes that then count
             | ActionType.UPDATE_POD_TOLERATION
         )
+        if self.complete:
+            pod_actions |= ActionType.UPDATE
         node_actions = (
             ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
         )
@@ -36,7 +44,7 @@ class SpreadHints:
         )
 
     def after_pod_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-        """Queue when the change can alter a count, or which nodes count."""
+        """Queue when the change can alter a count, or which nodes count. A nominated pod counts as on its node."""
         changed = [state for state in (old, new) if isinstance(state, Pod)]
         if not all(_is_involved(state, pod) for state in changed):
             return QueueingHint.SKIP
@@ -47,6 +55,10 @@ class SpreadHints:
                 or any(
                     c.siblings.selector.matches(old.labels) != c.siblings.selector.matches(new.labels)
                     for c in constraints
+                )
+                or (
+                    self.complete
+                    and any(c.siblings.matches(old) and not c.siblings.matches(new) for c in constraints)
                 )
             )
         return queue_if(
@@ -63,13 +75,15 @@ class SpreadHints:
             return queue_if(was_in or is_in)
         if was_in != is_in:
             return QueueingHint.QUEUE
+        if self.complete:
+            return queue_if(is_in)
         moved = any(old.labels.get(c.topology_key) != new.labels.get(c.topology_key) for c in constraints)
         return queue_if(is_in and (moved or old.spec.taints != new.spec.taints))
 
 
 def _is_involved(other: Pod, pod: Pod) -> bool:
     """Whether it is the rejected pod itself, or one on a node that might be counted."""
-    return other.uid == pod.uid or (bool(other.node_name) and other.namespace == pod.namespace)
+    return other.uid == pod.uid or (takes_a_place(other) and other.namespace == pod.namespace)
 
 
 def _tolerates_otherwise(pod: Pod, old: Pod, new: Pod, constraints: tuple[Constraint, ...]) -> bool:

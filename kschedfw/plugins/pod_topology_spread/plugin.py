@@ -162,7 +162,7 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
-        return SpreadHints(self.hard_constraints).events()
+        return SpreadHints(self.hard_constraints, self.args.complete_hints).events()
 
 
 def _rows(table: NodeTable, nodes: Sequence[NodeInfo]) -> IntArray:

@@ -26,7 +26,7 @@ class VolumeBindingArgs:
     bind_timeout_seconds: int = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
     storage_capacity_scoring: bool = attrs.field(
-        default=False, metadata={"feature_gate": "StorageCapacityScoring"}
+        default=False, metadata={"beyond_kube_scheduler": "the gate StorageCapacityScoring"}
     )
 
     @property

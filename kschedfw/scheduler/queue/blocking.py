@@ -47,7 +47,7 @@ class BlockingQueue(ABC):
         self._clock = clock
         self._metrics = metrics
         self._reports = listens(metrics)
-        self._in_flight = InFlight()
+        self._in_flight = InFlight(metrics)
         self._condition = threading.Condition(threading.RLock())
         self._changing = _Changing(self._condition, self._report)
         self._closed = False

@@ -29,10 +29,15 @@ UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(
 FORCE_ACTIVATE: Final = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, custom_label="ForceActivate")
 """Somebody, usually a plugin, wants the pod to be retried."""
 
+RETRY_TIME: Final = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, custom_label="RetryTime")
+"""The time has come at which a plugin that refused the pod wants it to be tried again."""
+
 # Not events of the cluster, but reasons for a move, in the same metric.
 SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE: Final = "BackoffComplete"
 POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
+# Nor is this: it stands for a pod in flight among the events that are kept for pods in flight.
+POD_POPPED: Final = "PodPopped"
 
 
 def pod_change_events(old: Pod, new: Pod) -> Sequence[ClusterEvent]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock, SystemClock
@@ -98,6 +98,13 @@ class FifoQueue(BlockingQueue):
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Nothing: every pod is on its way to the head of the queue."""
+
+    def activate_at(self, time: float, pods: Iterable[Pod]) -> None:
+        """Nothing, for the same reason."""
+
+    def wake_times(self) -> Mapping[str, float]:
+        """None: no pod waits for anything but its backoff."""
+        return {}
 
     def move_all_to_active_or_backoff(
         self, event: ClusterEvent, old: object | None, new: object | None, pre_check: PreCheck | None = None

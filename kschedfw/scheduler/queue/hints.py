@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
 from kschedfw.api.pod import Pod
-from kschedfw.framework.events import ClusterEvent, QueueingHint
+from kschedfw.framework.clock import Clock, SystemClock
+from kschedfw.framework.events import ClusterEvent, QueueingHint, QueueingHintFunction
+from kschedfw.framework.metrics import NO_METRICS, HintResult, MetricsRecorder, listens
 from kschedfw.framework.pod_info import QueuedPodInfo
 from kschedfw.scheduler.queue.in_flight import Occurrence
 from kschedfw.scheduler.queue.unschedulable import Rejector
@@ -29,11 +31,19 @@ class Requeue(Enum):
 class QueueingHints:
     """Asks those plugins that refused a pod, and only those.
 
-    A hint that raises counts as QUEUE: an attempt too many is better than a pod that waits for ever.
+    A hint that raises counts as QUEUE: an attempt too many is better than a pod that waits for ever. `metrics` is told
+    how long each takes, on `clock`; a subscription without a hint counts as one that says QUEUE at once.
     """
 
-    def __init__(self, subscriptions: Mapping[str, Subscriptions]) -> None:
+    def __init__(
+        self,
+        subscriptions: Mapping[str, Subscriptions],
+        clock: Clock | None = None,
+        metrics: MetricsRecorder = NO_METRICS,
+    ) -> None:
         self._subscriptions = subscriptions
+        self._clock = SystemClock() if clock is None else clock
+        self._metrics = metrics if listens(metrics) else None
         # Events come in few kinds, but often.
         self._matching: dict[tuple[Rejector, ClusterEvent], tuple[ClusterEvent, ...] | None] = {}
 
@@ -76,10 +86,19 @@ class QueueingHints:
 
     def _queues(self, pod: Pod, plugin: str, occurrence: Occurrence) -> bool:
         subscriptions = self._of((pod.spec.scheduler_name, plugin), occurrence.event)
-        return subscriptions is None or any(
-            _hint(subscription, pod, plugin, occurrence) is QueueingHint.QUEUE
-            for subscription in subscriptions
-        )
+        hints = (None,) if subscriptions is None else (each.hint for each in subscriptions)
+        return any(self._says_queue(hint, pod, plugin, occurrence) for hint in hints)
+
+    def _says_queue(
+        self, hint: QueueingHintFunction | None, pod: Pod, plugin: str, occurrence: Occurrence
+    ) -> bool:
+        if self._metrics is None:
+            return _answer(hint, pod, plugin, occurrence) is not HintResult.SKIP
+        began = self._clock.monotonic()
+        result = _answer(hint, pod, plugin, occurrence)
+        took = self._clock.monotonic() - began
+        self._metrics.queueing_hint(plugin, occurrence.event.label, result, took)
+        return result is not HintResult.SKIP
 
     def _of(self, rejector: Rejector, event: ClusterEvent) -> tuple[ClusterEvent, ...] | None:
         """The plugin's subscriptions that match; None if it has none at all, and so any event may help."""
@@ -91,13 +110,14 @@ class QueueingHints:
         return self._matching[key]
 
 
-def _hint(subscription: ClusterEvent, pod: Pod, plugin: str, occurrence: Occurrence) -> QueueingHint:
-    if subscription.hint is None:
-        return QueueingHint.QUEUE
+def _answer(hint: QueueingHintFunction | None, pod: Pod, plugin: str, occurrence: Occurrence) -> HintResult:
+    if hint is None:
+        return HintResult.QUEUE
     try:
-        return subscription.hint(pod, occurrence.old, occurrence.new)
+        queue = hint(pod, occurrence.old, occurrence.new) is QueueingHint.QUEUE
     except Exception:
         logger.exception(
             "queueing hint of %s failed on %s for pod %s", plugin, occurrence.event.label, pod.key
         )
-        return QueueingHint.QUEUE
+        return HintResult.ERROR
+    return HintResult.QUEUE if queue else HintResult.SKIP

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 
 import attrs
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import ClusterEvent
+from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, listens
+from kschedfw.scheduler.queue.cluster_events import POD_POPPED
 
 
 @attrs.frozen(eq=False)
@@ -33,10 +35,12 @@ class InFlight:
     """All flights, and one list of events for all of them.
 
     Every flight sees the events from its own begin to the end of the list. Events before the begin of the oldest
-    flight are dropped, so without flights there are none.
+    flight are dropped, so without flights there are none. `metrics` is told how many are kept; a flight counts as one
+    event, as in kube-scheduler.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, metrics: MetricsRecorder = NO_METRICS) -> None:
+        self._metrics = metrics if listens(metrics) else None
         self._flights: OrderedDict[str, Flight] = OrderedDict()  # oldest first
         self._events: list[Occurrence] = []
         self._dropped = 0  # how many events came before the first in the list
@@ -61,12 +65,16 @@ class InFlight:
         return tuple(self._events)
 
     def begin(self, pod: Pod) -> None:
+        if self._metrics is not None and pod.uid not in self._flights:
+            self._metrics.in_flight_events(POD_POPPED, 1)
         self._flights[pod.uid] = Flight(pod, self._dropped + len(self._events))
 
     def record(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
         """Keep the event, if anybody is in flight."""
         if self._flights:
             self._events.append(Occurrence(event, old, new))
+            if self._metrics is not None:
+                self._metrics.in_flight_events(event.label, 1)
 
     def events_during(self, flight: Flight) -> Sequence[Occurrence]:
         return self._events[flight.begin - self._dropped :]
@@ -77,6 +85,11 @@ class InFlight:
             return
         oldest = next(iter(self._flights.values()), None)
         end = self._dropped + len(self._events) if oldest is None else oldest.begin
+        if self._metrics is not None:
+            self._metrics.in_flight_events(POD_POPPED, -1)
+            dropped = Counter(each.event.label for each in self._events[: end - self._dropped])
+            for label, count in dropped.items():
+                self._metrics.in_flight_events(label, -count)
         del self._events[: end - self._dropped]
         self._dropped = end
 

@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.metrics import MetricsRecorder
 from kschedfw.framework.pod_info import QueuedPodInfo
-from kschedfw.scheduler.queue.backoff import BackoffPolicy, BackoffQueue
+from kschedfw.scheduler.queue.backoff import WINDOW, BackoffPolicy, BackoffQueue
 from kschedfw.scheduler.queue.cluster_events import POP_FROM_BACKOFF
 from kschedfw.scheduler.queue.hints import Requeue
 from kschedfw.scheduler.queue.line import KeyedLine
 from kschedfw.scheduler.queue.place import Place
 from kschedfw.scheduler.queue.protocol import QueueProfile
+from kschedfw.scheduler.queue.rejections import Rejections
 from kschedfw.scheduler.queue.unschedulable import UnschedulablePool
 
 
@@ -42,6 +43,7 @@ class Places:
         self._pop_from_backoff = pop_from_backoff
         self._clock = clock
         self._metrics = metrics
+        self._rejections = Rejections(metrics)
 
     def find(self, uid: str) -> QueuedPodInfo | None:
         return self.active.get(uid) or self.backoff.get(uid) or self.unschedulable.get(uid)
@@ -72,12 +74,15 @@ class Places:
             info = self.backoff.pop_early()
             if info is not None:
                 self._metrics.pod_incoming(Place.ACTIVE, POP_FROM_BACKOFF)
+        if info is not None:
+            self._rejections.forget(info.pod.uid)
         return info
 
     def discard(self, uid: str) -> None:
         self.active.remove(uid)
         self.backoff.remove(uid)
         self.unschedulable.remove(uid)
+        self._rejections.forget(uid)
 
     def rearrange(self, info: QueuedPodInfo) -> None:
         """Take note that a pod, which is here, was changed."""
@@ -107,6 +112,7 @@ class Places:
             info.initial_attempt_timestamp = self._clock.now()
         self.unschedulable.remove(info.pod.uid)
         self.active.push(info.pod.uid, info)
+        self._rejections.note(info)
         self._metrics.pod_incoming(Place.ACTIVE, event)
 
     def from_backoff_to_active(self, info: QueuedPodInfo, event: str) -> None:
@@ -119,12 +125,14 @@ class Places:
             return
         self.unschedulable.remove(info.pod.uid)
         self.backoff.add(info)
+        self._rejections.note(info)
         self._metrics.pod_incoming(Place.BACKOFF, event)
 
     def _park(self, info: QueuedPodInfo, event: str) -> None:
         if info.pod.uid not in self.unschedulable:
             self._metrics.pod_incoming(Place.UNSCHEDULABLE, event)
         self.unschedulable.put(info)
+        self._rejections.note(info)
 
     def _is_held_back(self, info: QueuedPodInfo) -> bool:
         """Ask the pre_enqueue plugins of the pod's profile, and note the one that objects."""
@@ -132,6 +140,7 @@ class Places:
         if profile is not None:
             status = profile.run_pre_enqueue_plugins(info.pod)
             if not status.is_success:
+                info.retry_at = self._later(status.retry_at)
                 info.gating_plugin = status.plugin
                 info.unschedulable_plugins.add(status.plugin)
                 # No attempt will follow that this flush could be the reason of.
@@ -139,3 +148,8 @@ class Places:
                 return True
         info.gating_plugin = ""
         return False
+
+    def _later(self, time: float | None) -> float | None:
+        """When to ask a gate again: at that time, but not over and over if the time isn't in the future."""
+        now = self._clock.now()
+        return now + WINDOW if time is not None and time <= now else time

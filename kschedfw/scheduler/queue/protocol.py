@@ -88,6 +88,14 @@ class PodQueue(Protocol):
         """Try these pods soon, whatever their plugins wait for; not those that aren't known."""
         ...
 
+    def activate_at(self, time: float, pods: Iterable[Pod]) -> None:
+        """Do at that time (seconds on the queue's clock) what `activate` does; not for pods that have gone by then."""
+        ...
+
+    def wake_times(self) -> Mapping[str, float]:
+        """By uid, when time alone will have a pod tried again: as a plugin asked, backoff and flush left out."""
+        ...
+
     def move_all_to_active_or_backoff(
         self, event: ClusterEvent, old: object | None, new: object | None, pre_check: PreCheck | None = None
     ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from kschedfw.api.pod import Pod
@@ -12,12 +13,14 @@ from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.scheduler.nominator import Nominator
+from kschedfw.scheduler.queue.appointments import Appointments
 from kschedfw.scheduler.queue.backoff import BackoffPolicy
 from kschedfw.scheduler.queue.blocking import BlockingQueue
 from kschedfw.scheduler.queue.cluster_events import (
     ASSIGNED_POD_ADD,
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
+    RETRY_TIME,
     SCHEDULE_ATTEMPT_FAILURE,
     UNSCHEDULABLE_TIMEOUT,
     UNSCHEDULED_POD_ADD,
@@ -94,7 +97,9 @@ class SchedulingQueue(BlockingQueue):
                 return one.sequence < other.sequence
 
         self._hints = QueueingHints(
-            {name: profile.events_to_register() for name, profile in profiles.items()}
+            {name: profile.events_to_register() for name, profile in profiles.items()},
+            self._clock,
+            metrics,
         )
         self._places = Places(
             dict(profiles),
@@ -105,6 +110,7 @@ class SchedulingQueue(BlockingQueue):
             clock=self._clock,
             metrics=self._metrics,
         )
+        self._appointments = Appointments()
 
     # Pods come and go
 
@@ -172,7 +178,8 @@ class SchedulingQueue(BlockingQueue):
             info.backoff_expiration = None
             info.was_flushed_from_unschedulable = False
             info.flush_timestamp = None
-            if occurrences is None or not info.rejector_plugins:
+            is_time = info.retry_at is not None and info.retry_at <= self._clock.now()
+            if occurrences is None or not info.rejector_plugins or is_time:
                 verdict = Requeue.AFTER_BACKOFF
             else:
                 verdict = self._hints.judge_all(info, occurrences)
@@ -187,12 +194,33 @@ class SchedulingQueue(BlockingQueue):
         """
         with self._changing:
             for pod in pods:
-                if pod.uid in self._in_flight:
-                    self._in_flight.record(FORCE_ACTIVATE, None, pod)
-                elif (info := self._places.backoff.remove(pod.uid)) is not None:
-                    self._places.from_backoff_to_active(info, FORCE_ACTIVATE.label)
-                elif (info := self._places.unschedulable.get(pod.uid)) is not None:
-                    self._places.to_active(info, FORCE_ACTIVATE.label)
+                self._activate(pod.uid)
+
+    def activate_at(self, time: float, pods: Iterable[Pod]) -> None:
+        """Do at that time (seconds on the queue's clock) what `activate` does; at once if it has come.
+
+        Several times may be noted for a pod. All are forgotten when the pod is deleted or bound; pods that aren't known
+        are left alone.
+
+        Raises:
+            ValueError: the time is no finite number.
+        """
+        if not math.isfinite(time):
+            raise ValueError(f"expected seconds since the epoch, found {time!r}")
+        with self._changing:
+            for pod in pods:
+                if time <= self._clock.now():
+                    self._activate(pod.uid)
+                elif pod.uid in self._in_flight or self._places.find(pod.uid) is not None:
+                    self._appointments.add(pod.uid, time)
+
+    def wake_times(self) -> Mapping[str, float]:
+        """By uid, when time alone will have a pod tried again: as a plugin asked, backoff and flush left out."""
+        with self._condition:
+            times = self._places.unschedulable.retry_times()
+            for uid, time in self._appointments.next_by_pod().items():
+                times[uid] = min(time, times.get(uid, time))
+            return times
 
     def move_all_to_active_or_backoff(
         self, event: ClusterEvent, old: object | None, new: object | None, pre_check: PreCheck | None = None
@@ -228,16 +256,25 @@ class SchedulingQueue(BlockingQueue):
                 self._places.from_backoff_to_active(info, BACKOFF_COMPLETE)
 
     def flush_unschedulable_leftover(self) -> None:
-        """Try the pods again that have been unschedulable or gated for longer than the timeout."""
+        """Try the pods again that have been unschedulable or gated for longer than the timeout.
+
+        So those for which a plugin named a time that has come.
+        """
         with self._changing:
             now = self._clock.now()
-            overdue = self._places.unschedulable.overdue(now)
-            if not overdue:
+            asked_for: list[QueuedPodInfo] = []
+            flushed: list[QueuedPodInfo] = []
+            for info in self._places.unschedulable.overdue(now):
+                (asked_for if info.retry_at is not None and info.retry_at <= now else flushed).append(info)
+            for info in asked_for:
+                info.retry_at = None
+            self._move(asked_for, Occurrence(RETRY_TIME, None, None))
+            if not flushed:
                 return
-            for info in overdue:
+            for info in flushed:
                 info.flush_timestamp = now
                 info.was_flushed_from_unschedulable = True
-            self._move(overdue, Occurrence(UNSCHEDULABLE_TIMEOUT, None, None))
+            self._move(flushed, Occurrence(UNSCHEDULABLE_TIMEOUT, None, None))
             self._in_flight.record(UNSCHEDULABLE_TIMEOUT, None, None)
 
     # What there is
@@ -282,6 +319,14 @@ class SchedulingQueue(BlockingQueue):
 
     # Under the lock
 
+    def _activate(self, uid: str) -> None:
+        if (flight := self._in_flight.get(uid)) is not None:
+            self._in_flight.record(FORCE_ACTIVATE, None, flight.pod)
+        elif (info := self._places.backoff.remove(uid)) is not None:
+            self._places.from_backoff_to_active(info, FORCE_ACTIVATE.label)
+        elif (info := self._places.unschedulable.get(uid)) is not None:
+            self._places.to_active(info, FORCE_ACTIVATE.label)
+
     def _add(self, pod: Pod) -> None:
         info = QueuedPodInfo(PodInfo.of(pod))
         self._enter(info)
@@ -304,6 +349,7 @@ class SchedulingQueue(BlockingQueue):
         if flight is not None:
             flight.deleted = True
         self._places.discard(pod.uid)
+        self._appointments.cancel(pod.uid)
 
     def _move(self, candidates: Iterable[QueuedPodInfo], occurrence: Occurrence) -> None:
         event = occurrence.event
@@ -324,10 +370,16 @@ class SchedulingQueue(BlockingQueue):
             self.flush_backoff_completed()
         if now >= self._places.unschedulable.next_due():
             self.flush_unschedulable_leftover()
+        for uid in self._appointments.pop_due(now):
+            self._activate(uid)
         return self._places.pop()
 
     def _next_due(self) -> float:
-        return min(self._places.backoff.next_release(), self._places.unschedulable.next_due())
+        return min(
+            self._places.backoff.next_release(),
+            self._places.unschedulable.next_due(),
+            self._appointments.next(),
+        )
 
     def _counts(self) -> dict[Place, int]:
         return self._places.counts()

@@ -14,7 +14,8 @@ Rejector = tuple[str, str]
 class UnschedulablePool:
     """Refused and gated pods, found by who refused them, so that an event costs nothing for those it can't help.
 
-    `timeout` is after how many seconds without an attempt a pod is overdue.
+    A pod is overdue after `timeout` seconds without an attempt, or when the time has come at which a plugin wants it
+    tried again.
     """
 
     def __init__(self, timeout: float) -> None:
@@ -78,7 +79,7 @@ class UnschedulablePool:
         return sorted(found.values(), key=_sequence)
 
     def overdue(self, now: float) -> Sequence[QueuedPodInfo]:
-        """The pods that have waited longer than the timeout."""
+        """The pods that have waited long enough."""
         if now <= self._none_due_until:
             return ()
         overdue = [info for info in self.ordered() if now > self._last_due(info)]
@@ -91,9 +92,17 @@ class UnschedulablePool:
         """A time before which nobody gets overdue; infinity where nobody is here."""
         return math.nextafter(self._none_due_until, math.inf) if self._infos else math.inf
 
+    def retry_times(self) -> dict[str, float]:
+        """By uid, the times at which plugins want pods tried again."""
+        if math.isinf(self._none_due_until):
+            return {}
+        return {uid: info.retry_at for uid, info in self._infos.items() if info.retry_at is not None}
+
     def _last_due(self, info: QueuedPodInfo) -> float:
+        """Up to when the pod isn't overdue."""
         since = info.timestamp if info.flush_timestamp is None else max(info.timestamp, info.flush_timestamp)
-        return since + self._timeout
+        timeout = since + self._timeout
+        return timeout if info.retry_at is None else min(timeout, math.nextafter(info.retry_at, -math.inf))
 
     def _first_due(self, infos: Iterable[QueuedPodInfo]) -> float:
         return min(map(self._last_due, infos), default=math.inf)

@@ -6,6 +6,7 @@ a cycle is in `inside.py`; `no_hook_saw_a_violation` brings it here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
 from kschedfw.api.volume_matching import is_bound_to, is_fully_bound
 from kschedfw.api.volumes import claim_name
 from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.pod_info import QueuedPodInfo, required_terms
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT
 from kschedfw.plugins.volume_binding import VolumeBinding
@@ -239,12 +241,45 @@ def no_feasible_pod_is_left(world: World) -> None:
 def events_alone_bring_pods_back(world: World) -> None:
     """Once all events are known and backoff is over, no refused pod fits anywhere: it needn't wait for the timeout.
 
-    Not so the pods that a troublemaker refused, who says of no event that it would change its mind.
+    Not so the pods that a troublemaker refused, who says of no event that it would change its mind. And where hints
+    are kube-scheduler's (not `complete_hints`), not the pods whose event they pass over.
     """
     queue = world.scheduler.queue
-    infos = [queue.get(pod.uid) for pod in world.pending()]
+    infos = [info for pod in world.pending() if (info := queue.get(pod.uid)) is not None]
     trouble = {"Troublemaker", "Doorkeeper", "DefaultBinder"}
-    _nothing_fits(world, [info.pod for info in infos if info and not info.rejector_plugins & trouble])
+    _nothing_fits(
+        world,
+        [
+            info.pod
+            for info in infos
+            if not info.rejector_plugins & trouble
+            and (world.complete_hints or not _is_passed_over(world, info))
+        ],
+    )
+
+
+def _is_passed_over(world: World, info: QueuedPodInfo) -> bool:
+    """Whether the pod may be one of those that kube-scheduler's hints leave to the flush after five minutes.
+
+    InterPodAffinity looks at the pod's own terms when nodes change, and so passes over pods that an existing pod's
+    anti-affinity refused; and when a pod goes, it doesn't see that another one may be the first of its group now.
+    PodTopologySpread passes over that a counted pod begins to terminate.
+    """
+    pod, rejectors = info.pod, info.rejector_plugins
+    own = required_terms(pod.spec.affinity.pod_affinity, pod)
+    if "InterPodAffinity" in rejectors:
+        may_be_first = bool(own) and all(term.matches(pod, {}) for term in own)
+        there = world.pods(lambda other: bool(other.node_name))
+        if may_be_first or any(_minds(other, pod) for other in there):
+            return True
+    return "PodTopologySpread" in rejectors and bool(
+        world.pods(lambda other: other.is_terminating and other.labels.get("app") == pod.labels.get("app"))
+    )
+
+
+def _minds(existing: Pod, pod: Pod) -> bool:
+    terms = required_terms(existing.spec.affinity.pod_anti_affinity, existing)
+    return any(term.matches(pod, {}) for term in terms)
 
 
 def _nothing_fits(world: World, pods: Sequence[Pod]) -> None:
@@ -309,6 +344,11 @@ def gauges_equal_sizes(world: World) -> None:
     queue, gauges = world.scheduler.queue, world.gauges
     for place in _QUEUED:
         assert gauges.pending.get(place, 0) == len(queue.pods_in(place)), f"pending pods: {place}"
+    queued = [queue.get(pod.uid) for place in _QUEUED for pod in queue.pods_in(place)]
+    rejected = Counter(plugin for info in queued if info for plugin in info.rejector_plugins)
+    assert gauges.rejected == rejected, "unschedulable pods"
+    kept = Counter(event.label for event in queue.in_flight_events())
+    assert gauges.kept == kept + Counter(PodPopped=len(queue.in_flight_pods())), "in-flight events"
     assert not +gauges.working, f"nobody works between two steps: {gauges.working}"
     world.scheduler.tick()
     assert gauges.cached == world.scheduler.cache.sizes(), "cache size"

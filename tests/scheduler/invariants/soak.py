@@ -1,11 +1,13 @@
 """Runs random worlds, one seed after the other, for as long as it is told: `python -m …soak SECONDS [FIRST_SEED]`.
 
-Prints progress; ends with exit code 1 at the first failure, after printing seed, step and property.
+Prints progress and the most memory that was needed so far; ends with exit code 1 at the first failure, after printing
+seed, step and property.
 """
 
 from __future__ import annotations
 
 import logging
+import resource
 import sys
 from collections.abc import Sequence
 from itertools import count
@@ -30,7 +32,9 @@ def main(arguments: Sequence[str]) -> int:
         if now - reported >= PROGRESS or now - began >= seconds:
             reported = now
             rate = steps / (now - began) if now > began else 0.0
-            _say(f"{now - began:.0f} s: seeds {first}–{seed - 1}, {steps} steps, {rate:.0f} steps/s")
+            megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+            done = f"seeds {first}–{seed - 1}, {steps} steps, {rate:.0f} steps/s"
+            _say(f"{now - began:.0f} s: {done}, {megabytes} MiB at most")
         if now - began >= seconds:
             break
         try:

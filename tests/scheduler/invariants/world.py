@@ -82,7 +82,7 @@ class DeferringExecutor:
             self.tasks.append(task)
 
 
-def _profile(name: str, journal: Journal) -> Profile:
+def _profile(name: str, journal: Journal, *, complete_hints: bool) -> Profile:
     inner = (
         EnabledPlugin("WatchedPreemption") if plugin.name == "DefaultPreemption" else plugin
         for plugin in default_profile().multi_point
@@ -100,16 +100,26 @@ def _profile(name: str, journal: Journal) -> Profile:
         | {
             "WatchedPreemption": WatchedArgs(journal=journal),
             "VolumeBinding": {"bindTimeoutSeconds": BIND_TIMEOUT},
+            "InterPodAffinity": {"completeHints": complete_hints},
+            "PodTopologySpread": {"completeHints": complete_hints},
         },
         scheduler_name=name,
     )
 
 
-class World:
-    """Everything that a run consists of. The same seed makes the same world."""
+def _completes_hints(seed: int) -> bool:
+    return seed % 2 == 1
 
-    def __init__(self, seed: int) -> None:
+
+class World:
+    """Everything that a run consists of. The same seed makes the same world.
+
+    In every other world hints are complete, in the rest they are kube-scheduler's own.
+    """
+
+    def __init__(self, seed: int, *, complete_hints: bool | None = None) -> None:
         self.seed = seed
+        self.complete_hints = _completes_hints(seed) if complete_hints is None else complete_hints
         self.steps: list[str] = []
         self.random = Random(seed)
         self.clock = BusyClock(1000.0)
@@ -120,7 +130,7 @@ class World:
         self.gauges = Gauges()
         self.scheduler = Scheduler(
             self.cluster,
-            [_profile(name, self.journal) for name in SCHEDULER_NAMES],
+            [_profile(name, self.journal, complete_hints=self.complete_hints) for name in SCHEDULER_NAMES],
             registry=REGISTRY,
             clock=self.clock,
             random=Random(seed + 3),
@@ -184,9 +194,11 @@ class World:
             properties.check(self, properties.ALWAYS)
         except Exception as error:
             name = type(error).__name__
+            as_usual = self.complete_hints is _completes_hints(self.seed)
+            hints = "" if as_usual else f", complete_hints={self.complete_hints}"
             raise AssertionError(
                 f"seed {self.seed}, step {len(self.steps)} ({step}): {name}: {error}\n"
-                f"replay({self.seed}, {' '.join(self.steps)!r})"
+                f"replay({self.seed}, {' '.join(self.steps)!r}{hints})"
             ) from error
 
     def add_pod(self) -> None:
@@ -450,13 +462,13 @@ _WEIGHTS = dict.fromkeys(STEPS, 2) | {
 }
 
 
-def run_world(seed: int, steps: int) -> World:
+def run_world(seed: int, steps: int, *, complete_hints: bool | None = None) -> World:
     """Take that many random steps in a new world, then settle and close it.
 
     Raises:
         AssertionError: a property doesn't hold; the message has the seed and the steps.
     """
-    world = World(seed)
+    world = World(seed, complete_hints=complete_hints)
     choice = Random(seed + 4)
     names, weights = list(_WEIGHTS), list(_WEIGHTS.values())
     for step in choice.choices(names, weights, k=steps):
@@ -466,9 +478,9 @@ def run_world(seed: int, steps: int) -> World:
     return world
 
 
-def replay(seed: int, steps: str) -> World:
+def replay(seed: int, steps: str, *, complete_hints: bool | None = None) -> World:
     """Take exactly these steps, as a failure prints them."""
-    world = World(seed)
+    world = World(seed, complete_hints=complete_hints)
     for step in steps.split():
         world.do(step)
     return world

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 import attrs
@@ -12,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw.framework.metrics import NoMetrics
 from kschedfw.framework.pod_info import QueuedPodInfo
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.queue import Place
@@ -64,15 +66,22 @@ def own(pod: Pod, _old: object, new: object) -> QueueingHint:
     return QueueingHint.QUEUE if isinstance(new, Pod) and new.uid == pod.uid else QueueingHint.SKIP
 
 
-class Gauges:
+class Gauges(NoMetrics):
     def __init__(self) -> None:
-        self.pending = dict.fromkeys((Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED), 0)
+        self.pending: dict[str, int] = dict.fromkeys(
+            (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED), 0
+        )
+        self.rejected: Counter[str] = Counter()
+        self.kept: Counter[str] = Counter()
 
-    def pod_incoming(self, queue: Place, event: str) -> None:
-        pass
-
-    def pending_pods(self, queue: Place, count: int) -> None:
+    def pending_pods(self, queue: str, count: int) -> None:
         self.pending[queue] = count
+
+    def unschedulable_pods(self, plugin: str, profile: str, change: int) -> None:
+        self.rejected[plugin] += change
+
+    def in_flight_events(self, event: str, change: int) -> None:
+        self.kept[event] += change
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -403,7 +412,14 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def gauges_are_right(self) -> None:
-        assert self.gauges.pending == {place: len(self.queue.pods_in(place)) for place in self.gauges.pending}
+        gauges, queue = self.gauges, self.queue
+        assert gauges.pending == {place: len(queue.pods_in(Place(place))) for place in gauges.pending}
+        queued = [queue.get(pod.uid) for place in gauges.pending for pod in queue.pods_in(Place(place))]
+        assert gauges.rejected == Counter(
+            plugin for info in queued if info for plugin in info.rejector_plugins
+        )
+        kept = Counter(event.label for event in queue.in_flight_events())
+        assert gauges.kept == kept + Counter(PodPopped=len(queue.in_flight_pods()))
 
     def teardown(self) -> None:
         """With all gates open, every pod is tried again within the timeout and the longest backoff."""

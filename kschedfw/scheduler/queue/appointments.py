@@ -1,0 +1,70 @@
+"""Pods that somebody wants to be tried again at a certain time."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+
+import attrs
+
+from kschedfw.scheduler.queue.heap import KeyedHeap
+
+
+@attrs.define(eq=False)
+class _Appointment:
+    """The times for one pod, a heap. `sequence` orders pods with the same next time."""
+
+    uid: str
+    sequence: int
+    times: list[float]
+
+
+def _comes_first(one: _Appointment, other: _Appointment) -> bool:
+    return (one.times[0], one.sequence) < (other.times[0], other.sequence)
+
+
+class Appointments:
+    """Any number of times per pod (by uid), each of which comes once, unless it is cancelled. Not thread-safe.
+
+    Times are seconds on the queue's clock.
+    """
+
+    def __init__(self) -> None:
+        self._pods = KeyedHeap[_Appointment](_comes_first)
+        self._sequence = 0
+
+    def add(self, uid: str, time: float) -> None:
+        """Note a time for the pod; one that it has already counts once."""
+        appointment = self._pods.get(uid)
+        if appointment is None:
+            self._sequence += 1
+            appointment = _Appointment(uid, self._sequence, [])
+        if time not in appointment.times:
+            heapq.heappush(appointment.times, time)
+            self._pods.push(uid, appointment)
+
+    def cancel(self, uid: str) -> None:
+        """Forget all times of the pod, if it has any."""
+        self._pods.remove(uid)
+
+    def pop_due(self, now: float) -> Sequence[str]:
+        """Take out what has come by now: the pods in the order of their times."""
+        due: list[str] = []
+        while self.next() <= now:
+            first = self._pods.pop()
+            assert first is not None
+            heapq.heappop(first.times)
+            due.append(first.uid)
+            if first.times:
+                self._pods.push(first.uid, first)
+        return due
+
+    def next(self) -> float:
+        """The earliest time of all; infinity where there is none."""
+        first = self._pods.peek()
+        return math.inf if first is None else first.times[0]
+
+    def next_by_pod(self) -> dict[str, float]:
+        """The earliest time of each pod that has one."""
+        return {each.uid: each.times[0] for each in self._pods.ordered()}
