@@ -16,6 +16,7 @@ from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.inputs import Input
 from kschedfw.cli.tables import counted
 from kschedfw.cluster import InMemoryCluster, free_pods
+from kschedfw.cluster.freeing import belongs_to_its_node, may_be_freed
 
 OPTION = "--reschedule"
 ALL = "all"
@@ -42,23 +43,25 @@ def reschedule(loaded: Input, given: Sequence[str]) -> tuple[Input, Mapping[str,
     """
     if not given:
         return loaded, {}
-    wanted = [(value, _wanted(value, loaded.cluster)) for value in given]
-    nodes: dict[str, str] = {}
-    kept: set[str] = set()
-    for value, is_wanted in wanted:
-        freed = free_pods(loaded.cluster, is_wanted)
-        if not freed.nodes and not nodes:
-            raise UsageError(f"{OPTION} {value}: no pod to free: {_why_none(len(freed.kept))}")
-        nodes.update(freed.nodes)
-        kept.update(freed.kept)
-    stayed = f"; {len(kept)} of DaemonSets or mirror pods stay" if kept else ""
-    taken = counted(len(nodes), "bound pod")
+    bound = [pod for pod in loaded.cluster.list(Pod) if may_be_freed(pod)]
+    wanted: list[Wanted] = []
+    for value in given:
+        is_wanted = _wanted(value, loaded.cluster)
+        matching = [pod for pod in bound if is_wanted(pod)]
+        if all(map(belongs_to_its_node, matching)):
+            raise UsageError(f"{OPTION} {value}: no pod to free: {_why_none(len(matching))}")
+        wanted.append(is_wanted)
+    freed = free_pods(loaded.cluster, lambda pod: any(is_wanted(pod) for is_wanted in wanted))
+    stayed = f"; {len(freed.kept)} of DaemonSets or mirror pods stay" if freed.kept else ""
+    taken = counted(len(freed.nodes), "bound pod")
     note = f"{taken} freed first ({OPTION} {', '.join(given)}){stayed}"
-    return attrs.evolve(loaded, notes=(*loaded.notes, note)), nodes
+    return attrs.evolve(loaded, notes=(*loaded.notes, note)), freed.nodes
 
 
-def _why_none(kept: int) -> str:
-    return f"the {kept} that match are of DaemonSets or mirror pods" if kept else "no bound pod matches"
+def _why_none(matching: int) -> str:
+    if not matching:
+        return "no bound pod matches"
+    return f"the {matching} that match are of DaemonSets or mirror pods"
 
 
 def _wanted(value: str, cluster: InMemoryCluster) -> Wanted:

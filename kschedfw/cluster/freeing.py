@@ -32,7 +32,7 @@ def free_pods(cluster: InMemoryCluster, wanted: Callable[[Pod], bool]) -> Freed:
     nodes: dict[str, str] = {}
     kept: list[str] = []
     for pod in cluster.list(Pod):
-        if not pod.node_name or pod.is_terminal or pod.is_terminating or not wanted(pod):
+        if not may_be_freed(pod) or not wanted(pod):
             continue
         if belongs_to_its_node(pod):
             kept.append(pod.key)
@@ -40,6 +40,11 @@ def free_pods(cluster: InMemoryCluster, wanted: Callable[[Pod], bool]) -> Freed:
             nodes[pod.key] = pod.node_name
             cluster.update(_freed(pod, cluster.get(Node, pod.node_name)))
     return Freed(nodes, tuple(kept))
+
+
+def may_be_freed(pod: Pod) -> bool:
+    """Whether the pod is on a node, and there to stay."""
+    return bool(pod.node_name) and not pod.is_terminal and not pod.is_terminating
 
 
 def belongs_to_its_node(pod: Pod) -> bool:

@@ -96,6 +96,14 @@ def test_a_wrong_value_is_one_clear_error(what: str, problem: str, kschedfw: Ksc
     assert len(result.err.splitlines()) == 1
 
 
+def test_each_value_has_to_free_something(kschedfw: Kschedfw, cluster: Path) -> None:
+    result = kschedfw("simulate", cluster, "--reschedule", "app=web", "--reschedule", "app=dbs")
+    assert (result.code, result.out) == (2, "")
+    assert "--reschedule app=dbs: no pod to free: no bound pod matches" in result.err
+    overlapping = ["--reschedule", "all", "--reschedule", "app=web"]
+    assert kschedfw("simulate", cluster, *overlapping).code == 0
+
+
 class TestMissingInput:
     @pytest.fixture
     def dump(self, cluster: Path) -> Path:

@@ -14,10 +14,12 @@ def missing(*objects: Named) -> list[tuple[str, str, tuple[str, ...]]]:
 
 def owned(kind: str, api_version: str = "apps/v1", **spec: object) -> Named:
     owner = {"kind": kind, "apiVersion": api_version, "name": "web", "uid": "1", "controller": True}
-    manifest = make_pod("web-1").manifest()
-    manifest["metadata"]["ownerReferences"] = [owner]
-    manifest["spec"] = {"containers": [{"name": "main", "image": "app"}], **spec}
-    return pod_from_manifest(manifest)
+    return pod_from_manifest(
+        {
+            "metadata": {"name": "web-1", "ownerReferences": [owner]},
+            "spec": {"containers": [{"name": "main", "image": "app"}], **spec},
+        }
+    )
 
 
 class TestStorage:
@@ -44,9 +46,8 @@ class TestStorage:
 
 
 def test_nodes_of_bound_pods_but_not_of_those_that_have_ended() -> None:
-    ended = make_pod("ended").node("gone").manifest()
-    ended["spec"]["containers"] = [{"name": "main", "image": "app"}]
-    ended["status"] = {"phase": "Succeeded"}
+    spec = {"nodeName": "gone", "containers": [{"name": "main", "image": "app"}]}
+    ended = {"metadata": {"name": "ended"}, "spec": spec, "status": {"phase": "Succeeded"}}
     assert missing(
         make_node("n1").build(),
         make_pod("a").node("n1").build(),
