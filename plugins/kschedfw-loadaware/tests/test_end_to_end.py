@@ -32,7 +32,7 @@ class Stage:
     def __init__(
         self, base: type[TargetLoadPacking | LoadVariationRiskBalancing], source: MetricsSource
     ) -> None:
-        plugin = type("Measured", (base,), {"source": source})
+        plugin = type("Measured", (base,), {"name": "Measured", "source": source})
         self.cluster = InMemoryCluster(
             make_node(name).capacity(cpu=10, memory="40Gi").build() for name in ("a", "b", "c")
         )
@@ -40,7 +40,7 @@ class Stage:
         registry = Registry()
         registry.register(plugin)
         default = default_profile()
-        profile = Profile([*default.multi_point, EnabledPlugin(base.name, weight=100)], args=default.args)
+        profile = Profile([*default.multi_point, EnabledPlugin("Measured", weight=100)], args=default.args)
         self.scheduler = Scheduler(
             self.cluster, [profile], registry=registry, clock=self.clock, random=Random(0)
         )

@@ -2,104 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 import trustme
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from kschedfw_loadaware import (
     Endpoint,
     LoadReport,
     LoadWatcherSource,
-    MetricProvider,
     MetricsError,
-    MetricsServerSource,
     PrometheusSource,
     TargetLoadPacking,
 )
-from kschedfw_loadaware.report import json_of
+from tests.hostile_server import OK, SOON, TIMEOUT, TOKEN, Server, answering, serving
 
-from kschedfw import KschedfwError
 from kschedfw.testing import FakeClock, FrameworkHarness, make_node
-
-TIMEOUT = 0.4
-SOON = 3
-"""Seconds: how long a call may take, and in how many it must have failed even on a busy machine."""
-TOKEN = "very-secret"
-OK = b"HTTP/1.1 200 OK\r\n"
-
-Talk = Callable[[socket.socket, str], None]
-
-
-class Server:
-    """Does with each connection as `talk` says, which is given the connection and the path that was asked for."""
-
-    def __init__(self, talk: Talk, tls: ssl.SSLContext | None) -> None:
-        self.talk, self._tls = talk, tls
-        self.seen: list[str] = []
-        self._end = threading.Event()
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self._socket.getsockname()[1]
-        self.address = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
-        self._threads = [threading.Thread(target=self._accept)]
-        self._threads[0].start()
-
-    def _accept(self) -> None:
-        while not self._end.is_set():
-            connection, _ = self._socket.accept()
-            thread = threading.Thread(target=self._serve, args=(connection,))
-            self._threads.append(thread)
-            thread.start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        connection.settimeout(5)
-        with suppress(OSError), connection if self._tls is None else self._over_tls(connection) as stream:
-            request = b""
-            while b"\r\n\r\n" not in request and (received := stream.recv(65536)):
-                request += received
-            if not request:
-                return
-            self.seen.append(request.decode("latin-1"))
-            self.talk(stream, self.seen[-1].split()[1])
-
-    def _over_tls(self, connection: socket.socket) -> ssl.SSLSocket:
-        assert self._tls is not None
-        with connection:  # which has been taken over then
-            return self._tls.wrap_socket(connection, server_side=True)
-
-    def drip(self, connection: socket.socket, content: bytes, *, every: float = 0.02) -> None:
-        """Byte by byte, for ever or until the other side is gone."""
-        while not self._end.wait(every):
-            connection.sendall(content)
-
-    def close(self) -> None:
-        self._end.set()
-        with suppress(OSError):
-            socket.create_connection(("127.0.0.1", self.port)).close()
-        for thread in self._threads:
-            thread.join()
-        self._socket.close()
-
-
-@contextmanager
-def serving(talk: Talk, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
-    server = Server(talk, tls)
-    try:
-        yield server
-    finally:
-        server.close()
-
-
-def answering(content: bytes) -> Talk:
-    return lambda connection, path: connection.sendall(content)
 
 
 def error_of(server: Server, *, max_bytes: int = 1_000_000, token: str = TOKEN) -> str:
@@ -317,149 +238,6 @@ class TestNonsense:
         assert "redirects to 'http://elsewhere.example/'" in record.getMessage()
         assert TOKEN not in caplog.text
         assert it.framework.plugins["TargetLoadPacking"] is not None
-
-
-FIELDS = (
-    *("window", "start", "end", "data", "NodeMetricsMap", "a", "metrics", "type", "operator", "value"),
-    *(
-        "resultType",
-        "result",
-        "metric",
-        "node",
-        "kind",
-        "items",
-        "metadata",
-        "name",
-        "usage",
-        "cpu",
-        "memory",
-    ),
-)
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.integers(min_value=10**300, max_value=10**400)
-    | st.floats()
-    | st.text(st.characters(codec=None), max_size=5)
-    | st.sampled_from(["CPU", "AVG", "100m", "1e9999999", "vector", "NodeMetricsList"]),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(FIELDS) | st.text(max_size=3),
-            inner,
-            max_size=4,
-        )
-    ),
-    max_leaves=12,
-)
-
-
-class Saying:
-    """In the place of an endpoint: what came over HTTP and could be read as JSON."""
-
-    address = "http://a"
-
-    def __init__(self, said: object) -> None:
-        self.said = json_of(json.dumps(said).encode())
-
-    def deadline(self) -> None: ...
-
-    def get(self, path: str, deadline: object = None) -> object:
-        return self.said
-
-
-def shaped(inner: object) -> list[object]:
-    """The same where each kind of source looks for it."""
-    metrics = {"a": {"metrics": [{"type": "CPU", "operator": "AVG", "value": inner}, inner]}, "b": inner}
-    return [
-        inner,
-        {"window": {"start": 0, "end": inner}, "data": {"NodeMetricsMap": metrics}},
-        {"window": {"start": 0, "end": 1}, "data": {"NodeMetricsMap": metrics}},
-        {
-            "data": {
-                "resultType": "vector",
-                "result": [{"metric": {"node": inner}, "value": [0, inner]}, inner],
-            }
-        },
-        {"data": {"resultType": "vector", "result": [{"metric": inner, "value": [0, "1"]}]}},
-        {"kind": "NodeMetricsList", "items": [{"metadata": {"name": "a"}, "usage": {"cpu": inner}}]},
-        {"kind": "NodeMetricsList", "items": [{"metadata": {"name": inner}, "usage": inner}]},
-    ]
-
-
-@settings(max_examples=60, deadline=None)
-@given(JSON)
-def test_whatever_json_says_is_a_report_or_one_error(inner: object) -> None:
-    nodes = [make_node("a").capacity(cpu=1).build()]
-    for said in shaped(inner):
-        endpoint: object = Saying(said)
-        for source in (
-            LoadWatcherSource(endpoint),  # type: ignore[arg-type]  # it has what is needed of an endpoint
-            PrometheusSource(endpoint),  # type: ignore[arg-type]  # the same
-            MetricsServerSource(endpoint, lambda: nodes),  # type: ignore[arg-type]  # the same
-        ):
-            report = LoadReport(0, 0, {})
-            message = ""
-            try:
-                report = source.read(0)
-            except MetricsError as error:
-                message = str(error)
-            assert len(message) < 1500
-            assert message.isprintable()
-            assert all(isinstance(name, str) for name in report.nodes)
-            assert abs(report.end) <= 1e12
-
-
-class TestAddresses:
-    @pytest.mark.parametrize(
-        "address",
-        [
-            "file:///etc/passwd",
-            "ftp://host/",
-            "load-watcher:2020",
-            "/etc/passwd",
-            "http://",
-            "http:///path",
-            "http://host:99999",
-            "http://[::1",
-            "http://host?query",
-            "",
-        ],
-    )
-    def test_that_arent_http_are_refused_at_once(self, address: str) -> None:
-        with pytest.raises(MetricsError):
-            Endpoint(address)
-
-    def test_a_password_in_one_is_refused_and_not_shown(self) -> None:
-        address = f"http://user:{TOKEN}@host:99999/"
-        with pytest.raises(MetricsError) as raised:
-            Endpoint(address)
-        assert TOKEN not in str(raised.value)
-        args = {"TargetLoadPacking": {"watcherAddress": f"http://user:{TOKEN}@host/"}}
-        with pytest.raises(
-            KschedfwError, match=r"watcherAddress: .*: must be without user and password"
-        ) as refused:
-            FrameworkHarness(TargetLoadPacking, args=args)
-        assert TOKEN not in str(refused.value)
-
-    def test_an_overlong_host_is_an_error_of_the_same_kind(self) -> None:
-        with pytest.raises(MetricsError):
-            Endpoint("http://" + "a" * 300).get("/")
-
-
-def test_the_token_is_masked_wherever_it_could_be_printed() -> None:
-    for holder in (
-        Endpoint("http://a", TOKEN),
-        MetricProvider(token=TOKEN),
-        LoadWatcherSource(Endpoint("http://a", TOKEN)),
-    ):
-        assert TOKEN not in repr(holder)
-        assert "'***'" in repr(holder)
-    assert "'***'" not in repr(Endpoint("http://a"))
-    with pytest.raises(MetricsError) as raised:
-        Endpoint("http://a", f"{TOKEN}\r\nX: y")
-    assert TOKEN not in str(raised.value)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from kschedfw_topoaware import Attribute, NodeResourceTopology, NodeResourceTopologyMatch, Zone
 from kschedfw_topoaware.testing import make_topology
 
-from kschedfw import FrozenDict, Node, ObjectMeta, Pod, Quantity
+from kschedfw import FrozenDict, InMemoryCluster, KschedfwError, Node, ObjectMeta, Pod, Quantity
 from kschedfw.testing import FrameworkHarness, make_node, make_pod
 
 GPU = "example.com/gpu"
@@ -220,11 +220,6 @@ class TestWhatTheTopologySays:
             make_topology("node", of(1)).as_custom_object(), metadata=ObjectMeta(name="node")
         )
         content = {**broken.content, "zones": 3}
-        it = FrameworkHarness(
-            NodeResourceTopologyMatch,
-            nodes=[node()],
-            objects=[attrs.evolve(broken, content=type(broken.content)(content))],
-        )
-        status = it.filter(guaranteed(of(1)))["node"]
-        assert status.code.name == "ERROR"
-        assert "NodeResourceTopology node: zones" in status.message
+        cluster = InMemoryCluster([attrs.evolve(broken, content=type(broken.content)(content))])
+        with pytest.raises(KschedfwError, match="NodeResourceTopology node: zones"):
+            cluster.get(NodeResourceTopology, "node")

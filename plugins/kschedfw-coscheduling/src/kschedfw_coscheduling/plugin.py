@@ -104,8 +104,8 @@ class Coscheduling(Plugin[CoschedulingArgs]):
             gang.failed.add(pod.uid)
             placed = self._placed(gang, members)
             left = {each.uid for each in members} - placed - gang.failed
-        if (hope := self._hope(group, len(placed), len(left))) is not None:
-            return None, Status.unschedulable(f"podGroup {key} {hope}")
+        if (reason := self._reason_to_go_on(group, len(placed), len(left))) is not None:
+            return None, Status.unschedulable(f"podGroup {key} {reason}")
         self._give_up(key, "optimistic rejection in PostFilter", members)
         return None, Status.unschedulable(
             f"PodGroup {key} gets rejected due to Pod {pod.name} is unschedulable even after PostFilter"
@@ -229,7 +229,7 @@ class Coscheduling(Plugin[CoschedulingArgs]):
 
     # Giving up, and trying again
 
-    def _hope(self, group: PodGroup, placed: int, left: int) -> str | None:
+    def _reason_to_go_on(self, group: PodGroup, placed: int, left: int) -> str | None:
         """Why a gang isn't given up although a pod of it fits nowhere; None if it is."""
         wanted, percentage = group.spec.min_member, self.args.pod_group_reject_percentage
         if placed >= wanted:
