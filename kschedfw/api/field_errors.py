@@ -94,7 +94,7 @@ def at(prefix: str, key: str | int) -> str:
     """The path of an item of the list or map at `prefix`: `[0]`, `.cpu`, `[nvidia.com/gpu]`."""
     if isinstance(key, int):
         return f"{prefix}[{key}]"
-    return join(prefix, key if _PLAIN_KEY.fullmatch(key) else f"[{_visible(key)}]")
+    return join(prefix, key if _PLAIN_KEY.fullmatch(key) else f"[{key}]")
 
 
 def shown(value: object) -> str:
@@ -107,19 +107,21 @@ def shown(value: object) -> str:
             text = json.dumps(plain, ensure_ascii=False, default=str, skipkeys=True, separators=(",", ":"))
         except (ValueError, RecursionError):  # endless or bottomless
             text = f"({type(value).__name__})"
-        text = _visible(text[: _SHOWN + 1])
+        text = "".join(character if character.isprintable() else _escaped(character) for character in text)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
 def _quoted(text: str) -> str:
     """As Go quotes a text: what can't be seen, or would move a terminal's cursor, is spelled out."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{_visible(escaped)}"'
-
-
-def _visible(text: str) -> str:
-    """The text with whatever can't be seen spelled out."""
-    return "".join(character if character.isprintable() else _escaped(character) for character in text)
+    characters = (
+        f"\\{character}"
+        if character in '"\\'
+        else character
+        if character.isprintable()
+        else _escaped(character)
+        for character in text
+    )
+    return f'"{"".join(characters)}"'
 
 
 _SHORT = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}

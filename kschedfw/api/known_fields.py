@@ -20,7 +20,6 @@ FILE: Final = Path(__file__).with_suffix(".txt")
 
 _MOST_NAMED: Final = 50
 """Of so many unknown fields of an object each is named; whoever has more hasn't misspelt them."""
-_LONGEST_SHOWN: Final = 200
 
 
 class FieldValidation(StrEnum):
@@ -47,16 +46,12 @@ def unknown_fields(manifest: Mapping[str, object], kind: str) -> tuple[FieldErro
         return ()
     unknown = _unknown(manifest, known, "")
     named: list[FieldError] = [
-        UnknownField.near(at(path, _cut(key)), key, type_, type_.name)
+        UnknownField.near(at(path, key), key, type_, type_.name)
         for path, key, type_ in islice(unknown, _MOST_NAMED)
     ]
     if more := sum(1 for _ in unknown):
         named.append(FieldError("", f"{STRICT}{more} unknown fields more"))
     return tuple(named)
-
-
-def _cut(key: str) -> str:
-    return key if len(key) <= _LONGEST_SHOWN else f"{key[:_LONGEST_SHOWN]}…"
 
 
 def as_warning(error: FieldError) -> FieldError:
