@@ -316,9 +316,9 @@ def _ceil_div(number: int, divisor: int) -> int:
 
 def wrapped(number: int, bits: int = 64) -> int:
     """Give `number` as a signed integer of `bits` bits would hold it, overflow wrapping around."""
-    half = 1 << (bits - 1)
-    if -half <= number < half:
+    if bits == 64 and -_INT64_MAX <= number <= _INT64_MAX:  # nearly always
         return number
+    half = 1 << (bits - 1)
     return (number + half) % (2 * half) - half
 
 

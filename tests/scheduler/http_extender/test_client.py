@@ -540,6 +540,15 @@ class TestHTTP:
         ):
             made.filter(POD, NODES)
 
+    def test_a_redirect_takes_the_password_to_no_other_host(self) -> None:
+        with scripted({"/filter": '{"Nodes":{"items":[]}}'}) as other:
+            moved = Answer(b"", 307, {"Location": f"{other.url}/filter"})
+            with scripted({"/filter": moved}) as server:
+                with extender(server.url.replace("://", "://user:secret@")) as made:
+                    made.filter(POD, NODES)
+                assert "Authorization" in server.asked[0].headers
+            assert "Authorization" not in other.asked[0].headers
+
     def test_redirects_in_a_circle_are_an_error(self) -> None:
         with (
             scripted({"/filter": Answer(b"", 307, {"Location": "/filter"})}) as server,

@@ -141,7 +141,7 @@ class Room:
     def of(cls, info: NodeInfo, devices: NodeDevices) -> Room:
         """That of a single node."""
         return cls(
-            cpu=np.array([info.allocatable.milli_cpu - info.requested.milli_cpu]),
+            cpu=np.array([info.allocatable.milli_cpu], dtype=np.int64) - info.requested.milli_cpu,
             gpus=np.array([devices.left], dtype=np.int64),
             counts=np.array([len(devices.left)]),
             kinds=np.array([devices.kinds]),
