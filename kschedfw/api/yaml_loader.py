@@ -259,7 +259,7 @@ class _Builder:
                     frame = self._begin(event, frame, len(stack))
                     continue
                 elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
-                    value = self._end(frame)
+                    value = self._end(event, frame)
                     frame = stack.pop()
                     if frame.is_outer_list:
                         self._start = event.end_mark.index
@@ -319,7 +319,9 @@ class _Builder:
         is_outer_list = depth == 2 and type(outer.container) is dict and not is_mapping
         return _Frame(container, event.anchor, self._values, is_outer_list=is_outer_list)
 
-    def _end(self, frame: _Frame) -> object:
+    def _end(self, event: Any, frame: _Frame) -> object:
+        if event.end_mark.index - self._start > self._largest:
+            raise DocumentError(too_large(self._largest), event.end_mark.line)
         self._values += 1
         container = frame.container
         if frame.merged:

@@ -23,6 +23,7 @@ _TAKEN_CLASSES = frozenset(
 
 # The packaging specification's.
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_SEPARATORS = re.compile(r"[-_.]+")
 _CLASS_NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
 _OWN_PREFIX = "kschedfw"
 _TAKEN_PACKAGES = frozenset({_OWN_PREFIX, "example", "src", "tests"})
@@ -48,7 +49,7 @@ class ProjectNames:
                 f"NAME {name!r} is no name of a distribution: letters, digits and inner -, _ and ., at most "
                 f"{MAX_DISTRIBUTION}, such as kschedfw-rack"
             )
-        words = re.split(r"[-_.]+", name)
+        words = _SEPARATORS.split(name)
         names = cls(
             "-".join(words).lower(),
             "_".join(words).lower(),

@@ -14,6 +14,7 @@ import attrs
 from kschedfw.api.custom import CustomObject, CustomResource, custom_key
 from kschedfw.api.defaults import default_namespace
 from kschedfw.api.evolver import evolver
+from kschedfw.api.field_errors import printable
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.kinds import KIND_OF
 from kschedfw.api.manifest_error import ManifestError
@@ -27,6 +28,8 @@ from kschedfw.cluster.watch import Subscription
 
 # What the API server's PodTopologyLabels admission copies from the node to the pod that is bound to it.
 TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+_LONGEST_MESSAGE = 2048
 
 _LOG = logging.getLogger("kschedfw.cluster.memory")
 
@@ -248,7 +251,8 @@ class InMemoryCluster:
 
     def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
         """As `Cluster.record_event`; see `events`."""
-        event = (regarding.metadata.key, _kind(regarding), type, reason, message)
+        text = printable(message, _LONGEST_MESSAGE)  # it may quote what is in a manifest
+        event = (regarding.metadata.key, _kind(regarding), type, reason, text)
         with self._lock:
             if event not in self._events and len(self._events) >= self._events_limit:
                 self._events.popitem(last=False)

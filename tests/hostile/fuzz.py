@@ -33,10 +33,8 @@ def main(arguments: Sequence[str]) -> int:
     began = reported = clock.monotonic()
     with tempfile.TemporaryDirectory() as directory:
         for seed in count(first):
-            faulthandler.dump_traceback_later(
-                6 * LONGEST, exit=True
-            )  # even where Python's code isn't reached
             before = clock.monotonic()
+            _watch(6 * LONGEST)
             try:
                 try_seed(seed, Path(directory))
             except Exception:
@@ -56,6 +54,12 @@ def main(arguments: Sequence[str]) -> int:
             if now - began >= seconds:
                 return 0
     return 0
+
+
+def _watch(seconds: float) -> None:
+    """End the process after this time, with a traceback: even where it hangs outside of Python's own code."""
+    if sys.stderr is sys.__stderr__:
+        faulthandler.dump_traceback_later(seconds, exit=True)
 
 
 def _say(text: str) -> None:

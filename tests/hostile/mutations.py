@@ -102,7 +102,9 @@ def mutated(base: Value, random: Random) -> Value:
 
 def text_of(value: Value, random: Random) -> str:
     """The data as JSON or YAML; sometimes a little of the text is changed, too."""
-    text = json.dumps(value, indent=random.choice((None, 2)))
+    text = json.dumps(value)
+    if len(text) < 100_000 and random.random() < 0.5:
+        text = json.dumps(value, indent=2)
     if random.random() < 0.5:
         with suppress(yaml.YAMLError, UnicodeError, RecursionError):  # JSON then
             text = yaml.dump(value, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False)
@@ -151,7 +153,7 @@ def _repeat(place: Place, places: list[Place], random: Random) -> None:
     if isinstance(container, list):
         container += (
             [container[key]] * times
-            if key < len(container) and times * len(repr(container[key])) < 1e6
+            if key < len(container) and times * len(repr(container[key])) < 1e5
             else []
         )
     elif isinstance(container.get(key), str):
@@ -270,7 +272,7 @@ CLUSTER: Final[Value] = {
                     }
                 ],
                 "nodeSelector": {"zone": "a"},
-                "tolerations": [{"key": "k", "operator": "Exists", "tolerationSeconds": 3}],
+                "tolerations": [{"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3}],
                 "topologySpreadConstraints": [_SPREAD],
                 "affinity": {
                     "nodeAffinity": {

@@ -1,0 +1,131 @@
+"""No regular expression of the project takes more than linear time, whatever it is given.
+
+Every pattern is given texts that are made of what is in it, twice as long each time. A pattern has to be a constant of
+its module, so that none is missed.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import time
+from collections.abc import Iterator
+from itertools import chain, product
+from pathlib import Path
+
+import pytest
+
+import kschedfw
+
+PACKAGE = Path(kschedfw.__file__).parent
+PROJECT = PACKAGE.parent
+METHODS = frozenset(("match", "fullmatch", "search", "findall", "finditer", "sub", "subn", "split"))
+SHORT = 20  # exponential time shows here already, and would never end with more
+LENGTHS = (SHORT, 4_000, 8_000, 16_000, 32_000)
+NOISE = 0.02  # seconds; what takes less isn't worth a doubt
+GROWTH = 3.2  # twice the length may take so many times the time: linear takes 2, quadratic 4
+
+
+def modules() -> Iterator[Path]:
+    """The modules with a pattern; templates of projects aren't modules."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if "plugin_template" not in path.parts and "re." in path.read_text("utf-8"):
+            yield path
+
+
+def calls_of_re(tree: ast.AST) -> Iterator[ast.Attribute]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "re":
+            yield node
+
+
+def patterns() -> Iterator[tuple[str, re.Pattern[str], str]]:
+    """Every pattern of the package with its name and how its module uses it."""
+    for path in modules():
+        tree = ast.parse(path.read_text("utf-8"))
+        if not any(node.attr == "compile" for node in calls_of_re(tree)):
+            continue
+        name = ".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__")
+        module = importlib.import_module(name)
+        used: dict[str, set[str]] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and node.attr in METHODS:
+                used.setdefault(getattr(node.value, "id", ""), set()).add(node.attr)
+        for variable, pattern in vars(module).items():
+            if isinstance(pattern, re.Pattern):
+                for method in sorted(used.get(variable) or set(chain(*used.values()))):
+                    yield f"{name}.{variable}", pattern, method
+
+
+PATTERNS = list(patterns())
+
+
+def pieces(pattern: re.Pattern[str]) -> list[str]:
+    """What the pattern may like to read: its own characters, some of each class, and some that it has nowhere."""
+    own = {each for each in pattern.pattern if not each.isalnum() and each not in "\\?*+|^$()"}
+    alphabet = sorted(own | set("a0. \n{-") | set(re.findall(r"[A-Za-z0-9]", pattern.pattern)[:4]))
+    return [*alphabet, *("".join(pair) for pair in product(alphabet[:7], repeat=2))]
+
+
+@pytest.mark.parametrize(("name", "pattern", "method"), PATTERNS, ids=[f"{n}-{m}" for n, _, m in PATTERNS])
+def test_takes_linear_time(name: str, pattern: re.Pattern[str], method: str) -> None:
+    for piece in pieces(pattern):
+        for end in ("", "\x00"):
+            previous = 0.0
+            for length in LENGTHS:
+                text = piece * (length // len(piece)) + end
+                took = least_time(pattern, method, text)
+                if previous > NOISE:
+                    assert took < GROWTH * previous, (
+                        f"{name}.{method}: {piece!r} × {length}: {previous:.3f} s for half, {took:.3f} s"
+                    )
+                assert length > SHORT or took < NOISE, f"{name}.{method}: {piece!r} × {length}: {took:.3f} s"
+                previous = took
+            assert previous < 10 * NOISE, f"{name}.{method}: {piece!r} × {length}: {previous:.3f} s"
+
+
+def least_time(pattern: re.Pattern[str], method: str, text: str) -> float:
+    """Of this process alone, and of two tries where the first one took long: the machine has other things to do."""
+    times = []
+    for _ in range(2):
+        before = time.process_time()
+        found = getattr(pattern, method)(*(("", text) if method in ("sub", "subn") else (text,)))
+        if method == "finditer":
+            list(found)
+        times.append(time.process_time() - before)
+        if times[-1] < NOISE:
+            break
+    return min(times)
+
+
+def test_there_are_patterns() -> None:
+    assert len(PATTERNS) > 15
+
+
+@pytest.mark.parametrize("path", list(modules()), ids=lambda path: str(path.relative_to(PROJECT)))
+def test_patterns_are_constants(path: Path) -> None:
+    """Nothing is matched that isn't compiled at the top of its module, so that the test above sees it."""
+    if "testing/conformance" in path.as_posix():
+        return  # reads what the project recorded itself
+    tree = ast.parse(path.read_text("utf-8"))
+    inside = {
+        id(node)
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+    }
+    for node in calls_of_re(tree):
+        assert node.attr not in METHODS, f"line {node.lineno}: re.{node.attr}"
+        assert node.attr != "compile" or id(node) not in inside, (
+            f"line {node.lineno}: re.compile in a function"
+        )
+
+
+def test_a_pattern_that_explodes_is_found() -> None:
+    with pytest.raises(AssertionError, match="exponential"):
+        test_takes_linear_time("exponential", re.compile(r"(?:[0-9]+)+s"), "fullmatch")
+    with pytest.raises(AssertionError, match="quadratic"):
+        test_takes_linear_time("quadratic", re.compile(r"[0-9]+s"), "search")
+    with pytest.raises(AssertionError, match="spaces"):
+        test_takes_linear_time("spaces", re.compile(r"^\s*(?=\{)", re.MULTILINE), "search")
