@@ -8,7 +8,8 @@ For plugin authors: `Plugin`, `hookimpl`, `Status`, `Code`, `CycleState`, `State
 `Pod`, `Node`; for the maps in them `FrozenDict`; for the rules of arguments `FieldError`; for queueing hints
 `ClusterEvent`, `EventResource`, `ActionType`, `QueueingHint`; to call in a pod's siblings `activate_pods`; for kinds
 of one's own `CustomResource`, `CustomKind`, `CustomObject`, `ObjectMeta`, `Quantity`; for what pods ask for `QosClass`,
-`pod_qos_class`; to preempt by rules of one's own `PreemptionEvaluator`, `PreemptionRules`, `PreemptionPlan`, `NodeToStatus`.
+`pod_qos_class`; to preempt by rules of one's own `PreemptionEvaluator`, `PreemptionRules`, `PreemptionPlan`,
+`NodeToStatus`.
 For embedders: `Scheduler`, `Registry`, `Profile`, `EnabledPlugin`, `default_profile`, `load_configuration`,
 `SchedulerConfiguration`, `ConfigurationError`, `scheduler_from_configuration`, `Framework`, `Snapshot`, `Cache`,
 `Parallelizer`, `GenericScheduler`, `ScheduleResult`, `FitError`, `NoNodesAvailableError`, `SchedulingError`,
