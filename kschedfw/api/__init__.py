@@ -5,6 +5,8 @@ from kschedfw.api.errors import InvalidObjectError, KschedfwError
 from kschedfw.api.field_errors import FieldError, FieldErrors
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.manifests import (
+    InvalidManifestsError,
+    Limits,
     ManifestError,
     Manifests,
     node_from_manifest,
@@ -106,6 +108,8 @@ __all__ = [
     "Job",
     "KschedfwError",
     "LabelSelector",
+    "InvalidManifestsError",
+    "Limits",
     "ManifestError",
     "Manifests",
     "Named",
