@@ -43,6 +43,8 @@ class Limits:
     """Bytes of one request's body; 64 MiB are some thousands of nodes in full."""
     total_bytes: int = attrs.field()
     """Bytes of all bodies that are there at a time; by default twice those of one."""
+    nodes: int = 1 << 16
+    """Nodes in one request, whole or by name."""
     waiting: int = 32
     """Requests that have come completely and aren't answered yet."""
     read_seconds: float = 10.0
@@ -111,10 +113,15 @@ class ExtenderApp:
         executor: Executor | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._evaluator = Evaluator(
-            profile, registry=registry, cluster=cluster, parallelism=parallelism, clock=clock
-        )
         self._limits = Limits() if limits is None else limits
+        self._evaluator = Evaluator(
+            profile,
+            registry=registry,
+            cluster=cluster,
+            parallelism=parallelism,
+            max_nodes=self._limits.nodes,
+            clock=clock,
+        )
         self._hosts = HostRule(allowed_hosts)
         self._executor = ThreadPoolExecutor(1, "kschedfw-extender") if executor is None else executor
         self._owns_executor = executor is None

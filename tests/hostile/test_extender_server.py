@@ -251,11 +251,21 @@ class TestReading:
             assert eventually(lambda: server.app._memory.used == 0)
             assert server.ask().status == 200
 
-    def test_values_that_are_small_only_as_text(self) -> None:
-        body = b'{"Pod":{"x":[' + b"[]," * 300_000 + b"[]]}}"
+    @pytest.mark.parametrize("values", [b"[],", b"[[[[[[]]]]]],", b'{"":{}},'])
+    def test_values_that_are_small_only_as_text(self, values: bytes) -> None:
+        body = b'{"Pod":{"x":[' + values * (900_000 // len(values)) + b"[]]}}"
         with served(limits=Limits(body_bytes=1 << 20)) as server:
             refused = server.ask(body)
             assert (refused.status, refused.read()) == (413, b"the body has too many values\n")
+
+    @pytest.mark.parametrize("body", [BODY, WHOLE])
+    def test_more_nodes_than_any_cluster_has(self, body: bytes) -> None:
+        with served(limits=Limits(nodes=49)) as server:
+            refused = server.ask(body)
+            assert (refused.status, refused.read()) == (
+                400,
+                b"there are 50 nodes; at most 49 may be asked about\n",
+            )
 
     def test_connections_that_are_too_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(extender_http, "MAX_CONNECTIONS", 3)
