@@ -176,7 +176,7 @@ class ExtenderApp:
     async def _respond(self, scope: Scope, receive: Receive) -> _Response | None:
         method, path = scope["method"], _path(scope)
         if not self._hosts.allows(scope["headers"]):
-            return _message(421, "the Host isn't one that this server goes by", _CLOSE)
+            return _message(421, "the Host is none that this server goes by; see --allowed-host", _CLOSE)
         if path == "/healthz":
             if method not in ("GET", "HEAD"):
                 return _message(405, "/healthz is for GET", (b"allow", b"GET, HEAD"))
@@ -372,6 +372,6 @@ def _worked_on(path: str, verb: _Verb, body: bytes, abandoned: threading.Event) 
         return _message(400, str(error))
     except AbandonedError:
         return _busy("the work was given up")
-    except Exception as error:
+    except BaseException as error:  # a plugin's SystemExit, too, which would end the event loop
         _LOG.exception("%s failed", path)
         return _message(500, f"{path} failed: {error}")

@@ -41,7 +41,7 @@ WHOLE = json.dumps({"Pod": POD, "Nodes": {"items": [{"metadata": {"name": n}} fo
 HEAD = b"POST /filter HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
 
 
-@attrs.define
+@attrs.define(slots=False)
 class Slow:
     """A filter that waits at its first node until it may go on; `asked` are the nodes it was asked about."""
 
@@ -192,6 +192,27 @@ class TestWaitingWork:
         with served(slow, limits=Limits(answer_seconds=0.2)) as server:
             late = server.ask()
             assert (late.status, late.read()) == (503, b"there was no answer within 0.2 s\n")
+
+    @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), MemoryError()])
+    def test_a_plugin_that_wants_to_end_it(
+        self, error: BaseException, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        def failing(node_info: NodeInfo) -> Status | None:
+            raise error
+
+        slow = Slow()
+        slow.filter = failing  # type: ignore[method-assign]
+        with served(slow) as server:
+            refused = server.ask()
+            failed = refused.status == 500 or json.loads(refused.read())["Error"]
+            assert failed
+            assert http_get(server, "/healthz") == 200
+
+
+def http_get(server: Served, path: str) -> int:
+    connection = http.client.HTTPConnection(*server.address, timeout=10)
+    connection.request("GET", path, headers={"Connection": "close"})
+    return connection.getresponse().status
 
 
 class TestReading:
