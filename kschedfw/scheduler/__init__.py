@@ -7,6 +7,8 @@ from kschedfw.scheduler.cache import Cache, CacheError
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult, num_feasible_nodes_to_find
 from kschedfw.scheduler.nominator import Nominator
+from kschedfw.scheduler.placement import Placement, PlacementEndedError
+from kschedfw.scheduler.queue import PodInFlightError
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.select import (
     FirstByNameSelector,
@@ -32,6 +34,9 @@ __all__ = [
     "InlineExecutor",
     "NoNodesAvailableError",
     "Nominator",
+    "Placement",
+    "PlacementEndedError",
+    "PodInFlightError",
     "ReservoirSelector",
     "RoundRobinSelector",
     "ScheduleResult",

@@ -15,7 +15,7 @@ from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt
 from kschedfw.scheduler.cache import Cache, CacheError
-from kschedfw.scheduler.failure import FailureHandler, patch_nomination
+from kschedfw.scheduler.failure import FailureHandler, look_up, patch_nomination
 from kschedfw.scheduler.http_extender import bind_with_extenders
 from kschedfw.scheduler.queue import PodQueue, PreCheck
 from kschedfw.scheduler.queue.cluster_events import ASSIGNED_POD_DELETE
@@ -59,11 +59,12 @@ class BindingCycle:
             patch_nomination(self._cluster, attempt.pod, host)
         return Status.success()
 
-    def run(self, attempt: Attempt) -> None:
-        """Bind the pod whose wait for permission is over, whatever its outcome."""
+    def run(self, attempt: Attempt) -> Status:
+        """Bind the pod whose wait for permission is over, whatever its outcome; gives it up where that fails."""
         status = self._run(attempt)
         if not status.is_success:
             self.give_up(attempt, status)
+        return status
 
     def give_up(self, attempt: Attempt, status: Status) -> None:
         """Undo reserve and assume, and let the pod come back."""
@@ -80,6 +81,18 @@ class BindingCycle:
         # during a flight counts for the pod in flight, too.
         self._failures.handle(attempt, status, CLEAR_NOMINATION)
         self._tell_of_room(assumed, lambda pod: pod.uid != assumed.uid)
+
+    def withdraw(self, attempt: Attempt) -> None:
+        """Undo reserve and assume because somebody wants it so, which says nothing about the pod."""
+        assumed, _ = _placed(attempt)
+        self._waiting_pods.remove(assumed.uid)
+        release(attempt, self._cache)
+        self._pods_in_pre_bind.remove(assumed.uid)
+        self._queue.done(assumed.uid)
+        present = look_up(self._cluster, attempt.pod)
+        if present is not None and present.uid == assumed.uid and not present.node_name:
+            self._queue.add_if_not_present(present)
+        self._tell_of_room(assumed)
 
     def _tell_of_room(self, assumed: Pod, whom: PreCheck | None = None) -> None:
         """The pod's room is free again, as if a bound pod had been deleted."""

@@ -30,7 +30,7 @@ from kschedfw.framework.registry import Registry
 from kschedfw.framework.results import PostFilterResult
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Code, Status
-from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
+from kschedfw.framework.waiting_pods import PodInPreBind, PodsInPreBind, WaitingPods
 from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt
 from kschedfw.scheduler.binding_cycle import BindingCycle, as_fit_error, release
 from kschedfw.scheduler.bindings import BindingExecutor, Bindings, InlineExecutor
@@ -42,6 +42,7 @@ from kschedfw.scheduler.failure import FailedGates, FailureHandler
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult
 from kschedfw.scheduler.http_extender import close_extenders, order_extenders
 from kschedfw.scheduler.nominator import Nominator
+from kschedfw.scheduler.placement import Placement, as_exception
 from kschedfw.scheduler.queue import SchedulingQueue
 from kschedfw.scheduler.select import HostSelector
 
@@ -163,12 +164,13 @@ class Scheduler:
         )
         self._failures = FailureHandler(cluster, self.queue, self.nominator, self._clock, metrics)
         held = self.waiting_pods, self.pods_in_pre_bind
-        self._bindings = Bindings(
-            InlineExecutor() if executor is None else executor,
-            BindingCycle(cluster, self.cache, self.queue, self._failures, self._clock, *held, metrics),
-            *held,
-            metrics,
+        self._binding_cycle = BindingCycle(
+            cluster, self.cache, self.queue, self._failures, self._clock, *held, metrics
         )
+        self._bindings = Bindings(
+            InlineExecutor() if executor is None else executor, self._binding_cycle, *held, metrics
+        )
+        self._placements: set[Placement] = set()
         self._cycle = threading.Lock()
         self._stopping = False
         self.events = EventHandlers(
@@ -228,6 +230,49 @@ class Scheduler:
         with self._scheduling():
             return self._schedule_next()
 
+    def place(self, pod: Pod) -> Placement:
+        """Find this pod a place now, whatever its turn in the queue, and hold it until that is decided upon.
+
+        This is one attempt, as any other. So a pod of the cluster that finds no place goes back to the queue, its
+        condition says why, and preemption may make room for it: then victims are gone or going, and the room is kept
+        for this pod. A pod that the cluster doesn't have may be placed as well, to see where it would go.
+
+        Raises:
+            FitError, NoNodesAvailableError: there is no place.
+            SchedulingError: a plugin failed, or a gate (pre_enqueue) holds the pod back.
+            ProfileError: there is no profile for the pod's scheduler name.
+            PodInFlightError: the pod is being scheduled or bound, or has a placement.
+            ConcurrentCycleError: as `run`.
+        """
+        framework = self.frameworks.get(pod.spec.scheduler_name)
+        if framework is None:
+            known = ", ".join(map(repr, self.frameworks))
+            raise ProfileError(
+                f"no profile has the scheduler name {pod.spec.scheduler_name!r}; there are {known}"
+            )
+        with self._scheduling():
+            if not (allowed := framework.run_pre_enqueue_plugins(pod)).is_success:
+                raise SchedulingError(allowed)
+            attempt = Attempt(self.queue.take(pod), framework, self._clock.monotonic())
+            try:
+                status = self._scheduling_cycle(attempt)
+            except BaseException as error:
+                self._take_back(attempt, error)
+                raise
+        if attempt.assumed is None or not status.is_success:
+            raise as_exception(status)
+        self.pods_in_pre_bind.add(PodInPreBind(attempt.assumed))
+        placement = Placement(attempt, self._binding_cycle, self._end_placement)
+        self._placements.add(placement)
+        return placement
+
+    def _end_placement(self, placement: Placement) -> bool:
+        try:
+            self._placements.remove(placement)
+        except KeyError:
+            return False
+        return True
+
     @contextmanager
     def _scheduling(self) -> Iterator[None]:
         """See to it that cycles are one after another."""
@@ -269,13 +314,18 @@ class Scheduler:
         self.queue.close()
 
     def close(self) -> None:
-        """Stop, reject all waiting pods, and wait until every binding cycle has ended; close the extenders."""
+        """Stop, give up placements, reject all waiting pods, and wait until every binding cycle has ended.
+
+        The extenders are closed, too.
+        """
         with ExitStack() as stack:
             stack.callback(close_extenders, self._extenders)
             for framework in self.frameworks.values():
                 stack.callback(framework.close)
             stack.callback(self.events.close)
             self.stop()
+            for placement in tuple(self._placements):
+                placement.give_up()
             for waiting in self.waiting_pods:
                 waiting.reject("", "the scheduler is shutting down")
             self._bindings.await_all()
@@ -290,7 +340,9 @@ class Scheduler:
         attempt = Attempt(info, framework, self._clock.monotonic())
         attempt.state.record_plugin_metrics = self._measuring and self._sampling()
         try:
-            self._scheduling_cycle(attempt)
+            if self._scheduling_cycle(attempt).is_success:
+                attempt.is_binding = True
+                self._bindings.start(attempt)
         except BaseException as error:
             if not attempt.is_binding:
                 self._take_back(attempt, error)
@@ -312,25 +364,26 @@ class Scheduler:
             return True
         return self.cache.is_assumed(pod)
 
-    def _scheduling_cycle(self, attempt: Attempt) -> None:
+    def _scheduling_cycle(self, attempt: Attempt) -> Status:
+        """Success if the pod is assumed, reserved and permitted, or waits for permission; a failure is seen to."""
         try:
             result = self.algorithm.schedule(attempt.framework, attempt.state, attempt.pod)
         except NoNodesAvailableError as error:
             self._algorithm_done(attempt)
-            self._fail(attempt, Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (str(error),), error=error))
+            status = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (str(error),), error=error)
+            return self._fail(attempt, status)
         except FitError as error:
-            self._make_room(attempt, error)
+            return self._make_room(attempt, error)
         except SchedulingError as error:
             self._algorithm_done(attempt)
-            self._fail(attempt, error.status)
-        else:
-            self._algorithm_done(attempt)
-            self._assume(attempt, result)
+            return self._fail(attempt, error.status)
+        self._algorithm_done(attempt)
+        return self._assume(attempt, result)
 
     def _algorithm_done(self, attempt: Attempt) -> None:
         self._metrics.scheduling_algorithm(self._clock.monotonic() - attempt.started)
 
-    def _make_room(self, attempt: Attempt, error: FitError) -> None:
+    def _make_room(self, attempt: Attempt, error: FitError) -> Status:
         nomination: PostFilterResult | None = CLEAR_NOMINATION
         if attempt.framework.has_post_filter_plugins:
             nomination, status = attempt.framework.run_post_filter_plugins(
@@ -338,9 +391,9 @@ class Scheduler:
             )
             error.diagnosis.post_filter_message = status.message
         self._algorithm_done(attempt)
-        self._fail(attempt, Status(Code.UNSCHEDULABLE, (str(error),), error=error), nomination)
+        return self._fail(attempt, Status(Code.UNSCHEDULABLE, (str(error),), error=error), nomination)
 
-    def _assume(self, attempt: Attempt, result: ScheduleResult) -> None:
+    def _assume(self, attempt: Attempt, result: ScheduleResult) -> Status:
         host = result.suggested_host
         # Noted before it is done: an interruption may come between the two.
         attempt.result, attempt.assumed = result, (assumed := attempt.pod.bound_to(host))
@@ -348,24 +401,22 @@ class Scheduler:
             self.cache.assume_pod(assumed)
         except CacheError as error:
             attempt.assumed = None
-            self._fail(attempt, Status.from_error(error))
-            return
+            return self._fail(attempt, Status.from_error(error))
         self.nominator.delete(assumed)
         status = attempt.framework.run_reserve_plugins_reserve(attempt.state, assumed, host)
         if status.is_success:
             status = attempt.framework.run_permit_plugins(attempt.state, assumed, host)
         if not (status.is_success or status.is_wait):
             release(attempt, self.cache)
-            self._fail(attempt, as_fit_error(attempt, host, status) if status.is_rejected else status)
-            return
+            return self._fail(attempt, as_fit_error(attempt, host, status) if status.is_rejected else status)
         self.queue.activate(take_pods_to_activate(attempt.state))
-        attempt.is_binding = True
-        self._bindings.start(attempt)
+        return Status.success()
 
     def _fail(
         self, attempt: Attempt, status: Status, nomination: PostFilterResult | None = CLEAR_NOMINATION
-    ) -> None:
+    ) -> Status:
         self._failures.handle(attempt, status, nomination)
+        return status
 
     def _seconds_to_next_tick(self) -> float:
         deadlines = [deadline for waiting in self.waiting_pods if (deadline := waiting.deadline) is not None]

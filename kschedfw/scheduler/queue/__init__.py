@@ -1,15 +1,20 @@
 """Where pods wait until they are scheduled."""
 
 from kschedfw.scheduler.queue.cluster_events import node_change_events, pod_change_events
-from kschedfw.scheduler.queue.fifo import FifoQueue
 from kschedfw.scheduler.queue.place import Place
-from kschedfw.scheduler.queue.protocol import PodAlreadyQueuedError, PodQueue, PreCheck, QueueProfile
+from kschedfw.scheduler.queue.protocol import (
+    PodAlreadyQueuedError,
+    PodInFlightError,
+    PodQueue,
+    PreCheck,
+    QueueProfile,
+)
 from kschedfw.scheduler.queue.scheduling_queue import SchedulingQueue
 
 __all__ = [
-    "FifoQueue",
     "Place",
     "PodAlreadyQueuedError",
+    "PodInFlightError",
     "PodQueue",
     "PreCheck",
     "QueueProfile",

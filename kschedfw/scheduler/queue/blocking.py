@@ -71,9 +71,7 @@ class BlockingQueue(ABC):
                 return None
             info = self._take(self._clock.now())
             if info is not None:
-                info.attempts += 1
-                info.clear_rejector_plugins()
-                self._in_flight.begin(info.pod)
+                self._begin_flight(info)
             self._report()
             return info
 
@@ -113,6 +111,11 @@ class BlockingQueue(ABC):
     @abstractmethod
     def _counts(self) -> dict[Place, int]:
         """How many pods are where, those in flight left out."""
+
+    def _begin_flight(self, info: QueuedPodInfo) -> None:
+        info.attempts += 1
+        info.clear_rejector_plugins()
+        self._in_flight.begin(info.pod)
 
     def _enter(self, info: QueuedPodInfo) -> None:
         """Stamp a pod that enters the queue."""

@@ -28,6 +28,17 @@ class PodAlreadyQueuedError(KschedfwError):
         return f"pod {self.pod.key} is already present in the {self.place} queue"
 
 
+class PodInFlightError(KschedfwError):
+    """A pod that is being scheduled or bound can't be taken out of the queue."""
+
+    def __init__(self, pod: Pod) -> None:
+        super().__init__(pod)
+        self.pod = pod
+
+    def __str__(self) -> str:
+        return f"pod {self.pod.key} is being scheduled or bound"
+
+
 class QueueProfile(Protocol):
     """The part of a `Framework` that the queue calls."""
 
@@ -66,6 +77,14 @@ class PodQueue(Protocol):
 
     def try_pop(self) -> QueuedPodInfo | None:
         """The next pod, or None if there is none now."""
+        ...
+
+    def take(self, pod: Pod) -> QueuedPodInfo:
+        """Pop this pod out of turn, gates and backoff notwithstanding; one that isn't known is taken as new.
+
+        Raises:
+            PodInFlightError: the pod is being scheduled or bound.
+        """
         ...
 
     def next_deadline(self) -> float | None:

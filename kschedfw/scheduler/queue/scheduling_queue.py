@@ -30,7 +30,7 @@ from kschedfw.scheduler.queue.hints import QueueingHints, Requeue
 from kschedfw.scheduler.queue.in_flight import Occurrence
 from kschedfw.scheduler.queue.place import Place
 from kschedfw.scheduler.queue.places import Places
-from kschedfw.scheduler.queue.protocol import PodAlreadyQueuedError, PreCheck, QueueProfile
+from kschedfw.scheduler.queue.protocol import PodAlreadyQueuedError, PodInFlightError, PreCheck, QueueProfile
 
 logger = logging.getLogger(__name__)
 
@@ -184,6 +184,27 @@ class SchedulingQueue(BlockingQueue):
             else:
                 verdict = self._hints.judge_all(info, occurrences)
             self._places.requeue(info, verdict, SCHEDULE_ATTEMPT_FAILURE)
+
+    def take(self, pod: Pod) -> QueuedPodInfo:
+        """Pop this pod out of turn, gates and backoff notwithstanding; one that isn't known is taken as new.
+
+        Raises:
+            PodInFlightError: the pod is being scheduled or bound.
+        """
+        with self._changing:
+            if pod.uid in self._in_flight:
+                raise PodInFlightError(pod)
+            info = self._places.find(pod.uid)
+            if info is None:
+                info = QueuedPodInfo(PodInfo.of(pod))
+                self._enter(info)
+            else:
+                self._places.discard(pod.uid)
+                self._appointments.cancel(pod.uid)
+            if info.initial_attempt_timestamp is None:
+                info.initial_attempt_timestamp = self._clock.now()
+            self._begin_flight(info)
+            return info
 
     # What happens
 

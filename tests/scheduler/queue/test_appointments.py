@@ -16,7 +16,7 @@ from kschedfw.framework.metrics import NoMetrics
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.status import Status
-from kschedfw.scheduler.queue import FifoQueue, Place
+from kschedfw.scheduler.queue import Place
 from kschedfw.scheduler.queue.appointments import Appointments
 from kschedfw.testing import FakeClock, make_pod
 from tests.framework.support import answering, make_framework, plugin
@@ -137,12 +137,6 @@ class TestActivateAt:
     def test_a_time_is_a_finite_number(self, time: float) -> None:
         with pytest.raises(ValueError, match="expected seconds since the epoch, found"):
             Queue().activate_at(time, [])
-
-    def test_a_queue_without_hints_has_no_use_for_it(self) -> None:
-        queue = FifoQueue()
-        queue.add(pod())
-        queue.activate_at(0.0, [pod()])
-        assert queue.wake_times() == {}
 
 
 class TestRetryTimes:

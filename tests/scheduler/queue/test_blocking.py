@@ -11,7 +11,7 @@ import pytest
 from kschedfw.framework.clock import SystemClock
 from kschedfw.framework.pod_info import QueuedPodInfo
 from kschedfw.plugins.priority_sort import PrioritySort
-from kschedfw.scheduler.queue import FifoQueue, Place, PodQueue, SchedulingQueue
+from kschedfw.scheduler.queue import Place, PodQueue, SchedulingQueue
 from kschedfw.testing import FakeClock
 from tests.framework.support import make_framework
 from tests.scheduler.queue.support import PROFILE, pod
@@ -24,10 +24,6 @@ MakeQueue = Callable[[FakeClock], PodQueue]
 
 def scheduling_queue(clock: FakeClock) -> SchedulingQueue:
     return SchedulingQueue({PROFILE: make_framework(PrioritySort, clock=clock)}, clock=clock)
-
-
-def fifo_queue(clock: FakeClock) -> FifoQueue:
-    return FifoQueue(clock=clock)
 
 
 class Waiting:
@@ -55,7 +51,7 @@ class Waiting:
         return None if info is None else info.pod.name
 
 
-@pytest.fixture(params=[scheduling_queue, fifo_queue])
+@pytest.fixture(params=[scheduling_queue])
 def make_queue(request: pytest.FixtureRequest) -> MakeQueue:
     make: MakeQueue = request.param
     return make

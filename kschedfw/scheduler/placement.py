@@ -1,0 +1,115 @@
+"""A place that was found for a pod and is held until somebody decides what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.pod import Pod
+from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
+from kschedfw.framework.status import Status
+from kschedfw.scheduler.attempt import Attempt
+from kschedfw.scheduler.binding_cycle import BindingCycle
+from kschedfw.scheduler.errors import SchedulingError
+from kschedfw.scheduler.generic_scheduler import ScheduleResult
+
+
+class PlacementEndedError(KschedfwError):
+    """A placement that was committed or given up can't be committed."""
+
+    def __init__(self, pod: Pod) -> None:
+        super().__init__(pod)
+        self.pod = pod
+
+    def __str__(self) -> str:
+        return f"the placement of pod {self.pod.key} on node {self.pod.node_name} has ended"
+
+
+class Placement:
+    """The place of a pod on a node: assumed, reserved and permitted, but not bound yet.
+
+    Other pods find the room taken. `commit` binds the pod, `give_up` frees the room. As a context manager it gives up
+    at the end of the block, unless it was committed:
+
+        with scheduler.place(pod) as placement:
+            if is_acceptable(placement.node_name):
+                placement.commit()
+
+    Both may be called from any thread, and by several at a time; the first one counts.
+    """
+
+    def __init__(self, attempt: Attempt, cycle: BindingCycle, on_end: Callable[[Placement], bool]) -> None:
+        """`on_end` is called before the placement is committed or given up; False if it has ended already."""
+        assert attempt.assumed is not None
+        assert attempt.result is not None
+        self._attempt = attempt
+        self._cycle = cycle
+        self._on_end = on_end
+        self.pod = attempt.assumed
+        """The pod, bound to its node."""
+        self.result: ScheduleResult = attempt.result
+        """How many nodes were looked at, and how many would have done."""
+
+    @property
+    def node_name(self) -> str:
+        return self.pod.node_name
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a permit plugin holds the pod back; `commit` would wait for it."""
+        waiting = self._attempt.framework.waiting_pods.get(self.pod.uid)
+        return waiting is not None and waiting.poll() is None
+
+    def commit(self) -> None:
+        """Bind the pod: wait for permission, then run pre_bind, bind and post_bind, on this thread.
+
+        If that fails, the pod's room is free again, and the pod is back in the queue, as after any attempt.
+
+        Raises:
+            PlacementEndedError: the placement was committed or given up before.
+            FitError: permission was refused, or didn't come in time.
+            SchedulingError: a plugin failed, or the pod was preempted meanwhile.
+        """
+        if not self._on_end(self):
+            raise PlacementEndedError(self.pod)
+        status = self._bind()
+        if not status.is_success:
+            raise as_exception(status)
+
+    def _bind(self) -> Status:
+        try:
+            status = self._cycle.begin(self._attempt)
+            if status.is_success:
+                return self._cycle.run(self._attempt)
+        except BaseException as error:
+            self._cycle.give_up(self._attempt, Status.from_error(error))
+            raise
+        self._cycle.give_up(self._attempt, status)
+        return status
+
+    def give_up(self) -> None:
+        """Free the room: unreserve, and forget the pod. It is back in the queue if it is pending in the cluster.
+
+        Nothing happens if the placement has ended.
+        """
+        if self._on_end(self):
+            self._cycle.withdraw(self._attempt)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        self.give_up()
+
+
+def as_exception(status: Status) -> FitError | NoNodesAvailableError | SchedulingError:
+    """What to raise for an attempt that ended with this status."""
+    error = status.error
+    return error if isinstance(error, FitError | NoNodesAvailableError) else SchedulingError(status)
