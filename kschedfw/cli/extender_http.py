@@ -95,16 +95,13 @@ class Server(uvicorn.Server):
         for listening in sockets or ():
             listening.close()
         for connection in self._connections():
-            if connection.is_idle:
-                connection.transport.abort()
-            else:
-                connection.shutdown()
+            connection.shutdown()
         deadline = asyncio.get_running_loop().time() + GRACE_SECONDS
         while self._connections() and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(0.02)
             for connection in self._connections():
-                if connection.is_idle:  # over TLS it would wait for the client to say goodbye
+                if connection.is_done:  # over TLS it would wait for the client to say goodbye
                     connection.transport.abort()
+            await asyncio.sleep(0.02)
         for connection in self._connections():
             connection.transport.abort()
         while self.server_state.tasks:  # they are told that the client has gone
@@ -144,6 +141,11 @@ def _limited(protocol: type[Any]) -> type[Any]:
         def is_idle(self) -> bool:
             """Whether no request is in progress; part of its headers may be there."""
             return self.cycle is None or bool(self.cycle.response_complete)
+
+        @property
+        def is_done(self) -> bool:
+            """Whether no request is in progress, and all answers are on their way."""
+            return self.is_idle and not self.transport.get_write_buffer_size()
 
         def connection_made(self, transport: asyncio.Transport) -> None:
             super().connection_made(transport)

@@ -420,6 +420,23 @@ class TestEnd:
             started.send_signal(number)
             assert ended(started, within=4) == (0, "")
 
+    def test_answers_on_their_way_arrive(self) -> None:
+        """A large one, whose client takes its time."""
+        nodes = [{"metadata": {"name": f"n{i}", "annotations": {"a": "x" * 5000}}} for i in range(2000)]
+        body = json.dumps({"Pod": POD, "Nodes": {"items": nodes}}).encode()
+        with (
+            process(before="h.GRACE_SECONDS = 10;") as (started, address),
+            socket.create_connection(address) as connection,
+        ):
+            connection.sendall(HEAD % len(body) + body)
+            received = connection.recv(1000)
+            started.terminate()
+            time.sleep(0.3)
+            while piece := connection.recv(1 << 20):
+                received += piece
+            assert ended(started, within=10) == (0, "")
+        assert received.endswith(b',"Error":""}')
+
     def test_in_spite_of_idle_tls_connections(self, certificates: Path) -> None:
         options = ("--tls-cert", certificates / "server.pem", "--tls-key", certificates / "server-key.pem")
         context = ssl.create_default_context(cafile=str(certificates / "ca.pem"))
