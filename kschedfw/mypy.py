@@ -36,7 +36,6 @@ from mypy.types import CallableType, Type
 HOOK: Final = ErrorCode("kschedfw", "Check that the hooks of kschedfw's plugins fit their specs", "Plugins")
 
 _HOOKSPECS: Final = "kschedfw.framework.hookspecs"
-_HOOKSPEC: Final = "kschedfw.framework.plugin.hookspec"
 _HOOKIMPL: Final = "kschedfw.framework.plugin.hookimpl"
 _ALIKE: Final = 0.5  # as when the framework is made
 _FROM_HERE: Final = -1
@@ -93,9 +92,8 @@ def _specs(modules: Mapping[str, MypyFile]) -> Mapping[str, CallableType]:
     file = modules.get(_HOOKSPECS)
     for name, symbol in ({} if file is None else file.names).items():
         node = symbol.node
-        if not isinstance(node, Decorator) or not _has(node.original_decorators, _HOOKSPEC):
-            continue
-        if isinstance(node.func.type, CallableType):
+        # What is decorated there is a hookspec. By what isn't known of a module that comes from mypy's cache.
+        if isinstance(node, Decorator) and isinstance(node.func.type, CallableType):
             found[name] = node.func.type
     return found
 

@@ -83,7 +83,7 @@ class TestPostFilter:
         assert result is None
         assert (status.code, status.plugin) == (Code.ERROR, "DefaultPreemption")
         assert status.message == (
-            'preemption: running RemovePod on PreFilter plugin "test-plugin": failed to remove pod'
+            'preemption: running RemovePod on PreFilter plugin "test-plugin": LookupError: failed to remove pod'
         )
 
     def test_budgets_come_from_the_cluster(self) -> None:

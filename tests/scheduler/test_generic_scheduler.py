@@ -485,7 +485,7 @@ class TestSearch:
                 result = attempt(bench)
                 if failure is not None:
                     assert isinstance(result, SchedulingError)
-                    assert str(result) == f'running "A" filter plugin: {failure}'
+                    assert str(result) == f'running "A" filter plugin: ValueError: {failure}'
                 elif not feasible:
                     assert isinstance(result, FitError)
                     self.check_diagnosis(result.diagnosis, refusals)
