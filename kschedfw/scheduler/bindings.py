@@ -157,7 +157,7 @@ class Bindings:
             self._changed.notify_all()
 
     def _run(self, binding: _Binding, stage: Callable[[_Binding], None]) -> None:
-        """Never raises what a pod can bring about, which would get lost in an executor, or end the loop without one."""
+        """Never raises an Exception, which would get lost in an executor, or end the loop without one."""
         if binding.ended:
             return
         try:
@@ -168,7 +168,7 @@ class Bindings:
                 self._metrics.workers(Operation.BINDING, -1)
         except BaseException as error:
             self._abandon(binding, error)
-            if not isinstance(error, HOOK_FAILURES):
+            if not isinstance(error, Exception):  # no hook's, or it would be a status by now
                 raise
 
     def _abandon(self, binding: _Binding, error: BaseException) -> None:

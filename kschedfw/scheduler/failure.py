@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-
-import attrs
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.cluster import Cluster
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.diagnosis import FitError
-from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.metrics import NO_METRICS, AttemptResult, MetricsRecorder
-from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.framework.pod_info import PodInfo
 from kschedfw.framework.results import NominatingMode, PostFilterResult
 from kschedfw.framework.status import PluginFailure, Status
 from kschedfw.scheduler.attempt import Attempt
@@ -180,22 +177,19 @@ class FailedGates:
             patch_condition(self._cluster, present, condition)
 
 
-@attrs.frozen
 class _WatchedProfile:
-    profile: QueueProfile
-    note: Callable[[Pod, Status], None]
-
-    def less(self, first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
-        return self.profile.less(first, second)
+    def __init__(self, profile: QueueProfile, note: Callable[[Pod, Status], None]) -> None:
+        # The profile's own methods: a queue compares pods often.
+        self.less = profile.less
+        self.events_to_register = profile.events_to_register
+        self._ask = profile.run_pre_enqueue_plugins
+        self._note = note
 
     def run_pre_enqueue_plugins(self, pod: Pod) -> Status:
-        status = self.profile.run_pre_enqueue_plugins(pod)
+        status = self._ask(pod)
         if not (status.is_success or status.is_rejected):
-            self.note(pod, status)
+            self._note(pod, status)
         return status
-
-    def events_to_register(self) -> Mapping[str, Sequence[ClusterEvent]]:
-        return self.profile.events_to_register()
 
 
 def look_up(cluster: Cluster, pod: Pod) -> Pod | None:

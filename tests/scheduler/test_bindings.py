@@ -127,9 +127,6 @@ class WithFinalizers(InMemoryCluster):
             )
         )
 
-    def bind(self, pod: Pod, node_name: str) -> None:
-        super().bind(pod, node_name)
-
 
 class TestPodsThatAreBeingDeleted:
     def test_one_that_waits_for_permission_gives_up_its_room_at_once(self) -> None:
@@ -256,7 +253,9 @@ class TestNomination:
         broken = plugin("Broken", pre_bind_pre_flight=answering(OSError("down")), pre_bind=answering(None))
         stage = Stage(broken, witness("Gate", journal, permit=[Status.wait(60)]), nodes=[node()])
         stage.run(pod())
-        assert stage.condition()[1:] == ("SchedulerError", 'running PreBindPreFlight "Broken": down')
+        _, reason, message = stage.condition()
+        assert reason == "SchedulerError"
+        assert message.startswith('running PreBindPreFlight "Broken": ')
         assert stage.waiting() == []
         assert stage.in_cache() == {}
         assert "Gate.unreserve pod" in journal
@@ -400,6 +399,18 @@ class TestInterruptions:
         with pytest.raises(SystemExit):
             stage.scheduler.run()
         assert stage.in_cache() == {}
+
+    def test_so_it_does_while_a_pod_is_bound(self) -> None:
+        class Ends(InMemoryCluster):
+            def record_event(self, regarding: Named, *_: object) -> None:
+                raise SystemExit(0)
+
+        stage = Stage(nodes=[node()], cluster=Ends())
+        stage.add(pod())
+        with pytest.raises(SystemExit):
+            stage.scheduler.run_until_idle()
+        assert stage.in_cache() == {"n": {"pod"}}
+        assert not stage.scheduler.queue.in_flight_pods()
 
     def test_on_an_executor_they_end_the_binding_cycle(self, pool: ThreadPoolExecutor) -> None:
         stage = Stage(broken("pre_bind", Stopping()), nodes=[node()], executor=pool)

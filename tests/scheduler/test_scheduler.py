@@ -302,8 +302,10 @@ class TestPluginsThatRaise:
         stage = Stage(plugin("Broken", pre_enqueue=answering(OSError("down"))), nodes=[node()])
         assert stage.run(pod()) == 0
         assert stage.place() is Place.GATED
-        message = 'running PreEnqueue plugin "Broken": down'
-        assert stage.condition() == ("False", "SchedulerError", message)
+        status, reason, message = stage.condition()
+        assert (status, reason) == ("False", "SchedulerError")
+        assert message.startswith('running PreEnqueue plugin "Broken": ')
+        assert message.endswith("down")
         assert stage.events() == [("Warning", "FailedScheduling", message)]
         assert caplog.messages == [f"default/pod is gated: {message}"]
         assert "OSError: down" in caplog.text
@@ -333,7 +335,7 @@ class TestPluginsThatRaise:
 
         stage = Stage(plugin("Moody", pre_enqueue=pre_enqueue), nodes=[node()])
         assert stage.run(pod()) == 0
-        assert stage.condition()[2].startswith('running PreEnqueue plugin "Moody": down for the')
+        assert "down for the" in stage.condition()[2]
 
     def test_a_pre_enqueue_that_refuses_has_nothing_to_explain(
         self, caplog: pytest.LogCaptureFixture
