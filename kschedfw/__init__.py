@@ -8,6 +8,7 @@ The reference in the documentation (docs/reference.md) has them by audience.
 
 from importlib.metadata import version as _version
 
+from kschedfw.api.builders import make_claim, make_node, make_pod, make_volume
 from kschedfw.api.custom import CustomKind, CustomObject, CustomResource
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.field_errors import FieldError
@@ -135,6 +136,10 @@ __all__ = [
     "default_profile",
     "hookimpl",
     "load_configuration",
+    "make_claim",
+    "make_node",
+    "make_pod",
+    "make_volume",
     "pod_qos_class",
     "read_manifests",
     "read_openb_nodes",

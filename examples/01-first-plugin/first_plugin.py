@@ -21,8 +21,9 @@ from kschedfw import (
     Status,
     default_profile,
     hookimpl,
+    make_node,
+    make_pod,
 )
-from kschedfw.testing import make_node, make_pod
 
 RACKS = "example.com/racks"
 """The pod annotation that lists racks, separated by commas. (The value of a label can't contain commas.)"""

@@ -22,8 +22,10 @@ from kschedfw import (
     Status,
     default_profile,
     hookimpl,
+    make_node,
+    make_pod,
 )
-from kschedfw.testing import FakeClock, make_node, make_pod
+from kschedfw.testing import FakeClock
 
 NEEDS = "example.com/licence"
 """The label of pods that need a licence."""

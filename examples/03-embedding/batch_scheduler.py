@@ -20,8 +20,9 @@ from kschedfw import (
     Profile,
     Registry,
     Snapshot,
+    make_node,
+    make_pod,
 )
-from kschedfw.testing import make_node, make_pod
 
 PROFILE = Profile(
     ["NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit", "DefaultBinder"],

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import strategies as st
 from quiet import TIER, Quiet, QuietArgs
 
-from kschedfw import EnabledPlugin, InMemoryCluster, Pod, Profile, Registry, Scheduler, default_profile
+from kschedfw import (
+    EnabledPlugin,
+    InMemoryCluster,
+    Pod,
+    Profile,
+    Registry,
+    Scheduler,
+    default_profile,
+    make_node,
+    make_pod,
+)
 from kschedfw.api.manifests import pod_from_manifest
 from kschedfw.testing import (
     FrameworkHarness,
@@ -17,8 +27,6 @@ from kschedfw.testing import (
     assert_decision,
     assert_golden,
     decide,
-    make_node,
-    make_pod,
     strategies,
 )
 

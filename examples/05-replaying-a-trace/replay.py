@@ -9,10 +9,9 @@ from pathlib import Path
 
 import attrs
 
-from kschedfw import InMemoryCluster, Pod, Profile, default_profile
+from kschedfw import InMemoryCluster, Pod, Profile, default_profile, make_node
 from kschedfw.api.manifests import pod_from_manifest
 from kschedfw.simulator import Arrivals, Simulation
-from kschedfw.testing import make_node
 
 TRACE = Path(__file__).with_name("trace.csv")
 START = datetime(2026, 1, 5, 8, tzinfo=UTC)

@@ -15,10 +15,10 @@ import attrs
 import uvicorn
 from extender import LICENCES, make_app
 
-from kschedfw import InMemoryCluster, Pod, Scheduler, load_configuration
+from kschedfw import InMemoryCluster, Pod, Scheduler, load_configuration, make_node, make_pod
 from kschedfw.api import to_manifest
 from kschedfw.scheduler.http_extender import make_extenders
-from kschedfw.testing import FakeClock, make_node, make_pod
+from kschedfw.testing import FakeClock
 
 CONFIGURATION = Path(__file__).with_name("kube-scheduler.yaml")
 

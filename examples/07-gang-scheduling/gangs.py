@@ -13,8 +13,10 @@ from kschedfw import (
     Registry,
     Scheduler,
     default_profile,
+    make_node,
+    make_pod,
 )
-from kschedfw.testing import FakeClock, make_node, make_pod
+from kschedfw.testing import FakeClock
 
 SIZE = 3
 GANGS = ("left", "right")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kschedfw import InMemoryCluster, Node, Pod, Profile, Scheduler, default_profile
+from kschedfw import InMemoryCluster, Node, Pod, Profile, Scheduler, default_profile, make_node, make_pod
 from kschedfw.cluster import WatchEvent
-from kschedfw.testing import FakeClock, make_node, make_pod
+from kschedfw.testing import FakeClock
 
 
 @dataclass(frozen=True)

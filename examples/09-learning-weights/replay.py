@@ -16,8 +16,10 @@ from kschedfw import (
     Scheduler,
     default_profile,
     hookimpl,
+    make_node,
+    make_pod,
 )
-from kschedfw.testing import FakeClock, make_node, make_pod
+from kschedfw.testing import FakeClock
 
 GPU = "nvidia.com/gpu"
 

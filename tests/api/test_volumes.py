@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from kschedfw import make_claim, make_pod, make_volume
 from kschedfw.api.manifests import object_from_manifest, to_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
 from kschedfw.api.volumes import claim_name, is_claim_of
-from kschedfw.testing import make_claim, make_pod, make_volume
 
 SOURCES: list[dict[str, Any]] = [
     {"persistentVolumeClaim": {"claimName": "data", "readOnly": True}},

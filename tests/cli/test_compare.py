@@ -14,14 +14,13 @@ import attrs
 import pytest
 from rich.cells import cell_len
 
-from kschedfw import InMemoryCluster
+from kschedfw import InMemoryCluster, make_pod
 from kschedfw.cli import app
 from kschedfw.cli.compare_output import print_comparison
 from kschedfw.cli.compare_profiles import candidates_of
 from kschedfw.cli.exits import ExitCode
 from kschedfw.compare import Candidate, Comparison, compare
 from kschedfw.scheduler.scheduler import Scheduler
-from kschedfw.testing import make_pod
 from tests.compare.scenes import CONFIGURATION, bare, node, packing, pod, spreading, two_nodes
 
 

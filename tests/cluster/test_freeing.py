@@ -6,11 +6,11 @@ import attrs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.manifests import pod_from_manifest
 from kschedfw.api.meta import OwnerReference
 from kschedfw.api.pod import Pod, PodPhase
 from kschedfw.cluster import InMemoryCluster, free_pods
-from kschedfw.testing import make_node, make_pod
 from kschedfw.testing.strategies import Cluster, clusters
 
 ZONE = "topology.kubernetes.io/zone"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from kschedfw import make_claim, make_node, make_pod, make_volume
 from kschedfw.api.manifests import object_from_manifest, pod_from_manifest, read_manifests
 from kschedfw.api.meta import Named
 from kschedfw.cluster import InMemoryCluster, MissingObject, missing_objects
-from kschedfw.testing import make_claim, make_node, make_pod, make_volume
 
 
 def missing(*objects: Named) -> list[tuple[str, str, tuple[str, ...]]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import attrs
 import pytest
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.meta import Named
 from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
 from kschedfw.api.volume_matching import SELECTED_NODE, is_bound_to, is_fully_bound
 from kschedfw.cluster import InMemoryCluster, VolumeController
-from kschedfw.testing import make_node, make_pod
 from tests.plugins.storage import ZONE, claim, csi_node, storage_class, volume
 
 NOW = storage_class("now", delayed=False)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from kschedfw import InMemoryCluster, Node, Pod, Profile
+from kschedfw import InMemoryCluster, Node, Pod, Profile, make_node, make_pod
 from kschedfw.compare import Candidate
 from kschedfw.config import parse_configuration
-from kschedfw.testing import make_node, make_pod
 
 CONFIGURATION = """\
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kschedfw import Pod
+from kschedfw import Pod, make_pod
 from kschedfw.compare import Candidate, UnknownProfileError
 from kschedfw.compare.candidate import objects_of
 from kschedfw.config import parse_configuration
-from kschedfw.testing import make_pod
 from tests.compare.scenes import CONFIGURATION, packing, pod, two_nodes
 
 

@@ -9,11 +9,10 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 
-from kschedfw import InMemoryCluster, Pod
+from kschedfw import InMemoryCluster, Pod, make_pod
 from kschedfw.compare import Candidate, Change, Comparison, Ground, Move, compare
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.simulator import Outcome, Simulation
-from kschedfw.testing import make_pod
 from kschedfw.testing.strategies import Cluster, clusters
 from tests.compare.scenes import bare, node, packing, pod, spreading, two_nodes
 

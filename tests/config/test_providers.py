@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedfw import Framework, InMemoryCluster, Registry
+from kschedfw import Framework, InMemoryCluster, Registry, make_node, make_pod
 from kschedfw.config import (
     PROVIDERS,
     FeatureGates,
@@ -17,7 +17,6 @@ from kschedfw.config import (
 )
 from kschedfw.framework import ExtensionPoint
 from kschedfw.simulator import Simulation
-from kschedfw.testing import make_node, make_pod
 
 
 def weights(profile: TracedProfile) -> dict[str, int]:

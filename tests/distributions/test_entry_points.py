@@ -29,7 +29,8 @@ class Rack(Plugin):
 PRELUDE = """
 import json, sys
 from kschedfw import InMemoryCluster, Framework, KschedfwError, Profile, Registry
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
+from kschedfw import make_node, make_pod
+from kschedfw.testing import FrameworkHarness
 
 def framework(*names):
     return Framework(Registry(), Profile(names), cluster=InMemoryCluster())

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 from hypothesis import given, settings
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
@@ -16,7 +17,7 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.status import Status
-from kschedfw.testing import decide, make_node, make_pod
+from kschedfw.testing import decide
 from kschedfw.testing.strategies import Cluster, clusters
 from tests.explain.test_faithful import in_memory, simulated
 

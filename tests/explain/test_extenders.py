@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kschedfw import make_node, make_pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.explain import ExplanationWriter, Verdict, explain_pod, read_explanations
 from kschedfw.explain.as_json import as_json
-from kschedfw.testing import make_node, make_pod
 from tests.scheduler.test_extender import Helper
 
 

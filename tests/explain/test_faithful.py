@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.manifests import object_from_manifest
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
@@ -19,7 +20,6 @@ from kschedfw.explain import Explaining, ExplainingScheduler, Explanation, Resul
 from kschedfw.framework.registry import Registry
 from kschedfw.scheduler import Scheduler
 from kschedfw.simulator import Decision, Simulation
-from kschedfw.testing import make_node, make_pod
 from kschedfw.testing.conformance.decide import _profile_of
 from kschedfw.testing.conformance.mode import Mode
 from kschedfw.testing.conformance.scenario import KINDS, Scenario, read_scenarios

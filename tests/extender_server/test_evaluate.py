@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.manifests import to_manifest
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod, PodPhase
@@ -22,7 +23,6 @@ from kschedfw.framework.profile import EnabledPlugin, Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.results import PreFilterResult
 from kschedfw.framework.status import Status
-from kschedfw.testing import make_node, make_pod
 from tests.extender_server.asgi import post
 from tests.framework.support import PluginClass, answering, plugin
 

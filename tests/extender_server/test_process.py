@@ -10,6 +10,7 @@ import pytest
 import trustme
 import yaml
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.manifests import to_manifest
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
@@ -25,7 +26,7 @@ from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Code
 from kschedfw.scheduler import Cache, GenericScheduler, Scheduler, SchedulingError
 from kschedfw.scheduler.http_extender import ExtenderConfig, ExtenderTLSConfig, HTTPExtender, make_extenders
-from kschedfw.testing import FakeClock, make_node, make_pod
+from kschedfw.testing import FakeClock
 from tests.extender_server.processes import served
 from tests.scheduler.http_extender.servers import Answer, refused_url, scripted
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.node import Node
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.extender_server.state import ClusterState
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.snapshot import Snapshot
-from kschedfw.testing import make_node, make_pod
 
 IMAGES = ("app:1", "db:2", "web:3")
 

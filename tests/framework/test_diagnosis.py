@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedfw import FitError, KschedfwError, NoNodesAvailableError, Status
+from kschedfw import FitError, KschedfwError, NoNodesAvailableError, Status, make_pod
 from kschedfw.framework.diagnosis import Diagnosis, NodeToStatus
-from kschedfw.testing import make_pod
 
 POD = make_pod("web").build()
 

@@ -29,11 +29,13 @@ from kschedfw import (
     Snapshot,
     Status,
     Verdicts,
+    make_node,
+    make_pod,
 )
 from kschedfw.framework.columns import UNKNOWN_SCORE
 from kschedfw.framework.results import IntArray
 from kschedfw.scheduler import Nominator
-from kschedfw.testing import FakeClock, make_node, make_pod
+from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, plugin
 
 KIND = "kind"

@@ -22,10 +22,10 @@ from kschedfw import (
     StateKey,
     Status,
     Verdicts,
+    make_pod,
 )
 from kschedfw.framework.node_selection import NodeSelection
 from kschedfw.scheduler import Nominator
-from kschedfw.testing import make_pod
 from tests.framework.support import (
     PluginClass,
     answering,

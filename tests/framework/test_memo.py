@@ -5,13 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kschedfw import CycleState, Evaluation, NodeSelection, PodInfo, Reads, Snapshot, Status
+from kschedfw import (
+    CycleState,
+    Evaluation,
+    NodeSelection,
+    PodInfo,
+    Reads,
+    Snapshot,
+    Status,
+    make_node,
+    make_pod,
+)
 from kschedfw.framework import memo as memo_module
 from kschedfw.framework.columns import UNKNOWN_CODE, Column
 from kschedfw.framework.memo import Memo
 from kschedfw.framework.memo_report import MemoCounters
 from kschedfw.framework.node_info import NodeInfo
-from kschedfw.testing import make_node, make_pod
 from tests.framework.support import PluginClass, answering, make_framework, nodes, plugin, pod
 
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kschedfw import NodeInfo, PodInfo
+from kschedfw import NodeInfo, PodInfo, make_node, make_pod
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Pod
 from kschedfw.framework.node_info import HostPortInfo
 from kschedfw.framework.resource import Resource
-from kschedfw.testing import make_node, make_pod, strategies
+from kschedfw.testing import strategies
 from kschedfw.testing.strategies import GPU, pods
 
 NODE = make_node("n").capacity({"nvidia.com/gpu": 8}, cpu=4, memory="8Gi", pods=20).build()

@@ -9,12 +9,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kschedfw import Node, NodeInfo, NodeTable, Snapshot
+from kschedfw import Node, NodeInfo, NodeTable, Snapshot, make_node, make_pod
 from kschedfw.framework.encoded_column import NO_VALUE
 from kschedfw.framework.plugin import Reads
 from kschedfw.framework.pod_info import PodInfo
 from kschedfw.framework.results import IntArray
-from kschedfw.testing import make_node, make_pod
 from kschedfw.testing.strategies import clusters, nodes, pods
 
 

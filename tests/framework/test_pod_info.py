@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kschedfw import PodInfo
+from kschedfw import PodInfo, make_pod
+from kschedfw.api import PodBuilder
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import PodAffinityTerm
 from kschedfw.api.selectors import LabelSelector
 from kschedfw.framework.pod_info import AffinityTerm, QueuedPodInfo
-from kschedfw.testing import PodBuilder, make_pod
 
 WEB = LabelSelector(match_labels=FrozenDict({"app": "web"}))
 EVERYTHING = LabelSelector()

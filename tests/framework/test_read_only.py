@@ -17,12 +17,14 @@ from kschedfw import (
     Status,
     Verdicts,
     hookimpl,
+    make_node,
+    make_pod,
 )
 from kschedfw.framework.pod_info import PodInfo
 from kschedfw.framework.read_only import ReadOnlyList
 from kschedfw.framework.results import IntArray
 from kschedfw.framework.snapshot import Snapshot
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
+from kschedfw.testing import FrameworkHarness
 
 NODES = [make_node(f"n{number}").labels(zone="z").capacity(cpu=8, pods=20).build() for number in range(6)]
 BOUND = make_pod("bound").requests({"cpu": 1, "example.com/fpga": 1}).host_port(80).node("n0").build()

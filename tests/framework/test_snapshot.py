@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kschedfw import KschedfwError, NodeInfo, Snapshot
+from kschedfw import KschedfwError, NodeInfo, Snapshot, make_node, make_pod
 from kschedfw.framework.node_info import ImageStateSummary
 from kschedfw.framework.snapshot import NodeNotFoundError
-from kschedfw.testing import make_node, make_pod
 from tests.framework.support import nodes
 
 

@@ -15,12 +15,11 @@ from typing import Any
 
 import pytest
 
-from kschedfw import InMemoryCluster
+from kschedfw import InMemoryCluster, make_pod
 from kschedfw.api.limits import Limits
 from kschedfw.api.manifests import Manifests, parse_manifests, read_manifests
 from kschedfw.cli.app import run
 from kschedfw.config import ConfigurationError, parse_configuration
-from kschedfw.testing import make_pod
 from tests.hostile.mutations import nested
 
 NODE = "apiVersion: v1\nkind: Node\nmetadata:\n  name: one\n"

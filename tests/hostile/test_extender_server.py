@@ -21,13 +21,13 @@ import attrs
 import pytest
 import trustme
 
+from kschedfw import make_node
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.extender_server import ExtenderApp, ServerLimits
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.status import Status
-from kschedfw.testing import make_node
 from tests.framework.support import plugin
 
 pytest.importorskip("uvicorn")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kschedfw.api.builders import ClaimBuilder, VolumeBuilder, make_claim, make_volume
 from kschedfw.api.objects import object_from_manifest
 from kschedfw.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
-from kschedfw.testing.builders import ClaimBuilder, VolumeBuilder, make_claim, make_volume
 
 DRIVER = "csi.example.com"
 ZONE = "topology.kubernetes.io/zone"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.framework.status import Code
 from kschedfw.plugins.default_binder import DefaultBinder
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
+from kschedfw.testing import FrameworkHarness
 
 
 def test_the_cluster_knows_the_binding() -> None:

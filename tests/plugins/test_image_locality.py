@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw import make_node, make_pod
+from kschedfw.api.builders import NodeBuilder
 from kschedfw.api.objects import pod_from_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.plugins.image_locality import ImageLocality, normalized_image_name
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
-from kschedfw.testing.builders import NodeBuilder
+from kschedfw.testing import FrameworkHarness
 
 MIB = 1024 * 1024
 

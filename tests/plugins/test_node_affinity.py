@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Affinity, Pod, PodSpec
 from kschedfw.api.pod import NodeAffinity as Asked
@@ -23,7 +24,7 @@ from kschedfw.framework.events import QueueingHint
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.status import Code, Status
 from kschedfw.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
+from kschedfw.testing import FrameworkHarness
 
 NOT_THE_PODS = "node(s) didn't match Pod's node affinity/selector"
 NOT_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"

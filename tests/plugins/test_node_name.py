@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from kschedfw import make_node, make_pod
 from kschedfw.framework.status import Code
 from kschedfw.plugins.node_name import NodeName
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
+from kschedfw.testing import FrameworkHarness
 
 HARNESS = FrameworkHarness(NodeName, nodes=[make_node("a").build(), make_node("b").build()])
 

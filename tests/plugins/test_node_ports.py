@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.objects import pod_from_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import QueueingHint
 from kschedfw.framework.status import Code
 from kschedfw.plugins.node_ports import NodePorts
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
+from kschedfw.testing import FrameworkHarness
 
 Port = tuple[str, str, int]
 NODE = make_node("node").build()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
@@ -17,7 +18,7 @@ from kschedfw.plugins.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocationArgs,
     balance,
 )
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
+from kschedfw.testing import FrameworkHarness
 
 NAME = "NodeResourcesBalancedAllocation"
 PLUGIN: Any = NodeResourcesBalancedAllocation

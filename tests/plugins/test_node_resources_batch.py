@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.node_info import NodeInfo
@@ -29,7 +30,7 @@ from kschedfw.plugins.node_resources_fit import (
 )
 from kschedfw.plugins.node_resources_fit.batch_scoring import batch_scorer_of
 from kschedfw.plugins.node_resources_fit.scoring import scorer_of
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
+from kschedfw.testing import FrameworkHarness
 from tests.plugins.resource_clusters import (
     GPU,
     LARGEST_SCORED,

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw import make_node, make_pod
+from kschedfw.api.builders import PodBuilder
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.framework.args import ArgsError
@@ -29,8 +31,7 @@ from kschedfw.plugins.node_resources_fit import (
 )
 from kschedfw.plugins.node_resources_fit.scoring import least_allocated, most_allocated, value_at
 from kschedfw.plugins.node_resources_fit.shortage import fits
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
-from kschedfw.testing.builders import PodBuilder
+from kschedfw.testing import FrameworkHarness
 
 NAME = "NodeResourcesFit"
 PLUGIN: Any = NodeResourcesFit

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from kschedfw import make_node, make_pod
 from kschedfw.framework.events import QueueingHint
 from kschedfw.framework.status import Code
 from kschedfw.plugins.node_unschedulable import NodeUnschedulable
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
+from kschedfw.testing import FrameworkHarness
 
 TAINT = "node.kubernetes.io/unschedulable"
 OPEN, CORDONED = make_node("open").build(), make_node("cordoned").unschedulable().build()

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from kschedfw import make_claim, make_node, make_pod, make_volume
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import QueueingHint
 from kschedfw.framework.status import Code, Status
 from kschedfw.plugins.node_volume_limits import NodeVolumeLimits
-from kschedfw.testing import FrameworkHarness, make_claim, make_node, make_pod, make_volume
+from kschedfw.testing import FrameworkHarness
 from tests.plugins.volume_objects import (
     DRIVER,
     EBS,

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw import make_node as node_builder
+from kschedfw import make_pod as pod_builder
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, TopologySpreadConstraint, UnsatisfiableAction
@@ -22,8 +24,6 @@ from kschedfw.plugins.pod_topology_spread import PodTopologySpread, PodTopologyS
 from kschedfw.plugins.pod_topology_spread.plugin import HARD
 from kschedfw.scheduler.queue import pod_change_events
 from kschedfw.testing import FrameworkHarness
-from kschedfw.testing import make_node as node_builder
-from kschedfw.testing import make_pod as pod_builder
 from tests.plugins.cycles import Cycle, make, make_node, make_pod
 
 WEB = {"app": "web"}

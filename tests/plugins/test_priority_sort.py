@@ -7,9 +7,10 @@ from functools import cmp_to_key
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw import make_pod
 from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.plugins.priority_sort import PrioritySort
-from kschedfw.testing import FrameworkHarness, make_pod
+from kschedfw.testing import FrameworkHarness
 
 HARNESS = FrameworkHarness(PrioritySort)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from kschedfw import make_pod
 from kschedfw.framework.events import ActionType, QueueingHint
 from kschedfw.framework.status import Code
 from kschedfw.plugins.scheduling_gates import SchedulingGates
-from kschedfw.testing import FrameworkHarness, make_pod
+from kschedfw.testing import FrameworkHarness
 
 HARNESS = FrameworkHarness(SchedulingGates)
 

@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw import make_node, make_pod
+from kschedfw.api.builders import PodBuilder
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import QueueingHint
 from kschedfw.framework.status import Code, Status
 from kschedfw.plugins.taint_toleration import TaintToleration
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
-from kschedfw.testing.builders import PodBuilder
+from kschedfw.testing import FrameworkHarness
 
 
 def verdict(pod: PodBuilder, node: Node) -> Status:

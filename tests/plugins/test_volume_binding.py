@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import attrs
 import pytest
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.node import Node
@@ -17,7 +18,7 @@ from kschedfw.api.storage import PersistentVolumeClaim, VolumeNodeAffinity, Volu
 from kschedfw.framework.args import ArgsError
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.status import Code
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
+from kschedfw.testing import FrameworkHarness
 from tests.plugins.storage import ZONE, claim, csi_node, driver, room, storage_class, volume
 
 OUT_OF_REACH = "node(s) didn't match PersistentVolume's node affinity"

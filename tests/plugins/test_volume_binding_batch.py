@@ -6,11 +6,12 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw import make_node, make_pod
+from kschedfw.api.builders import VolumeBuilder
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
-from kschedfw.testing.builders import VolumeBuilder
+from kschedfw.testing import FrameworkHarness
 from tests.plugins.batches import Asked, some_rows
 from tests.plugins.storage import ZONE, claim, csi_node, driver, room, storage_class, volume
 

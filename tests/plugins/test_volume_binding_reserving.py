@@ -8,6 +8,7 @@ from collections.abc import Callable
 import attrs
 import pytest
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
@@ -17,7 +18,7 @@ from kschedfw.cluster import VolumeController
 from kschedfw.framework.status import Code
 from kschedfw.framework.waiting_pods import PodInPreBind
 from kschedfw.plugins.volume_binding import VolumeBinding
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
+from kschedfw.testing import FrameworkHarness
 from tests.plugins.storage import ZONE, claim, storage_class, volume
 
 MAKE = storage_class("make", provisioner="csi.example.com")

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
+from kschedfw import make_claim, make_node, make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.api.storage import PersistentVolumeClaim
 from kschedfw.framework.events import QueueingHint
 from kschedfw.framework.pod_info import PodInfo
 from kschedfw.framework.status import Code
 from kschedfw.plugins.volume_restrictions import VolumeRestrictions
-from kschedfw.testing import FrameworkHarness, make_claim, make_node, make_pod
+from kschedfw.testing import FrameworkHarness
 
 NODES = [make_node("a").build(), make_node("b").build()]
 ONE_POD_ONLY = make_claim("data").access_modes("ReadWriteOncePod").build()

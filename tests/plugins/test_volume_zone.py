@@ -5,13 +5,14 @@ from __future__ import annotations
 import attrs
 import pytest
 
+from kschedfw import make_claim, make_node, make_pod, make_volume
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import QueueingHint
 from kschedfw.framework.status import Code
 from kschedfw.plugins.volume_zone import VolumeZone
-from kschedfw.testing import FrameworkHarness, make_claim, make_node, make_pod, make_volume
+from kschedfw.testing import FrameworkHarness
 from tests.plugins.volume_objects import BETA_REGION, BETA_ZONE, REGION, ZONE, storage_class
 
 BOUND = make_claim("data").bound_to("pv").build()

@@ -8,11 +8,11 @@ from typing import Any
 import attrs
 from hypothesis import strategies as st
 
+from kschedfw import make_claim, make_node, make_pod, make_volume
 from kschedfw.api.manifests import object_from_manifest
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.testing import make_claim, make_node, make_pod, make_volume
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"

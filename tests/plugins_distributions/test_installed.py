@@ -97,7 +97,7 @@ def test_all_are_listed_and_none_is_imported(site: Path) -> None:
 def test_an_installed_plugin_is_enabled_by_its_name(site: Path) -> None:
     code = """
 from random import Random
-from kschedfw.testing import make_node, make_pod
+from kschedfw import make_node, make_pod
 
 registry = Registry()
 prices = [{"value": "cheap", "hourlyPrice": "0.10"}, {"value": "dear", "hourlyPrice": "0.30"}]

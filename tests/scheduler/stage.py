@@ -16,6 +16,8 @@ from kschedfw import (
     Profile,
     Registry,
     Status,
+    make_node,
+    make_pod,
 )
 from kschedfw.api.meta import Named
 from kschedfw.config import default_profile
@@ -24,7 +26,7 @@ from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint
 from kschedfw.scheduler.bindings import BindingExecutor
 from kschedfw.scheduler.queue.place import Place
 from kschedfw.scheduler.scheduler import Scheduler
-from kschedfw.testing import FakeClock, make_node, make_pod
+from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, answering, plugin
 
 GRACE = 10.0

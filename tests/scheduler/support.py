@@ -15,10 +15,10 @@ from kschedfw import (
     Profile,
     ScheduleResult,
     Snapshot,
+    make_node,
 )
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.handle import PodNominator
-from kschedfw.testing import make_node
 from tests.framework.support import PluginClass, make_framework
 
 POOL = [make_node(f"n{index}").build() for index in range(300)]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kschedfw import InMemoryCluster, Node, Pod
+from kschedfw import InMemoryCluster, Node, Pod, make_node, make_pod
 from kschedfw.api.manifests import node_from_manifest
 from kschedfw.config import SchedulerConfiguration, parse_configuration, provider_configuration
 from kschedfw.simulator import Outcome, Simulation
-from kschedfw.testing import make_node, make_pod
 
 MOST = (1 << 63) - 1
 IMAGE = {"names": ["app:1"], "sizeBytes": MOST}

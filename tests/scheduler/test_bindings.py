@@ -10,13 +10,12 @@ from datetime import UTC, datetime
 import attrs
 import pytest
 
-from kschedfw import InMemoryCluster, Pod, PreBindPreFlightResult, Status
+from kschedfw import InMemoryCluster, Pod, PreBindPreFlightResult, Status, make_pod
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import PodCondition
 from kschedfw.scheduler.http_extender import ExtenderConfig, HTTPExtender
 from kschedfw.scheduler.queue.place import Place
 from kschedfw.scheduler.scheduler import Scheduler
-from kschedfw.testing import make_pod
 from tests.framework.support import PluginClass, answering, plugin
 from tests.scheduler.stage import GRACE, LaterExecutor, Stage, node, pod, with_default_plugins, witness
 from tests.scheduler.test_extender import Helper

@@ -9,9 +9,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from kschedfw import Cache, KschedfwError, Node, NodeInfo, Pod, Snapshot
+from kschedfw import Cache, KschedfwError, Node, NodeInfo, Pod, Snapshot, make_node, make_pod
 from kschedfw.scheduler import CacheError
-from kschedfw.testing import FakeClock, make_node, make_pod
+from kschedfw.testing import FakeClock
 
 NODES = [make_node(name).capacity(cpu=8).image(f"{name}:1", "shared:1", size=5).build() for name in "abc"]
 

@@ -23,10 +23,10 @@ from kschedfw import (
     Registry,
     Snapshot,
     default_profile,
+    make_pod,
 )
 from kschedfw.scheduler import ConcurrentCycleError
 from kschedfw.scheduler.scheduler import Scheduler
-from kschedfw.testing import make_pod
 from tests.framework.support import plugin
 from tests.scheduler.stage import GRACE, Stage, node, pod
 

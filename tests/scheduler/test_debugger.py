@@ -10,9 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kschedfw import Cache
+from kschedfw import Cache, make_pod
 from kschedfw.scheduler.debugger import CacheDebugger, Discrepancies
-from kschedfw.testing import make_pod
 from tests.scheduler.stage import GRACE, LaterExecutor, Stage, node, pod
 
 needs_sigusr2 = pytest.mark.skipif(not hasattr(signal, "SIGUSR2"), reason="a system without SIGUSR2")
@@ -215,7 +214,7 @@ import signal
 
 from kschedfw import InMemoryCluster, Pod
 from kschedfw.scheduler.scheduler import Scheduler
-from kschedfw.testing import make_node, make_pod
+from kschedfw import make_node, make_pod
 
 
 def tell(event):

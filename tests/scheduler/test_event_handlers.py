@@ -20,6 +20,8 @@ from kschedfw import (
     QueueingHint,
     Scheduler,
     Status,
+    make_node,
+    make_pod,
 )
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.meta import Named, ObjectMeta
@@ -37,7 +39,7 @@ from kschedfw.api.workloads import Namespace
 from kschedfw.cluster import EventType, WatchEvent
 from kschedfw.cluster.protocol import Handler
 from kschedfw.scheduler.queue.place import Place
-from kschedfw.testing import FakeClock, make_node, make_pod
+from kschedfw.testing import FakeClock
 from tests.framework.support import answering, plugin
 from tests.scheduler.stage import Stage, node, pod, witness
 

@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 import pytest
 
-from kschedfw import Code, CycleState, FitError, NodeInfo, Pod, ScheduleResult, Status
+from kschedfw import Code, CycleState, FitError, NodeInfo, Pod, ScheduleResult, Status, make_pod
 from kschedfw.framework.extender import Extender, ExtenderFilterResult, Victims
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.scheduler import SchedulingError
-from kschedfw.testing import make_pod
 from tests.framework.support import answering, nodes, plugin, pod
 from tests.scheduler.support import POOL, Bench
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kschedfw import InMemoryCluster, KschedfwError, Pod, PostFilterResult, Profile, Status
+from kschedfw import InMemoryCluster, KschedfwError, Pod, PostFilterResult, Profile, Status, make_pod
 from kschedfw.api.pod import PodCondition
 from kschedfw.scheduler.failure import truncated
 from kschedfw.scheduler.queue.place import Place
-from kschedfw.testing import make_pod
 from tests.framework.support import answering, plugin
 from tests.scheduler.stage import NODE_ADDED, Stage, node, pod
 

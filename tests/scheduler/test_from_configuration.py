@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from kschedfw import InMemoryCluster, scheduler_from_configuration
+from kschedfw import InMemoryCluster, make_node, scheduler_from_configuration
 from kschedfw.api.manifests import object_from_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.plugins.node_resources_fit import NodeResourcesFit
-from kschedfw.testing import make_node
 from tests.config.documents import document, loaded
 
 EXTENDER = {

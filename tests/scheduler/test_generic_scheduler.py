@@ -23,11 +23,12 @@ from kschedfw import (
     Profile,
     ScheduleResult,
     Status,
+    make_node,
+    make_pod,
 )
 from kschedfw.framework.diagnosis import Diagnosis
 from kschedfw.scheduler import Nominator, SchedulingError, num_feasible_nodes_to_find
 from kschedfw.scheduler.errors import SnapshotMismatchError
-from kschedfw.testing import make_node, make_pod
 from tests.framework.support import PluginClass, answering, make_framework, nodes, plugin, pod
 from tests.scheduler.support import POOL, Bench
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import attrs
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod, PodPhase
 from kschedfw.api.storage import PersistentVolume
@@ -18,7 +19,7 @@ from kschedfw.framework.status import Status
 from kschedfw.scheduler.event_metrics import happened
 from kschedfw.scheduler.queue.in_flight import InFlight
 from kschedfw.scheduler.scheduler import Scheduler
-from kschedfw.testing import FakeClock, make_node, make_pod
+from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, answering, plugin
 from tests.plugins.storage import volume
 from tests.scheduler.queue.support import NODE_ADD, NODE_LABEL, PROFILE, Gate, Queue, pod

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw import make_node
 from kschedfw.api.node import Node
 from kschedfw.scheduler.node_tree import NodeTree, zone_of
-from kschedfw.testing import make_node
 
 
 def node(name: str, zone: str = "") -> Node:

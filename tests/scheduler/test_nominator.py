@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kschedfw import make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.framework.pod_info import PodInfo
 from kschedfw.scheduler.nominator import Nominator
-from kschedfw.testing import make_pod
 
 
 def pod(name: str = "pod", nominated: str = "") -> Pod:

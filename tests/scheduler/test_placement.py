@@ -13,11 +13,12 @@ from kschedfw import (
     PodInFlightError,
     SchedulingError,
     Status,
+    make_node,
+    make_pod,
 )
 from kschedfw.framework.errors import ProfileError
 from kschedfw.scheduler.errors import ConcurrentCycleError
 from kschedfw.scheduler.queue.place import Place
-from kschedfw.testing import make_node, make_pod
 from tests.framework.support import answering, plugin
 from tests.scheduler.stage import Stage, witness
 

@@ -25,6 +25,8 @@ from kschedfw import (
     Registry,
     Snapshot,
     default_profile,
+    make_node,
+    make_pod,
 )
 from kschedfw.framework.metrics import (
     AttemptResult,
@@ -38,7 +40,7 @@ from kschedfw.framework.metrics import (
 )
 from kschedfw.scheduler import prometheus_metrics
 from kschedfw.scheduler.prometheus_metrics import PrometheusMetrics, exponential
-from kschedfw.testing import FakeClock, make_node, make_pod
+from kschedfw.testing import FakeClock
 
 REPOSITORY = Path(__file__).parents[2]
 PROFILE = "default-scheduler"

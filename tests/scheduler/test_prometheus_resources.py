@@ -9,11 +9,11 @@ import attrs
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from kschedfw import make_pod
 from kschedfw.api.objects import object_from_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.scheduler.prometheus_resources import PodResources
-from kschedfw.testing import make_pod
 
 REQUEST, LIMIT = "kube_pod_resource_request", "kube_pod_resource_limit"
 

@@ -13,12 +13,13 @@ from kschedfw import (
     InMemoryCluster,
     Pod,
     Status,
+    make_pod,
 )
 from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.framework import Framework
 from kschedfw.scheduler.queue.place import Place
 from kschedfw.scheduler.scheduler import Scheduler
-from kschedfw.testing import FakeClock, make_pod
+from kschedfw.testing import FakeClock
 from tests.framework.support import answering, plugin
 from tests.scheduler.stage import (
     GRACE,

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.node_selection import NodeSelection
@@ -17,7 +18,6 @@ from kschedfw.framework.scores import Totals
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.scheduler import Scheduler, Selection, select_host
 from kschedfw.scheduler.select import FirstByNameSelector, ReservoirSelector, RoundRobinSelector
-from kschedfw.testing import make_node, make_pod
 
 TOTALS = st.lists(st.integers(-5, 5), min_size=1, max_size=30)
 

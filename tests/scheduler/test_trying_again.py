@@ -13,10 +13,10 @@ from kschedfw import (
     Pod,
     PodInfo,
     Status,
+    make_pod,
 )
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.scheduler.queue.place import Place
-from kschedfw.testing import make_pod
 from tests.framework.support import answering, plugin
 from tests.scheduler.stage import (
     NODE_ADDED,

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod
 from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
 from kschedfw.cluster import InMemoryCluster, VolumeController
 from kschedfw.scheduler.queue.place import Place
-from kschedfw.testing import make_node, make_pod
 from tests.plugins.storage import ZONE, claim, storage_class, volume
 from tests.scheduler.stage import LaterExecutor, Stage
 

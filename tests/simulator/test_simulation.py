@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodPhase, PodSchedulingGate, PodStatus
@@ -24,7 +25,6 @@ from kschedfw.framework.status import Status
 from kschedfw.simulator import Arrivals, Decision, Outcome, Report, Simulation
 from kschedfw.simulator.simulation import FRUITLESS_ATTEMPTS
 from kschedfw.simulator.state import VirtualClock
-from kschedfw.testing import make_node, make_pod
 from tests.plugins.storage import claim, storage_class
 from tests.simulator.objects import node, pod
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import pytest
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import default_profile, parse_configuration
@@ -17,7 +18,7 @@ from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.status import Status
-from kschedfw.testing import assert_decision, assert_golden, decide, make_node, make_pod, record_decisions
+from kschedfw.testing import assert_decision, assert_golden, decide, record_decisions
 from kschedfw.testing.golden import GoldenFileError
 from tests.scheduler.http_extender.servers import scripted
 

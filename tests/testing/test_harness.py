@@ -22,12 +22,14 @@ from kschedfw import (
     QueueingHint,
     Status,
     hookimpl,
+    make_node,
+    make_pod,
 )
 from kschedfw.api.meta import ObjectMeta
 from kschedfw.api.workloads import Namespace
 from kschedfw.explain import Score
 from kschedfw.framework.results import IntArray
-from kschedfw.testing import FakeClock, FrameworkHarness, make_node, make_pod
+from kschedfw.testing import FakeClock, FrameworkHarness
 from tests.framework.support import PluginClass, answering, nodes, plugin, pod
 
 POD = pod()

@@ -119,7 +119,7 @@ def test_the_marker_says_what_is_in_them(project: Project) -> None:
         """
 import attrs, pytest
 from kschedfw import Node, Plugin, Pod, Profile, Status, hookimpl
-from kschedfw.testing import make_node, make_pod
+from kschedfw import make_node, make_pod
 
 @attrs.frozen
 class RackArgs:
@@ -182,7 +182,7 @@ def test_a_configuration_brings_all_its_profiles_and_extenders(project: Project)
 import attrs, pytest
 from pathlib import Path
 from kschedfw import Plugin, Pod, Status, hookimpl
-from kschedfw.testing import make_node, make_pod
+from kschedfw import make_node, make_pod
 
 @attrs.frozen
 class RackArgs:

@@ -24,8 +24,9 @@ from kschedfw import (
     StateKey,
     Status,
     hookimpl,
+    make_node,
+    make_pod,
 )
-from kschedfw.testing import make_node, make_pod
 from tests.typing.plugin_author import Rack, RackArgs
 
 COUNT = StateKey[int]("Mistaken.count")

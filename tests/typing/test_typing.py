@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kschedfw import InMemoryCluster
-from kschedfw.testing import make_node, make_pod
+from kschedfw import InMemoryCluster, make_node, make_pod
 from tests.typing.embedder import Loop, run_files
 from tests.typing.plugin_author import Rack, reserved
 

@@ -8,6 +8,7 @@ from enum import Enum
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock, SystemClock
+from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.events import ClusterEvent, QueueingHint, QueueingHintFunction
 from kschedfw.framework.metrics import NO_METRICS, HintResult, MetricsRecorder, listens
 from kschedfw.framework.pod_info import QueuedPodInfo
@@ -115,7 +116,7 @@ def _answer(hint: QueueingHintFunction | None, pod: Pod, plugin: str, occurrence
         return HintResult.QUEUE
     try:
         queue = hint(pod, occurrence.old, occurrence.new) is QueueingHint.QUEUE
-    except Exception:
+    except HOOK_FAILURES:
         logger.exception(
             "queueing hint of %s failed on %s for pod %s", plugin, occurrence.event.label, pod.key
         )

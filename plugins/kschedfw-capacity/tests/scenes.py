@@ -21,8 +21,10 @@ from kschedfw import (
     Registry,
     Scheduler,
     default_profile,
+    make_node,
+    make_pod,
 )
-from kschedfw.testing import FakeClock, make_node, make_pod
+from kschedfw.testing import FakeClock
 
 NAMESPACES = ("a", "b", "c")
 

@@ -7,8 +7,8 @@ import pytest
 from kschedfw_capacity import CapacityScheduling, ElasticQuota
 from tests.scenes import node, pod, quota
 
-from kschedfw import CycleState, Pod, PodInfo, QueueingHint, Status
-from kschedfw.testing import FrameworkHarness, make_pod
+from kschedfw import CycleState, Pod, PodInfo, QueueingHint, Status, make_pod
+from kschedfw.testing import FrameworkHarness
 
 OVER_MAX = "Pod a/p is rejected in PreFilter because ElasticQuota a is more than Max"
 OVER_MINS = "Pod a/p is rejected in PreFilter because total ElasticQuota used is more than min"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kschedfw_capacity.amounts import NOTHING, STANDARD, Amounts
 from kschedfw_capacity.quota import Bounds, Quota, Quotas
 
-from kschedfw.testing import make_pod
+from kschedfw import make_pod
 
 GPU = "nvidia.com/gpu"
 

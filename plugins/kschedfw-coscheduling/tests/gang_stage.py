@@ -17,9 +17,11 @@ from kschedfw import (
     Registry,
     Scheduler,
     default_profile,
+    make_node,
+    make_pod,
 )
 from kschedfw.api import Named
-from kschedfw.testing import FakeClock, make_node, make_pod
+from kschedfw.testing import FakeClock
 
 ATTEMPTS = 2_000
 """More than any test needs; a scheduler that makes as many at one time will never come to rest."""

@@ -22,8 +22,9 @@ from kschedfw import (
     Scheduler,
     Status,
     hookimpl,
+    make_pod,
 )
-from kschedfw.testing import FakeClock, FrameworkHarness, make_pod
+from kschedfw.testing import FakeClock, FrameworkHarness
 
 
 class TestAllOrNothing:

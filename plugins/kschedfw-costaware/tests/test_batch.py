@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from kschedfw_costaware import MAX_HOURLY_PRICE, CostAware, CostAwareArgs, InstancePrice
 
-from kschedfw import Node, Pod
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
+from kschedfw import Node, Pod, make_node, make_pod
+from kschedfw.testing import FrameworkHarness
 
 TYPES = [f"type-{index}" for index in range(7)]
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 from kschedfw_costaware import MAX_HOURLY_PRICE, CostAware, CostAwareArgs, InstancePrice
 
-from kschedfw import KschedfwError, Node, Pod, QueueingHint, Status
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
+from kschedfw import KschedfwError, Node, Pod, QueueingHint, Status, make_node, make_pod
+from kschedfw.testing import FrameworkHarness
 
 PRICES = CostAwareArgs(
     prices=(InstancePrice("small", "0.10"), InstancePrice("large", "0.80"), InstancePrice("old", "0.40"))

@@ -16,8 +16,8 @@ from kschedfw_gpushare import (
     TypicalPod,
 )
 
-from kschedfw import FrozenDict, Node, Pod
-from kschedfw.testing import PluginContract, make_node, make_pod
+from kschedfw import FrozenDict, Node, Pod, make_node, make_pod
+from kschedfw.testing import PluginContract
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy

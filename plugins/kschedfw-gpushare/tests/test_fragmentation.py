@@ -13,7 +13,7 @@ from kschedfw_gpushare import GPU_MILLI, GPU_MODEL, TypicalPod, typical_pods
 from kschedfw_gpushare.devices import Room
 from kschedfw_gpushare.fragmentation import NOWHERE, Fragmentation
 
-from kschedfw.testing import make_pod
+from kschedfw import make_pod
 
 SHARE = TypicalPod(pods=2, milli_cpu=1000, gpu_count=1, gpu_milli=500)
 WHOLE = TypicalPod(pods=1, milli_cpu=4000, gpu_count=1, gpu_milli=1000)

@@ -37,10 +37,12 @@ from kschedfw import (
     Status,
     default_profile,
     load_configuration,
+    make_node,
+    make_pod,
     read_manifests,
     scheduler_from_configuration,
 )
-from kschedfw.testing import FakeClock, FrameworkHarness, make_node, make_pod
+from kschedfw.testing import FakeClock, FrameworkHarness
 
 GPU = "nvidia.com/gpu"
 

@@ -20,7 +20,8 @@ from kschedfw_loadaware import (
 )
 from tests.hostile_server import OK, SOON, TIMEOUT, TOKEN, Server, answering, serving
 
-from kschedfw.testing import FakeClock, FrameworkHarness, make_node
+from kschedfw import make_node
+from kschedfw.testing import FakeClock, FrameworkHarness
 
 
 def error_of(server: Server, *, max_bytes: int = 1_000_000, token: str = TOKEN) -> str:

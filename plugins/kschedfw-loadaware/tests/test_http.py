@@ -20,7 +20,8 @@ from kschedfw_loadaware import (
     TargetLoadPacking,
 )
 
-from kschedfw.testing import FakeClock, FrameworkHarness, make_node, make_pod
+from kschedfw import make_node, make_pod
+from kschedfw.testing import FakeClock, FrameworkHarness
 
 WATCHER = {
     "timestamp": 1000,

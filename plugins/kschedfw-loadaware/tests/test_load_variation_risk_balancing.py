@@ -11,8 +11,8 @@ from kschedfw_loadaware import (
     StaticSource,
 )
 
-from kschedfw import KschedfwError
-from kschedfw.testing import FakeClock, FrameworkHarness, make_node, make_pod
+from kschedfw import KschedfwError, make_node, make_pod
+from kschedfw.testing import FakeClock, FrameworkHarness
 
 NAME = "LoadVariationRiskBalancing"
 

@@ -20,7 +20,8 @@ from kschedfw_loadaware import (
 from kschedfw_loadaware import http as sources
 from tests.test_http import Server
 
-from kschedfw.testing import FakeClock, FrameworkHarness, make_node, make_pod
+from kschedfw import make_node, make_pod
+from kschedfw.testing import FakeClock, FrameworkHarness
 
 NODES = [
     make_node("a").capacity(cpu=4, memory="8Gi").build(),

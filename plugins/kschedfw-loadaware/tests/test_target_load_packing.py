@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from kschedfw_loadaware import Load, NodeLoad, StaticSource, TargetLoadPacking, TargetLoadPackingArgs
 
-from kschedfw import FrozenDict, KschedfwError, Node, NodeInfo, Pod, Quantity
+from kschedfw import FrozenDict, KschedfwError, Node, NodeInfo, Pod, Quantity, make_node, make_pod
 from kschedfw.api.node import NodeStatus
-from kschedfw.testing import FakeClock, FrameworkHarness, make_node, make_pod
+from kschedfw.testing import FakeClock, FrameworkHarness
 
 NODES = [make_node(name).capacity(cpu=10, memory="10Gi").build() for name in ("a", "b")]
 

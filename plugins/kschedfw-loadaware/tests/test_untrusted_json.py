@@ -15,7 +15,7 @@ from kschedfw_loadaware import (
 )
 from kschedfw_loadaware.report import json_of
 
-from kschedfw.testing import make_node
+from kschedfw import make_node
 
 FIELDS = (
     *("window", "start", "end", "data", "NodeMetricsMap", "a", "metrics", "type", "operator", "value"),

@@ -12,8 +12,8 @@ from kschedfw_topoaware import (
 )
 from kschedfw_topoaware.testing import make_topology
 
-from kschedfw import Node, Pod
-from kschedfw.testing import PluginContract, make_node, make_pod
+from kschedfw import Node, Pod, make_node, make_pod
+from kschedfw.testing import PluginContract
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy

@@ -7,8 +7,18 @@ from random import Random
 from kschedfw_topoaware import NodeResourceTopology, NodeResourceTopologyMatch
 from kschedfw_topoaware.testing import make_topology
 
-from kschedfw import EnabledPlugin, InMemoryCluster, Pod, Profile, Registry, Scheduler, default_profile
-from kschedfw.testing import FakeClock, make_node, make_pod
+from kschedfw import (
+    EnabledPlugin,
+    InMemoryCluster,
+    Pod,
+    Profile,
+    Registry,
+    Scheduler,
+    default_profile,
+    make_node,
+    make_pod,
+)
+from kschedfw.testing import FakeClock
 
 HALF: dict[str, str | int] = {"cpu": 4, "memory": "8Gi"}
 

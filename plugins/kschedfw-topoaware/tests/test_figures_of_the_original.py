@@ -6,8 +6,8 @@ import pytest
 from kschedfw_topoaware import NodeResourceTopologyMatch
 from kschedfw_topoaware.testing import make_topology
 
-from kschedfw import Pod
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
+from kschedfw import Pod, make_node, make_pod
+from kschedfw.testing import FrameworkHarness
 
 ZONES: dict[str, dict[str, str | int]] = {
     "node1": {"cpu": 4, "memory": "500Mi"},

@@ -7,8 +7,18 @@ import pytest
 from kschedfw_topoaware import Attribute, NodeResourceTopology, NodeResourceTopologyMatch, Zone
 from kschedfw_topoaware.testing import make_topology
 
-from kschedfw import FrozenDict, InMemoryCluster, KschedfwError, Node, ObjectMeta, Pod, Quantity
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
+from kschedfw import (
+    FrozenDict,
+    InMemoryCluster,
+    KschedfwError,
+    Node,
+    ObjectMeta,
+    Pod,
+    Quantity,
+    make_node,
+    make_pod,
+)
+from kschedfw.testing import FrameworkHarness
 
 GPU = "example.com/gpu"
 Amount = str | int

@@ -6,8 +6,8 @@ import attrs
 from kschedfw_topoaware import NodeResourceTopology, NodeResourceTopologyMatch
 from kschedfw_topoaware.testing import make_topology
 
-from kschedfw import FrozenDict, Pod, Quantity
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
+from kschedfw import FrozenDict, Pod, Quantity, make_node, make_pod
+from kschedfw.testing import FrameworkHarness
 
 ONE: dict[str, str | int] = {"cpu": 4, "memory": "8Gi"}
 

@@ -7,8 +7,8 @@ import pytest
 from kschedfw_topoaware import NodeResourceTopology, NodeResourceTopologyMatch
 from kschedfw_topoaware.testing import make_topology
 
-from kschedfw import FrozenDict, KschedfwError, Pod, Quantity
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
+from kschedfw import FrozenDict, KschedfwError, Pod, Quantity, make_node, make_pod
+from kschedfw.testing import FrameworkHarness
 
 NAME = "NodeResourceTopologyMatch"
 GPU = "example.com/gpu"

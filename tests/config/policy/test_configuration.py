@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from kschedfw import InMemoryCluster, Registry
+from kschedfw import InMemoryCluster, Registry, make_node, make_pod
 from kschedfw.cli import app
 from kschedfw.config import ConfigurationError, FeatureGates, Origin, parse_configuration
 from kschedfw.framework import ExtensionPoint
 from kschedfw.scheduler.from_configuration import scheduler_from_configuration
-from kschedfw.testing import make_node, make_pod
 
 
 def document(**fields: Any) -> dict[str, Any]:

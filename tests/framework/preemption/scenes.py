@@ -9,6 +9,8 @@ from typing import Any
 
 import attrs
 
+from kschedfw import make_node, make_pod
+from kschedfw.api import PodBuilder
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.meta import ObjectMeta
 from kschedfw.api.node import Node
@@ -33,7 +35,7 @@ from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Status
 from kschedfw.plugins.node_resources_fit import NodeResourcesFit
 from kschedfw.scheduler.nominator import Nominator
-from kschedfw.testing import FakeClock, PodBuilder, make_node, make_pod
+from kschedfw.testing import FakeClock
 
 PluginClass = type[Plugin[Any]]
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from kschedfw.api.builders import make_pod
 from kschedfw.api.pod import Pod, PodCondition, PreemptionPolicy
 from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.extender import Victims
@@ -14,7 +15,6 @@ from kschedfw.framework.pod_info import PodInfo
 from kschedfw.framework.preemption import PreemptionRules, ScoreFunction
 from kschedfw.framework.results import PostFilterResult
 from kschedfw.framework.status import Code, Status
-from kschedfw.testing.builders import make_pod
 from tests.framework.preemption.scenes import (
     MARKED,
     ExtenderStub,

@@ -10,6 +10,7 @@ import attrs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kschedfw.api import PodBuilder
 from kschedfw.api.pod import Pod
 from kschedfw.api.workloads import PodDisruptionBudget
 from kschedfw.framework.diagnosis import NodeToStatus
@@ -29,7 +30,7 @@ from kschedfw.framework.registry import Registry
 from kschedfw.plugins.node_ports import NodePorts
 from kschedfw.plugins.node_resources_fit import NodeResourcesFit
 from kschedfw.plugins.node_unschedulable import NodeUnschedulable
-from kschedfw.testing import FakeClock, PodBuilder
+from kschedfw.testing import FakeClock
 from tests.framework.preemption.scenes import Scene, budget, node, pod, scene, victims
 from tests.framework.support import plugin
 

@@ -8,6 +8,7 @@ import attrs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kschedfw.api import PodBuilder
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState, StateKey
@@ -20,7 +21,6 @@ from kschedfw.plugins.inter_pod_affinity import InterPodAffinity
 from kschedfw.plugins.node_ports import NodePorts
 from kschedfw.plugins.node_resources_fit import NodeResourcesFit
 from kschedfw.plugins.pod_topology_spread import PodTopologySpread
-from kschedfw.testing import PodBuilder
 from tests.framework.preemption.scenes import Scene, budget, node, pod, scene, victims
 from tests.framework.support import plugin
 

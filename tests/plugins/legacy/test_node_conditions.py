@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedfw import Code
+from kschedfw import Code, make_pod
 from kschedfw.api.node import Node
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.plugins.legacy.node_conditions import (
@@ -13,7 +13,7 @@ from kschedfw.plugins.legacy.node_conditions import (
     CheckNodeMemoryPressure,
     CheckNodePIDPressure,
 )
-from kschedfw.testing import FrameworkHarness, make_pod
+from kschedfw.testing import FrameworkHarness
 from tests.plugins.legacy.objects import node_with
 
 BEST_EFFORT = make_pod().build()

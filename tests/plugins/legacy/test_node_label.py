@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from kschedfw import Code
+from kschedfw import Code, make_node, make_pod
 from kschedfw.framework import ExtensionPoint
 from kschedfw.framework.args import ArgsError
 from kschedfw.plugins.legacy.node_label import NodeLabel
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
+from kschedfw.testing import FrameworkHarness
 
 LABELS = {"foo": "any-value", "bar": "another"}
 POD = make_pod().build()

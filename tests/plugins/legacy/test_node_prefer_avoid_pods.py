@@ -6,9 +6,10 @@ import json
 
 import pytest
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.plugins.legacy.node_prefer_avoid_pods import ANNOTATION, NodePreferAvoidPods
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
+from kschedfw.testing import FrameworkHarness
 from tests.plugins.legacy.objects import pod_of
 
 

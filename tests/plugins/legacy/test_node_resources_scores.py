@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw import make_node, make_pod
+from kschedfw.api.builders import NodeBuilder
 from kschedfw.api.pod import Pod
 from kschedfw.framework.args import ArgsError
 from kschedfw.framework.plugin import AnyPlugin
@@ -17,8 +19,7 @@ from kschedfw.plugins.legacy.node_resources_scores import (
     NodeResourcesMostAllocated,
     RequestedToCapacityRatio,
 )
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
-from kschedfw.testing.builders import NodeBuilder
+from kschedfw.testing import FrameworkHarness
 
 RISING = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from kschedfw import make_node, make_pod
+from kschedfw.api.builders import NodeBuilder
 from kschedfw.api.objects import pod_from_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.plugins.legacy.resource_limits import NodeResourceLimits, ResourceLimits
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
-from kschedfw.testing.builders import NodeBuilder
+from kschedfw.testing import FrameworkHarness
 
 CPU = make_pod().limits(cpu="3").build()
 MEMORY = make_pod().limits(memory="4Ki").build()

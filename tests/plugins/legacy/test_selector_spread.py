@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.meta import Named
 from kschedfw.api.objects import object_from_manifest, pod_from_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.plugins.legacy.selector_spread import DefaultPodTopologySpread, SelectorSpread
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
+from kschedfw.testing import FrameworkHarness
 from tests.plugins.legacy.objects import pod_of, service
 
 LABELS = {"foo": "bar", "baz": "blah"}

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
-from kschedfw import Code, PodInfo
+from kschedfw import Code, PodInfo, make_node, make_pod
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.plugins.legacy.service_affinity import ServiceAffinity
-from kschedfw.testing import FrameworkHarness, make_node, make_pod
+from kschedfw.testing import FrameworkHarness
 from tests.plugins.legacy.objects import service
 
 REGIONS = {"a": ("r1", "z11"), "b": ("r1", "z12"), "c": ("r2", "z21"), "d": ("r2", "z22"), "e": ("r2", "z22")}

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from kschedfw import make_claim, make_node, make_pod, make_volume
+from kschedfw.api import NodeBuilder
 from kschedfw.api.pod import Pod
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.status import Code
 from kschedfw.plugins.legacy.volume_limits import AzureDiskLimits, CinderLimits, EBSLimits, GCEPDLimits
-from kschedfw.testing import FrameworkHarness, NodeBuilder, make_claim, make_node, make_pod, make_volume
+from kschedfw.testing import FrameworkHarness
 from tests.plugins.volume_objects import EBS, csi_node, storage_class
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw import make_pod
 from kschedfw.scheduler.http_extender import (
     ExtenderConfig,
     ExtenderConfigError,
@@ -21,7 +22,6 @@ from kschedfw.scheduler.http_extender import (
     make_extenders,
     order_extenders,
 )
-from kschedfw.testing import make_pod
 from tests.scheduler.http_extender.servers import refused_url, scripted
 
 POD = make_pod("web").build()

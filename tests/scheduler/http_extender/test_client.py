@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Container, Pod, PodSpec, ResourceRequirements
 from kschedfw.api.quantity import Quantity
@@ -25,7 +26,7 @@ from kschedfw.scheduler.http_extender import (
     HTTPExtender,
     MissingExtraError,
 )
-from kschedfw.testing import FakeClock, make_node, make_pod
+from kschedfw.testing import FakeClock
 from tests.scheduler.http_extender.servers import Answer, elapsed, refused_url, scripted
 
 POD = make_pod("web").uid("u-web").requests(cpu="500m").host_port(80).build()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import trustme
 
+from kschedfw import make_node, make_pod
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.scheduler.http_extender import (
     ExtenderConfig,
@@ -18,7 +19,6 @@ from kschedfw.scheduler.http_extender import (
     ExtenderTLSConfig,
     HTTPExtender,
 )
-from kschedfw.testing import make_node, make_pod
 from tests.scheduler.http_extender.servers import ScriptedExtender, scripted
 
 NODES = [NodeInfo.of(make_node("a").build())]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.objects import object_from_manifest
 from kschedfw.api.pod import Pod
-from kschedfw.testing import make_node, make_pod
 from tests.plugins.storage import DRIVER, claim, storage_class, volume
 
 NODE_NAMES = tuple(f"n{index}" for index in range(6))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
+from kschedfw import make_node, make_pod
 from kschedfw.cluster import EventType, WatchEvent
 from kschedfw.scheduler.scheduler import Scheduler
-from kschedfw.testing import FakeClock, make_node, make_pod
+from kschedfw.testing import FakeClock
 from tests.scheduler.invariants.flaky import FlakyCluster
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kschedfw import make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import (
     ActionType,
@@ -18,7 +19,7 @@ from kschedfw.framework.status import Status
 from kschedfw.plugins.priority_sort import PrioritySort
 from kschedfw.plugins.scheduling_gates import SchedulingGates
 from kschedfw.scheduler.queue import Place, SchedulingQueue
-from kschedfw.testing import FakeClock, make_pod
+from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, make_framework, plugin
 
 NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD)

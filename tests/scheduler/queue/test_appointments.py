@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kschedfw import make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.metrics import NoMetrics
@@ -18,7 +19,7 @@ from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.queue import Place
 from kschedfw.scheduler.queue.appointments import Appointments
-from kschedfw.testing import FakeClock, make_pod
+from kschedfw.testing import FakeClock
 from tests.framework.support import answering, make_framework, plugin
 from tests.scheduler.queue.support import NODE_ADD, Queue, pod, subscriber
 from tests.scheduler.stage import Stage, node

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.node import Node, NodeCondition
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
@@ -17,7 +18,6 @@ from kschedfw.scheduler.queue.cluster_events import (
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_UPDATE,
 )
-from kschedfw.testing import make_node, make_pod
 
 
 @pytest.mark.parametrize(

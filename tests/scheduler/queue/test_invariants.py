@@ -11,13 +11,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from kschedfw import make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from kschedfw.framework.metrics import NoMetrics
 from kschedfw.framework.pod_info import QueuedPodInfo
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.queue import Place
-from kschedfw.testing import FakeClock, make_pod
+from kschedfw.testing import FakeClock
 from tests.framework.support import plugin
 from tests.scheduler.queue.support import NODE_ADD, NODE_LABEL, Queue, subscriber
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
+from kschedfw import make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
@@ -12,7 +13,7 @@ from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, NoMetrics
 from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.plugins.priority_sort import PrioritySort
 from kschedfw.scheduler.queue import Place, PodAlreadyQueuedError, PodQueue, SchedulingQueue
-from kschedfw.testing import FakeClock, make_pod
+from kschedfw.testing import FakeClock
 from tests.framework.support import make_framework, plugin
 from tests.scheduler.queue.support import NODE_ADD, NODE_LABEL, Gate, Queue, pod, subscriber
 

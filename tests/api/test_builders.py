@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from kschedfw import make_node, make_pod
+from kschedfw.api import NodeBuilder, PodBuilder
 from kschedfw.api.manifests import ManifestError, node_from_manifest, pod_from_manifest
 from kschedfw.api.node import TaintEffect
 from kschedfw.api.pod import Protocol, TolerationOperator, UnsatisfiableAction
-from kschedfw.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 POD_BUILDERS = [
     make_pod("p"),
