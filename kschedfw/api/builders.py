@@ -372,16 +372,20 @@ def _expression(key: str, values: Sequence[str]) -> Manifest:
 
 
 def make_pod(name: str = "pod") -> PodBuilder:
+    """Begin a pod in the namespace `default`: `make_pod("web").requests(cpu=1).build()`."""
     return PodBuilder(name)
 
 
 def make_node(name: str = "node") -> NodeBuilder:
+    """Begin a node: `make_node("n1").capacity(cpu=4, memory="16Gi").build()`."""
     return NodeBuilder(name)
 
 
 def make_volume(name: str = "volume") -> VolumeBuilder:
+    """Begin a PersistentVolume."""
     return VolumeBuilder(name)
 
 
 def make_claim(name: str = "claim") -> ClaimBuilder:
+    """Begin a PersistentVolumeClaim in the namespace `default`."""
     return ClaimBuilder(name)
