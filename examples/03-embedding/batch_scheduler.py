@@ -8,30 +8,20 @@ from random import Random
 import attrs
 from site_records import Site
 
-from kschedfw import (
-    Cache,
-    CycleState,
-    FitError,
-    Framework,
-    GenericScheduler,
-    Node,
-    Parallelizer,
-    Pod,
-    Profile,
-    Registry,
-    Snapshot,
-    make_node,
-    make_pod,
-)
+from kschedfw import FitError, Placement, Pod, Profile, Scheduler, make_node, make_pod
 
 PROFILE = Profile(
-    ["NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit", "DefaultBinder"],
+    [
+        "PrioritySort",
+        "NodeUnschedulable",
+        "TaintToleration",
+        "NodeAffinity",
+        "NodeResourcesFit",
+        "DefaultBinder",
+    ],
     args={"NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated"}}},
 )
 """Few of kube-scheduler's plugins; what they have to decide is packed tightly, so that room for large tasks remains."""
-
-
-Placed = tuple[CycleState, Pod]
 
 
 @attrs.frozen
@@ -54,13 +44,7 @@ class BatchScheduler:
     def __init__(self, site: Site) -> None:
         self.waiting: list[Job] = []
         self._site = site
-        self._cache, snapshot = Cache(), Snapshot()
-        self._framework = Framework(
-            Registry(), PROFILE, cluster=site, snapshot=snapshot, parallelizer=Parallelizer(1)
-        )
-        self._algorithm = GenericScheduler(self._cache, snapshot, random=Random(1))
-        for node in site.list(Node):
-            self._cache.add_node(node)
+        self._scheduler = Scheduler(site, [PROFILE], random=Random(1))
 
     def submit(self, jobs: Iterable[Job]) -> None:
         self.waiting = sorted([*self.waiting, *jobs], key=lambda job: (-job.tasks * job.cpu, job.name))
@@ -70,41 +54,23 @@ class BatchScheduler:
 
     def end(self, job: Job) -> None:
         for pod in job.pods:
-            self._cache.remove_pod(pod)
             self._site.delete(pod)
         print(f"{job.name} has ended")
 
     def _start(self, job: Job) -> bool:
-        placed: list[Placed] = []
+        held: list[Placement] = []
         for pod in job.pods:
-            if problem := self._place(pod, placed):
-                self._roll_back(placed)
-                print(f"{job.name} waits, because of {pod.name}: {problem}")
+            try:
+                held.append(self._scheduler.place(pod))  # so that the next task finds the room gone
+            except FitError as error:
+                for placement in held:
+                    placement.give_up()
+                print(f"{job.name} waits, because of {pod.name}: {error}")
                 return False
-        for state, pod in placed:
-            status = self._framework.run_bind_plugins(state, pod, pod.node_name)
-            assert status.is_success, status.message
-            self._cache.add_pod(pod)  # from now on a fact, no assumption
-        print(f"{job.name} runs on {' '.join(pod.node_name for _, pod in placed)}")
+        for placement in held:
+            placement.commit()
+        print(f"{job.name} runs on {' '.join(placement.node_name for placement in held)}")
         return True
-
-    def _place(self, pod: Pod, placed: list[Placed]) -> str | None:
-        """Why there is no place for it; where there is one, it is taken."""
-        state = CycleState()
-        try:
-            host = self._algorithm.schedule(self._framework, state, pod).suggested_host
-        except FitError as error:
-            return str(error)
-        assumed = pod.bound_to(host)
-        self._cache.assume_pod(assumed)  # so that the next task finds the room gone
-        placed.append((state, assumed))
-        status = self._framework.run_reserve_plugins_reserve(state, assumed, host)
-        return None if status.is_success else status.message
-
-    def _roll_back(self, placed: Sequence[Placed]) -> None:
-        for state, pod in reversed(placed):
-            self._framework.run_reserve_plugins_unreserve(state, pod, pod.node_name)
-            self._cache.forget_pod(pod)
 
 
 def main() -> None:

@@ -20,7 +20,8 @@ class Attempt:
     """What the hooks of one attempt share.
 
     `started` is on the clock's monotonic scale, in seconds. `assumed` is the pod bound to the chosen node, once there
-    is one. From `is_binding` on, its binding cycle sees to its end.
+    is one. From `is_binding` on, its binding cycle sees to its end. Without `may_preempt`, no post_filter plugin is
+    asked.
     """
 
     info: QueuedPodInfo
@@ -30,6 +31,7 @@ class Attempt:
     result: ScheduleResult | None = None
     assumed: Pod | None = None
     is_binding: bool = False
+    may_preempt: bool = True
 
     @property
     def pod(self) -> Pod:

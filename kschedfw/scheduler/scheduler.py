@@ -38,7 +38,7 @@ from kschedfw.scheduler.cache import Cache, CacheError
 from kschedfw.scheduler.debugger import CacheDebugger
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError
 from kschedfw.scheduler.event_handlers import EventHandlers
-from kschedfw.scheduler.failure import FailedGates, FailureHandler
+from kschedfw.scheduler.failure import FailedGates, FailureHandler, look_up
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult
 from kschedfw.scheduler.http_extender import close_extenders, order_extenders
 from kschedfw.scheduler.nominator import Nominator
@@ -235,7 +235,8 @@ class Scheduler:
 
         This is one attempt, as any other. So a pod of the cluster that finds no place goes back to the queue, its
         condition says why, and preemption may make room for it: then victims are gone or going, and the room is kept
-        for this pod. A pod that the cluster doesn't have may be placed as well, to see where it would go.
+        for this pod. A pod that the cluster doesn't have may be placed as well, to see where it would go; nobody is
+        preempted for it.
 
         Raises:
             FitError, NoNodesAvailableError: there is no place.
@@ -253,7 +254,8 @@ class Scheduler:
         with self._scheduling():
             if not (allowed := framework.run_pre_enqueue_plugins(pod)).is_success:
                 raise SchedulingError(allowed)
-            attempt = Attempt(self.queue.take(pod), framework, self._clock.monotonic())
+            is_there = look_up(self.cluster, pod) is not None
+            attempt = Attempt(self.queue.take(pod), framework, self._clock.monotonic(), may_preempt=is_there)
             try:
                 status = self._scheduling_cycle(attempt)
             except BaseException as error:
@@ -385,7 +387,7 @@ class Scheduler:
 
     def _make_room(self, attempt: Attempt, error: FitError) -> Status:
         nomination: PostFilterResult | None = CLEAR_NOMINATION
-        if attempt.framework.has_post_filter_plugins:
+        if attempt.may_preempt and attempt.framework.has_post_filter_plugins:
             nomination, status = attempt.framework.run_post_filter_plugins(
                 attempt.state, attempt.pod, error.diagnosis.node_to_status
             )

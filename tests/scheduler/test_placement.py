@@ -166,6 +166,12 @@ class TestPreemption:
         stage.scheduler.place(stage.pod("high")).commit()
         assert stage.pod("high").node_name == "n"
 
+    def test_not_for_a_pod_that_the_cluster_does_not_have(self) -> None:
+        stage = Stage(nodes=[SMALL], pods=[make_pod("low").requests(cpu=2).node("n").build()])
+        with pytest.raises(FitError, match=r"1 Insufficient cpu\.$"):
+            stage.scheduler.place(make_pod("thought").priority(10).requests(cpu=2).build())
+        assert stage.node_of("low") == "n"
+
     def test_a_held_pod_that_is_preempted_is_not_bound(self) -> None:
         stage = stage_with()
         held = stage.scheduler.place(stage.pod("pod-0"))
