@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kschedfw.api.frozendict import EMPTY
+from kschedfw.api.manifests import parse_manifests
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.bench.shapes import made
@@ -42,13 +43,14 @@ def test_names_differ(workload: Workload) -> None:
     assert len({made(workload.node(i)).name for i in range(20)}) == 20
 
 
-def test_pods_share_nothing_that_pods_from_a_file_would_not() -> None:
-    one, other = (made(WORKLOADS["pod-affinity"].measured_pod(i)) for i in (0, 1))
-    assert isinstance(one, Pod)
-    assert isinstance(other, Pod)
-    assert one.spec == other.spec
-    assert one.spec is not other.spec
-    assert one.metadata is not other.metadata
+def test_pods_share_what_pods_from_a_file_would() -> None:
+    manifests = [WORKLOADS["pod-affinity"].measured_pod(i) for i in (0, 1)]
+    from_file = parse_manifests("\n---\n".join(map(json.dumps, manifests))).pods
+    for one, other in (from_file, [made(manifest) for manifest in manifests]):
+        assert isinstance(one, Pod)
+        assert isinstance(other, Pod)
+        assert one.spec is other.spec
+        assert one.metadata is not other.metadata
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:

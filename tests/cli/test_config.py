@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 
 from kschedfw import Registry, hookimpl
 from kschedfw.cli.app import run
+from kschedfw.framework import hooks
 from kschedfw.plugins.image_locality import ImageLocality
 from kschedfw.plugins.node_name import NodeName
 
@@ -79,6 +81,9 @@ class TestCheck:
         def refuse(self: object, args: object, handle: object) -> None:
             raise KeyError("inventory")
 
+        monkeypatch.setattr(
+            hooks, "_checked", WeakKeyDictionary()
+        )  # classes don't get misspelt hooks later on
         monkeypatch.setattr(NodeName, "__init__", refuse)
         monkeypatch.setattr(ImageLocality, "fliter", hookimpl(lambda self: None), raising=False)
         file = write(tmp_path / "two.yaml", HEAD + "profiles: [{schedulerName: a}, {schedulerName: b}]\n")
