@@ -154,11 +154,16 @@ class Diagnosis:
     `pre_filter_message` is set when pre_filter rejected the pod outright. `unschedulable_plugins` are those
     whose opinion must change before the pod can fit; those among them that wait for something outside the cluster
     are `pending_plugins`, too.
+
+    `nominated_node_name` is where preemption has made room for the pod; empty if it hasn't. `post_filter_failed` says
+    that it was about to, and an exception came in between, so that the pod is tried again after its backoff.
     """
 
     node_to_status: NodeToStatus = attrs.field(factory=NodeToStatus)
     pre_filter_message: str = ""
     post_filter_message: str = ""
+    nominated_node_name: str = ""
+    post_filter_failed: bool = False
     _unschedulable_plugins: set[str] = attrs.field(factory=set, init=False)
     _pending_plugins: set[str] = attrs.field(factory=set, init=False)
     _unread: list[NodeCodes] = attrs.field(factory=list, init=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Collection, Iterable, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -68,6 +69,11 @@ def check_cluster(cluster: object, protocol: type, who: str) -> None:
         for name, member in vars(base).items()
         if callable(member) and not name.startswith("_")
     ]
+    if coroutines := [name for name in methods if inspect.iscoroutinefunction(getattr(cluster, name, None))]:
+        raise IncompleteClusterError(
+            f"{who} needs a cluster whose methods are plain functions; of {type(cluster).__name__}, "
+            f"{', '.join(coroutines)} {'is' if len(coroutines) == 1 else 'are'} async, and nobody would await that"
+        )
     missing = [name for name in methods if not callable(getattr(cluster, name, None))]
     if missing:
         lacking = f"{', '.join(missing)} ({len(missing)} of {len(methods)} methods)"

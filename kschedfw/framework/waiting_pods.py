@@ -177,8 +177,10 @@ class PodInPreBind:
     that takes long looks at `cancelled` from time to time, and ends early.
     """
 
-    def __init__(self, pod: Pod) -> None:
+    def __init__(self, pod: Pod, on_cancelled: Callable[[str], None] | None = None) -> None:
+        """`on_cancelled` is called with the first message, on the thread that cancels."""
         self.pod = pod
+        self._on_cancelled = on_cancelled
         self._lock = threading.Lock()
         self._cancelled: str | None = None
         self._finished = False
@@ -193,9 +195,12 @@ class PodInPreBind:
         with self._lock:
             if self._finished:
                 return False
-            if self._cancelled is None:
-                self._cancelled = message
-            return True
+            if self._cancelled is not None:
+                return True
+            self._cancelled = message
+        if self._on_cancelled is not None:
+            self._on_cancelled(message)
+        return True
 
     def finish(self) -> str | None:
         """From now on it is too late to cancel. Gives the message of who was faster."""

@@ -15,7 +15,7 @@ from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt
 from kschedfw.scheduler.cache import Cache, CacheError
-from kschedfw.scheduler.failure import FailureHandler, look_up, patch_nomination
+from kschedfw.scheduler.failure import FailureHandler, look_up, patch_nomination, record_event
 from kschedfw.scheduler.http_extender import bind_with_extenders
 from kschedfw.scheduler.queue import PodQueue, PreCheck
 from kschedfw.scheduler.queue.cluster_events import ASSIGNED_POD_DELETE
@@ -91,7 +91,8 @@ class BindingCycle:
         self._queue.done(assumed.uid)
         present = look_up(self._cluster, attempt.pod)
         if present is not None and present.uid == assumed.uid and not present.node_name:
-            self._queue.add_if_not_present(present)
+            patch_nomination(self._cluster, present, "")  # or its room would be kept all the same
+            self._queue.add_if_not_present(look_up(self._cluster, present) or present)
         self._tell_of_room(assumed)
 
     def _tell_of_room(self, assumed: Pod, whom: PreCheck | None = None) -> None:
@@ -115,16 +116,27 @@ class BindingCycle:
         status = self._bind(attempt, assumed, host)
         self._cache.finish_binding(assumed)
         if not status.is_success:
+            self._keep_if_bound(assumed)
             return _as_error(status)
         self._pods_in_pre_bind.remove(assumed.uid)
-        self._cluster.record_event(
-            assumed, "Normal", "Scheduled", f"Successfully assigned {assumed.key} to {host}"
+        record_event(
+            self._cluster, assumed, "Normal", "Scheduled", f"Successfully assigned {assumed.key} to {host}"
         )
         self._count(attempt)
         for failure in framework.run_post_bind_plugins(state, assumed, host):
             _log.error("%s", failure.message, exc_info=failure.error)
         self._queue.activate(take_pods_to_activate(state))
         return status
+
+    def _keep_if_bound(self, assumed: Pod) -> None:
+        """An answer may get lost after the deed was done, and the event come late: the room is taken all the same."""
+        try:
+            present = self._cluster.get(Pod, assumed.key)
+        except Exception:
+            _log.exception("can't look up %s", assumed.key)
+            return
+        if present is not None and present.uid == assumed.uid and present.node_name:
+            self._cache.add_pod(present)
 
     def _count(self, attempt: Attempt) -> None:
         info, first = attempt.info, attempt.info.initial_attempt_timestamp

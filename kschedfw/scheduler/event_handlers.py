@@ -21,6 +21,7 @@ from kschedfw.api.storage import (
 )
 from kschedfw.cluster import Cluster, EventType, WatchEvent
 from kschedfw.framework.clock import Clock
+from kschedfw.framework.errors import IncompleteClusterError
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
 from kschedfw.framework.framework import Framework
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
@@ -89,6 +90,10 @@ class EventHandlers:
         self.close: Callable[[], None] = cluster.watch(
             measured(self.handle, metrics, clock, frameworks, _RESOURCES)
         )
+        if not callable(self.close):
+            raise IncompleteClusterError(
+                f"{type(cluster).__name__}.watch must return a function that ends it, not {self.close!r}"
+            )
 
     def handle(self, event: WatchEvent) -> None:
         """Take one event."""

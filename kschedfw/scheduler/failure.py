@@ -77,7 +77,7 @@ class FailureHandler:
                 "scheduling %s failed: %s",
                 attempt.pod.key,
                 status.message,
-                exc_info=_bug_behind(status.error),
+                exc_info=bug_behind(status.error),
             )
         self._metrics.scheduling_attempt(
             AttemptResult.UNSCHEDULABLE if status.is_rejected else AttemptResult.ERROR,
@@ -87,7 +87,7 @@ class FailureHandler:
 
     def _requeue(self, attempt: Attempt, status: Status, present: Pod) -> None:
         info = attempt.info
-        if isinstance(status.error, FitError):
+        if isinstance(status.error, FitError) and not status.error.diagnosis.post_filter_failed:
             info.unschedulable_plugins = set(status.error.diagnosis.unschedulable_plugins)
             info.pending_plugins = set(status.error.diagnosis.pending_plugins)
             info.retry_at = status.error.diagnosis.retry_at
@@ -106,11 +106,19 @@ class FailureHandler:
     def _tell(self, pod: Pod, status: Status, nomination: PostFilterResult | None) -> None:
         reason = REASON_UNSCHEDULABLE if status.is_rejected else REASON_SCHEDULER_ERROR
         message = status.message
-        self._cluster.record_event(pod, "Warning", "FailedScheduling", truncated(message))
+        record_event(self._cluster, pod, "Warning", "FailedScheduling", message)
         nominated: str | None = None
         if nomination is not None and nomination.mode is NominatingMode.OVERRIDE:
             nominated = nomination.nominated_node_name
         patch_condition(self._cluster, pod, PodCondition("PodScheduled", "False", reason, message), nominated)
+
+
+def record_event(cluster: Cluster, pod: Pod, type: str, reason: str, message: str) -> None:
+    """Tell the cluster's users; never raises, even where the cluster does."""
+    try:
+        cluster.record_event(pod, type, reason, truncated(message))
+    except Exception as error:  # whatever kind of cluster this is
+        _log.warning("can't record event %s of %s: %s", reason, pod.key, error)
 
 
 def patch_condition(
@@ -172,8 +180,8 @@ class FailedGates:
                 or condition in present.status.conditions
             ):
                 continue
-            _log.error("%s is gated: %s", pod.key, status.message, exc_info=_bug_behind(status.error))
-            self._cluster.record_event(present, "Warning", "FailedScheduling", truncated(status.message))
+            _log.error("%s is gated: %s", pod.key, status.message, exc_info=bug_behind(status.error))
+            record_event(self._cluster, present, "Warning", "FailedScheduling", status.message)
             patch_condition(self._cluster, present, condition)
 
 
@@ -206,7 +214,7 @@ def truncated(message: str) -> str:
     return message if len(message) <= _MAX_MESSAGE else message[: _MAX_MESSAGE - len(_CUT)] + _CUT
 
 
-def _bug_behind(error: BaseException | None) -> BaseException | None:
+def bug_behind(error: BaseException | None) -> BaseException | None:
     """The error, if it shouldn't happen and so needs its traceback; not one that says clearly what is wrong."""
     root = error
     while root is not None and root.__cause__ is not None:

@@ -51,6 +51,8 @@ class Placement:
         """The pod, bound to its node."""
         self.result: ScheduleResult = attempt.result
         """How many nodes were looked at, and how many would have done."""
+        self.preempted: str | None = None
+        """Who took the room for a pod of higher priority; None if nobody did."""
 
     @property
     def node_name(self) -> str:
@@ -73,6 +75,8 @@ class Placement:
             SchedulingError: a plugin failed, or the pod was preempted meanwhile.
         """
         if not self._on_end(self):
+            if self.preempted is not None:
+                raise SchedulingError(Status.from_error(self.preempted))
             raise PlacementEndedError(self.pod)
         status = self._bind()
         if not status.is_success:
@@ -95,6 +99,12 @@ class Placement:
         Nothing happens if the placement has ended.
         """
         if self._on_end(self):
+            self._cycle.withdraw(self._attempt)
+
+    def preempt(self, message: str) -> None:
+        """Give up in favour of a pod of higher priority; `preempted` says for whom."""
+        if self._on_end(self):
+            self.preempted = message
             self._cycle.withdraw(self._attempt)
 
     def __enter__(self) -> Self:

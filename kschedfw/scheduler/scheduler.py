@@ -38,7 +38,7 @@ from kschedfw.scheduler.cache import Cache, CacheError
 from kschedfw.scheduler.debugger import CacheDebugger
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError
 from kschedfw.scheduler.event_handlers import EventHandlers
-from kschedfw.scheduler.failure import FailedGates, FailureHandler, look_up
+from kschedfw.scheduler.failure import FailedGates, FailureHandler, bug_behind, look_up, record_event
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult
 from kschedfw.scheduler.http_extender import close_extenders, order_extenders
 from kschedfw.scheduler.nominator import Nominator
@@ -230,21 +230,31 @@ class Scheduler:
         with self._scheduling():
             return self._schedule_next()
 
-    def place(self, pod: Pod) -> Placement:
+    @property
+    def placements(self) -> Sequence[Placement]:
+        """The places that are held."""
+        return tuple(self._placements)
+
+    def place(self, pod: Pod, *, preempt: bool = True) -> Placement:
         """Find this pod a place now, whatever its turn in the queue, and hold it until that is decided upon.
 
         This is one attempt, as any other. So a pod of the cluster that finds no place goes back to the queue, its
         condition says why, and preemption may make room for it: then victims are gone or going, and the room is kept
         for this pod. A pod that the cluster doesn't have may be placed as well, to see where it would go; nobody is
-        preempted for it.
+        preempted for it, nor without `preempt`.
 
         Raises:
             FitError, NoNodesAvailableError: there is no place.
-            SchedulingError: a plugin failed, or a gate (pre_enqueue) holds the pod back.
+            SchedulingError: a plugin failed, a gate (pre_enqueue) holds the pod back, it is bound already, or the
+                scheduler is closed.
             ProfileError: there is no profile for the pod's scheduler name.
             PodInFlightError: the pod is being scheduled or bound, or has a placement.
             ConcurrentCycleError: as `run`.
         """
+        if not isinstance(pod, Pod):
+            raise TypeError(f"expected a Pod, found {pod!r}")
+        if self._stopping:
+            raise SchedulingError(Status.from_error("the scheduler is closed"))
         framework = self.frameworks.get(pod.spec.scheduler_name)
         if framework is None:
             known = ", ".join(map(repr, self.frameworks))
@@ -254,8 +264,12 @@ class Scheduler:
         with self._scheduling():
             if not (allowed := framework.run_pre_enqueue_plugins(pod)).is_success:
                 raise SchedulingError(allowed)
-            is_there = look_up(self.cluster, pod) is not None
-            attempt = Attempt(self.queue.take(pod), framework, self._clock.monotonic(), may_preempt=is_there)
+            present = look_up(self.cluster, pod)
+            if present is not None and present.node_name:
+                problem = f"pod {pod.key} is bound to node {present.node_name} already"
+                raise SchedulingError(Status.from_error(problem))
+            attempt = Attempt(self.queue.take(pod), framework, self._clock.monotonic())
+            attempt.may_preempt = preempt and present is not None
             try:
                 status = self._scheduling_cycle(attempt)
             except BaseException as error:
@@ -263,9 +277,9 @@ class Scheduler:
                 raise
         if attempt.assumed is None or not status.is_success:
             raise as_exception(status)
-        self.pods_in_pre_bind.add(PodInPreBind(attempt.assumed))
         placement = Placement(attempt, self._binding_cycle, self._end_placement)
         self._placements.add(placement)
+        self.pods_in_pre_bind.add(PodInPreBind(attempt.assumed, placement.preempt))
         return placement
 
     def _end_placement(self, placement: Placement) -> bool:
@@ -360,8 +374,8 @@ class Scheduler:
 
     def _is_superfluous(self, pod: Pod) -> bool:
         if pod.is_terminating:
-            self.cluster.record_event(
-                pod, "Warning", "FailedScheduling", f"skip schedule deleting pod: {pod.key}"
+            record_event(
+                self.cluster, pod, "Warning", "FailedScheduling", f"skip schedule deleting pod: {pod.key}"
             )
             return True
         return self.cache.is_assumed(pod)
@@ -392,6 +406,13 @@ class Scheduler:
                 attempt.state, attempt.pod, error.diagnosis.node_to_status
             )
             error.diagnosis.post_filter_message = status.message
+            if nomination is not None:
+                error.diagnosis.nominated_node_name = nomination.nominated_node_name
+            if bug_behind(status.error) is not None:  # a cluster that can't be reached just now, for one
+                error.diagnosis.post_filter_failed = True
+                _log.error(
+                    "making room for %s failed: %s", attempt.pod.key, status.message, exc_info=status.error
+                )
         self._algorithm_done(attempt)
         return self._fail(attempt, Status(Code.UNSCHEDULABLE, (str(error),), error=error), nomination)
 

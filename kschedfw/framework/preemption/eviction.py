@@ -54,7 +54,10 @@ def _evict(handle: Handle, plugin_name: str, victim: Pod, pod: Pod, node_name: s
     if not _hold_back(handle, plugin_name, victim) and not _delete(handle, victim, pod):
         return
     message = f"Preempted by pod {pod.uid} on node {node_name}"
-    handle.cluster.record_event(victim, "Normal", "Preempted", message)
+    try:
+        handle.cluster.record_event(victim, "Normal", "Preempted", message)
+    except Exception:  # whatever kind of cluster this is
+        logger.warning("can't record that pod %s was preempted", victim.key, exc_info=True)
 
 
 def _hold_back(handle: Handle, plugin_name: str, victim: Pod) -> bool:
