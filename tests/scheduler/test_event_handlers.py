@@ -38,6 +38,7 @@ from kschedfw.api.storage import (
 from kschedfw.api.workloads import Namespace
 from kschedfw.cluster import EventType, WatchEvent
 from kschedfw.cluster.protocol import Handler
+from kschedfw.framework.errors import IncompleteClusterError
 from kschedfw.scheduler.queue.place import Place
 from kschedfw.testing import FakeClock
 from tests.framework.support import answering, plugin
@@ -591,3 +592,25 @@ class TestNominations:
         else:
             cluster.patch_pod_status(info.pod, nominated_node_name="")
         assert scheduler.queue.place(low.uid) is not Place.UNSCHEDULABLE
+
+
+class TestClustersThatCanNotBeFollowed:
+    def test_a_watch_that_can_not_be_ended(self) -> None:
+        class Endless(InMemoryCluster):
+            def watch(self, handler: Handler) -> Callable[[], None]:
+                return None  # type: ignore[return-value]
+
+        with pytest.raises(
+            IncompleteClusterError, match=r"Endless.watch must return a function that ends it, not None"
+        ):
+            Scheduler(Endless())
+
+    def test_methods_that_nobody_awaits(self) -> None:
+        class Later(InMemoryCluster):
+            async def bind(self, pod: Pod, node_name: str) -> None:  # type: ignore[override]
+                pass
+
+        with pytest.raises(
+            IncompleteClusterError, match="of Later, bind is async, and nobody would await that"
+        ):
+            Scheduler(Later())  # type: ignore[arg-type]  # what a checker would say, too

@@ -8,14 +8,17 @@ import pytest
 
 from kschedfw import (
     FitError,
+    InMemoryCluster,
     NoNodesAvailableError,
     PlacementEndedError,
+    Pod,
     PodInFlightError,
     SchedulingError,
     Status,
     make_node,
     make_pod,
 )
+from kschedfw.api import Named
 from kschedfw.framework.errors import ProfileError
 from kschedfw.scheduler.errors import ConcurrentCycleError
 from kschedfw.scheduler.queue.place import Place
@@ -159,10 +162,9 @@ class TestPreemption:
     def test_makes_room_for_the_next_time(self) -> None:
         stage = Stage(nodes=[SMALL], pods=[make_pod("low").requests(cpu=2).node("n").build()])
         stage.add(make_pod("high").priority(10).requests(cpu=2).build())
-        with pytest.raises(FitError, match="1 Insufficient cpu"):
+        with pytest.raises(FitError, match="1 Insufficient cpu") as caught:
             stage.scheduler.place(stage.pod("high"))
-        assert stage.cluster.get(type(SMALL), "n") is not None
-        assert stage.pod("high").status.nominated_node_name == "n"
+        assert caught.value.diagnosis.nominated_node_name == "n"
         stage.scheduler.place(stage.pod("high")).commit()
         assert stage.pod("high").node_name == "n"
 
@@ -172,15 +174,76 @@ class TestPreemption:
             stage.scheduler.place(make_pod("thought").priority(10).requests(cpu=2).build())
         assert stage.node_of("low") == "n"
 
-    def test_a_held_pod_that_is_preempted_is_not_bound(self) -> None:
+    def test_only_where_it_is_wanted(self) -> None:
+        stage = Stage(nodes=[SMALL], pods=[make_pod("low").requests(cpu=2).node("n").build()])
+        stage.add(make_pod("high").priority(10).requests(cpu=2).build())
+        with pytest.raises(FitError, match=r"1 Insufficient cpu\.$"):
+            stage.scheduler.place(stage.pod("high"), preempt=False)
+        assert stage.node_of("low") == "n"
+
+    def test_a_held_pod_gives_way_at_once(self) -> None:
         stage = stage_with()
         held = stage.scheduler.place(stage.pod("pod-0"))
         stage.add(make_pod("high").priority(10).requests(cpu=2).build())
         with pytest.raises(FitError):
             stage.scheduler.place(stage.pod("high"))
+        assert held.preempted == "preempted by DefaultPreemption"
+        assert stage.scheduler.placements == ()
+        stage.scheduler.place(stage.pod("high")).commit()
+        assert stage.node_of("high") == "n"
         with pytest.raises(SchedulingError, match="preempted by DefaultPreemption"):
             held.commit()
-        assert stage.pod("pod-0").node_name == ""
+        assert stage.node_of("pod-0") == ""
+
+    def test_no_room_is_kept_for_a_pod_that_was_given_up(self) -> None:
+        stage = Stage(nodes=[SMALL], pods=[make_pod("low").requests(cpu=2).node("n").build()])
+        stage.add(make_pod("high").priority(10).requests(cpu=2).build())
+        with pytest.raises(FitError):
+            stage.scheduler.place(stage.pod("high"))
+        stage.scheduler.place(stage.pod("high")).give_up()
+        stage.add(make_pod("modest").requests(cpu=2).build())
+        with stage.scheduler.place(stage.pod("modest")) as placement:
+            assert placement.node_name == "n"
+
+    def test_a_cluster_that_fails_meanwhile_costs_a_backoff(self, caplog: pytest.LogCaptureFixture) -> None:
+        class Locked(InMemoryCluster):
+            def delete(self, obj: Named) -> None:
+                raise OSError("database is locked")
+
+        stage = Stage(
+            cluster=Locked(), nodes=[SMALL], pods=[make_pod("low").requests(cpu=2).node("n").build()]
+        )
+        stage.run(make_pod("high").priority(10).requests(cpu=2).build())
+        assert stage.place("high") is Place.BACKOFF
+        assert "making room for default/high failed: preemption: OSError: database is locked" in caplog.text
+
+
+class TestClustersThatLoseAnswers:
+    def test_a_pod_that_was_bound_all_the_same_keeps_its_room(self) -> None:
+        class Late(InMemoryCluster):
+            """Binds, loses the answer, and tells nobody for a while."""
+
+            def bind(self, pod: Pod, node_name: str) -> None:
+                subscriptions, self._subscriptions = self._subscriptions, []
+                super().bind(pod, node_name)
+                self._subscriptions = subscriptions
+                raise OSError("database is locked")
+
+        stage = Stage(cluster=Late(), nodes=[SMALL], pods=[make_pod("a").requests(cpu=2).build()])
+        with pytest.raises(SchedulingError, match="database is locked"):
+            stage.scheduler.place(stage.pod("a")).commit()
+        assert stage.node_of("a") == "n"
+        with pytest.raises(FitError, match="1 Insufficient cpu"):
+            stage.scheduler.place(make_pod("b").uid("b").requests(cpu=2).build())
+
+    def test_events_that_can_not_be_recorded_cost_nothing(self) -> None:
+        class Mute(InMemoryCluster):
+            def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
+                raise OSError("no journal")
+
+        stage = Stage(cluster=Mute(), nodes=[SMALL])
+        assert stage.run(make_pod("a").requests(cpu=2).build(), make_pod("b").requests(cpu=2).build()) == 2
+        assert sorted([stage.node_of("a"), stage.node_of("b")]) == ["", "n"]
 
 
 class TestWhatIsRefused:
@@ -188,6 +251,22 @@ class TestWhatIsRefused:
         stage = stage_with()
         stage.scheduler.place(stage.pod("pod-0"))
         with pytest.raises(PodInFlightError, match="pod default/pod-0 is being scheduled or bound"):
+            stage.scheduler.place(stage.pod("pod-0"))
+
+    def test_a_pod_that_is_bound_already(self) -> None:
+        stage = stage_with()
+        stage.scheduler.run_until_idle()
+        with pytest.raises(SchedulingError, match="pod default/pod-0 is bound to node n already"):
+            stage.scheduler.place(make_pod("pod-0").requests(cpu=2).build())
+
+    def test_what_is_no_pod(self) -> None:
+        with pytest.raises(TypeError, match="expected a Pod, found 'default/pod-0'"):
+            stage_with().scheduler.place("default/pod-0")  # type: ignore[arg-type]
+
+    def test_a_scheduler_that_is_closed(self) -> None:
+        stage = stage_with()
+        stage.scheduler.close()
+        with pytest.raises(SchedulingError, match="the scheduler is closed"):
             stage.scheduler.place(stage.pod("pod-0"))
 
     def test_a_pod_of_another_scheduler(self) -> None:
