@@ -16,7 +16,7 @@ import attrs
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.node import Node
-from kschedfw.api.pod import Container, ContainerStatus, Pod
+from kschedfw.api.pod import Container, Pod
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.resource_names import (
     CPU,
@@ -182,7 +182,7 @@ def _with_overhead(pod: Pod, total: dict[str, Quantity]) -> dict[str, Quantity]:
 
 
 def spec_limits(pod: Pod) -> dict[str, Quantity]:
-    """The exact limits that the pod's spec names; overhead counts where there is a limit above 0 (`resource.PodLimits`)."""
+    """The exact limits that the pod's spec names (`resource.PodLimits`); overhead counts where one is above 0."""
     total = aggregate(pod, lambda container: container.resources.limits)
     if pod.spec.resources is not None:
         total |= _pod_level(pod.spec.resources.limits)
