@@ -30,11 +30,11 @@ _REQUIRED = StateKey[frozenset[str]]("NodeDeclaredFeatures.required")
 
 
 def _restarts_all_containers(spec: PodSpec) -> bool:
-    return any(
-        rule.action is RestartRuleAction.RESTART_ALL_CONTAINERS
-        for container in (*spec.containers, *spec.init_containers)
-        for rule in container.restart_policy_rules
-    )
+    for container in (*spec.containers, *spec.init_containers):
+        for rule in container.restart_policy_rules:
+            if rule.action is RestartRuleAction.RESTART_ALL_CONTAINERS:
+                return True
+    return False
 
 
 def _has_own_users_in_the_hosts_network(spec: PodSpec) -> bool:
