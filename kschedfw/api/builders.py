@@ -256,6 +256,11 @@ class NodeBuilder(_Builder):
         _list(_at(self._manifest, "spec"), "taints").append(entry)
         return self
 
+    def declared_features(self, *names: str) -> Self:
+        """Declare features that pods may need, e.g. `RestartAllContainersOnContainerExits`."""
+        _list(_at(self._manifest, "status"), "declaredFeatures").extend(names)  # type: ignore[arg-type]  # this list holds strings
+        return self
+
     def unschedulable(self) -> Self:
         _at(self._manifest, "spec")["unschedulable"] = True
         return self

@@ -57,12 +57,16 @@ class NodeSpec:
 
 @attrs.frozen
 class NodeStatus:
-    """`allocatable` falls back to `capacity` where a manifest gives only that, as the kubelet's default does."""
+    """`allocatable` falls back to `capacity` where a manifest gives only that, as the kubelet's default does.
+
+    `declared_features` are new features that the kubelet has (KEP-5328).
+    """
 
     capacity: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
     allocatable: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
     images: tuple[ContainerImage, ...] = ()
     conditions: tuple[NodeCondition, ...] = ()
+    declared_features: tuple[str, ...] = ()
 
 
 @attrs.frozen

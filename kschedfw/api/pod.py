@@ -75,6 +75,36 @@ class ResourceRequirements:
     limits: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
 
 
+class RestartRuleAction(StrEnum):
+    """What a restart rule does (core/v1 ContainerRestartRuleAction)."""
+
+    RESTART = "Restart"
+    RESTART_ALL_CONTAINERS = "RestartAllContainers"
+
+
+class ExitCodesOperator(StrEnum):
+    """How an exit code is compared with those of a rule (core/v1 ContainerRestartRuleOnExitCodesOperator)."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+
+
+@attrs.frozen
+class ContainerRestartRuleOnExitCodes:
+    """The exit codes to which a restart rule applies."""
+
+    operator: ExitCodesOperator
+    values: tuple[int, ...] = ()
+
+
+@attrs.frozen
+class ContainerRestartRule:
+    """What happens when a container ends with such an exit code (core/v1 ContainerRestartRule)."""
+
+    action: RestartRuleAction
+    exit_codes: ContainerRestartRuleOnExitCodes
+
+
 @attrs.frozen
 class Container:
     """A container or init container; an init container with restart policy Always is a sidecar."""
@@ -84,6 +114,7 @@ class Container:
     ports: tuple[ContainerPort, ...] = ()
     resources: ResourceRequirements = attrs.field(factory=ResourceRequirements)
     restart_policy: RestartPolicy | None = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
 
     @property
     def is_sidecar(self) -> bool:
@@ -242,6 +273,7 @@ class PodSpec:
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
     restart_policy: RestartPolicy = RestartPolicy.ALWAYS
     host_network: bool = False
+    host_users: bool | None = None
     runtime_class_name: str = ""
     volumes: tuple[Volume, ...] = ()
 

@@ -1,7 +1,8 @@
 """How much a pod takes and a node has, in the integers that scheduling counts in.
 
 Semantics: component-helpers `resource.PodRequests` as kube-scheduler v1.36 calls it (in-place resize and pod-level
-resources are on), `framework.Resource.Add` and `qos.ComputePodQOS`.
+resources are on; node-allocatable resources of claims are off), `PodInfo.CalculateResource`, `framework.Resource.Add`
+and `qos.ComputePodQOS`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import attrs
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.node import Node
-from kschedfw.api.pod import Container, ContainerStatus, Pod
+from kschedfw.api.pod import Container, Pod
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.resource_names import (
     CPU,
@@ -32,11 +33,12 @@ DEFAULT_MILLI_CPU: Final = 100
 DEFAULT_MEMORY: Final = 200 * 1024 * 1024
 # What scoring assumes of a container that doesn't say.
 _ASSUMED: Final = {CPU: Quantity.parse(f"{DEFAULT_MILLI_CPU}m"), MEMORY: Quantity.parse(DEFAULT_MEMORY)}
+_COMPUTE: Final = frozenset({CPU, MEMORY})
 _ZERO: Final = Quantity.parse(0)
 _NONE: Final[ResourceList] = EMPTY
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class ResourceAmounts:
     """Amounts per resource: CPU in thousandths, all else in units (bytes, counts).
 
@@ -53,9 +55,21 @@ class ResourceAmounts:
 
 @attrs.frozen(cache_hash=True)
 class PodRequests:
-    """What a pod asks for. The `non_zero` amounts assume something for containers that name none."""
+    """What a pod asks for, as its different readers count it.
+
+    `amounts` is what it takes on its node, `demand` what a node must have left for it. They differ only while an
+    in-place resize is under way, of which a node that is yet to be found knows nothing: `demand` is read off the
+    spec alone.
+
+    For containers that don't name CPU or memory, NodeResourcesFit's scores assume something. `non_zero_…` is what
+    the pod adds to such a sum of its node: nothing is assumed there of what pod-level requests cover. `scored` is
+    what is added for the pod that is being placed: what the spec says of its containers, and nothing else, plus the
+    overhead. (kube-scheduler v1.36 reads pod-level requests everywhere but there.)
+    """
 
     amounts: ResourceAmounts
+    demand: ResourceAmounts
+    scored: ResourceAmounts
     non_zero_milli_cpu: int
     non_zero_memory: int
 
@@ -72,10 +86,13 @@ def resource_amounts(resources: ResourceList) -> ResourceAmounts:
     """Count a list of quantities; names that scheduling doesn't know are left out."""
     if not resources:
         return _NO_AMOUNTS
+    cpu, memory = resources.get(CPU, _ZERO).milli_value(), resources.get(MEMORY, _ZERO).value()
+    if _COMPUTE.issuperset(resources):  # as most lists are
+        return ResourceAmounts(cpu, memory)
     scalar = {name: amount.value() for name, amount in resources.items() if is_scalar_resource(name)}
     return ResourceAmounts(
-        milli_cpu=resources.get(CPU, _ZERO).milli_value(),
-        memory=resources.get(MEMORY, _ZERO).value(),
+        cpu,
+        memory,
         ephemeral_storage=resources.get(EPHEMERAL_STORAGE, _ZERO).value(),
         scalar=FrozenDict(scalar) if scalar else EMPTY,
         pods=resources.get(PODS, _ZERO).value(),
@@ -91,29 +108,33 @@ def node_allocatable(node: Node) -> ResourceAmounts:
 
 
 def pod_requests(pod: Pod) -> PodRequests:
-    """What the pod takes on a node, overhead included.
+    """What the pod asks for, overhead included.
 
     The containers run together, sidecars beside them; init containers run before, one after the other, each
     beside the sidecars that come before it. The larger of the two counts. Pod-level requests take the place of
     the sum. While a resize is under way, the largest of what is asked for, granted and in effect counts; what is
     asked for doesn't if the node could never grant it.
     """
-    requests = total_requests(pod)
-    amounts = (
-        attrs.evolve(resource_amounts(requests), pods=0) if PODS in requests else resource_amounts(requests)
-    )
-    assumed: ResourceList = _ASSUMED
-    if has_pod_level_requests(pod):
-        assumed = {name: amount for name, amount in _ASSUMED.items() if name not in requests}
-    elif _leaves_nothing_to_assume(pod):
-        assumed = _NONE
-    non_zero = total_requests(pod, assumed) if assumed else requests
-    own = PodRequests(
-        amounts,
-        non_zero.get(CPU, _ZERO).milli_value(),
-        non_zero.get(MEMORY, _ZERO).value(),
-    )
+    asked, pod_level = spec_requests(pod), has_pod_level_requests(pod)
+    requests, demand = asked, _amounts_of_pod(asked)
+    amounts = demand
+    if resized := pod.status.tells_of_resources:
+        requests = total_requests(pod)
+        amounts = _amounts_of_pod(requests)
+    scored = demand
+    if pod_level or not _names_everything(pod):
+        scored = _amounts_of_pod(_with_overhead(pod, _of_containers(pod, _ASSUMED)))
+    non_zero = scored
+    if pod_level or resized:
+        assumed = {name: _ASSUMED[name] for name in _ASSUMED if not pod_level or name not in requests}
+        non_zero = _amounts_of_pod(total_requests(pod, assumed)) if assumed else amounts
+    own = PodRequests(amounts, demand, scored, non_zero.milli_cpu, non_zero.memory)
     return _shared(own, tuple(amounts.scalar))
+
+
+def _amounts_of_pod(requests: ResourceList) -> ResourceAmounts:
+    amounts = resource_amounts(requests)
+    return attrs.evolve(amounts, pods=0) if PODS in requests else amounts
 
 
 # The order matters, too: messages name resources in it, and must not depend on what was asked for before.
@@ -123,44 +144,49 @@ def _shared(requests: PodRequests, _order: tuple[str, ...]) -> PodRequests:
     return requests
 
 
-def _leaves_nothing_to_assume(pod: Pod) -> bool:
-    """Whether every container names CPU and memory, and no status can name less; it saves counting twice."""
-    if pod.status.container_statuses or pod.status.init_container_statuses:
-        return False
-    containers = (*pod.spec.containers, *pod.spec.init_containers)
-    return all(CPU in each.resources.requests and MEMORY in each.resources.requests for each in containers)
+def _names_everything(pod: Pod) -> bool:
+    """Whether every container names CPU and memory, so that nothing is assumed; it saves counting twice."""
+    for container in (*pod.spec.containers, *pod.spec.init_containers):
+        requests = container.resources.requests
+        if CPU not in requests or MEMORY not in requests:
+            return False
+    return True
 
 
 def total_requests(pod: Pod, assumed: ResourceList = _NONE) -> dict[str, Quantity]:
-    """The exact requests of a pod; `assumed` stands for what a container doesn't name."""
-    total = _of_containers(pod, assumed)
+    """The exact requests of a pod, resizes considered; `assumed` stands for what a container doesn't name."""
+    if not pod.status.tells_of_resources:
+        return spec_requests(pod, assumed)
+    total = aggregate(pod, _resized(pod, assumed))
     if has_pod_level_requests(pod) and pod.spec.resources is not None:
-        asked: ResourceList = pod.spec.resources.requests
-        status = pod.status
+        asked, status = pod.spec.resources.requests, pod.status
+        counted: ResourceList = asked
         if status.resources is not None:
-            if _resize_is_infeasible(pod):
-                asked = _NONE
-            asked = _largest(asked, status.resources.requests, status.allocated_resources)
-        total |= _pod_level(asked)
-    _add(total, pod.spec.overhead)
-    return total
+            counted = _counted(pod, asked, status.resources.requests, status.allocated_resources)
+        # Only what the spec names; what of that doesn't count and isn't in effect either is nothing at all.
+        total |= {name: counted.get(name, _ZERO) for name in _pod_level(asked)}
+    return _with_overhead(pod, total)
 
 
-def spec_requests(pod: Pod) -> dict[str, Quantity]:
-    """The exact requests that the pod's spec names, overhead included, whatever came of a resize."""
-    total = aggregate(pod, lambda container: container.resources.requests)
+def spec_requests(pod: Pod, assumed: ResourceList = _NONE) -> dict[str, Quantity]:
+    """The exact requests that the pod's spec names, whatever came of a resize; `assumed` as in `total_requests`."""
+    total = _of_containers(pod, assumed)
     if pod.spec.resources is not None:
         total |= _pod_level(pod.spec.resources.requests)
+    return _with_overhead(pod, total)
+
+
+def _with_overhead(pod: Pod, total: dict[str, Quantity]) -> dict[str, Quantity]:
     _add(total, pod.spec.overhead)
     return total
 
 
 def spec_limits(pod: Pod) -> dict[str, Quantity]:
-    """The exact limits that the pod's spec names; overhead counts where there is a limit (`resource.PodLimits`)."""
+    """The exact limits that the pod's spec names (`resource.PodLimits`); overhead counts where one is above 0."""
     total = aggregate(pod, lambda container: container.resources.limits)
     if pod.spec.resources is not None:
         total |= _pod_level(pod.spec.resources.limits)
-    _add(total, {name: amount for name, amount in pod.spec.overhead.items() if name in total})
+    _add(total, {name: amount for name, amount in pod.spec.overhead.items() if total.get(name, _ZERO).sign})
     return total
 
 
@@ -169,40 +195,37 @@ def _pod_level(resources: ResourceList) -> dict[str, Quantity]:
 
 
 def _of_containers(pod: Pod, assumed: ResourceList) -> dict[str, Quantity]:
-    asked = aggregate(pod, lambda container: _or_assumed(container.resources.requests, assumed))
+    if assumed:
+        return aggregate(pod, lambda container: {**assumed, **container.resources.requests})
+    return aggregate(pod, lambda container: container.resources.requests)
+
+
+def _resized(pod: Pod, assumed: ResourceList) -> Callable[[Container], ResourceList]:
+    """What a container of the pod requests, where a resize may be under way.
+
+    A status has a say once the kubelet has reported in it what is in effect (`resources`). That of an init container
+    that ends has none, since such a container can't be resized.
+    """
     status = pod.status
-    if not (status.container_statuses or status.init_container_statuses or status.resources):
-        return asked
-    infeasible = _resize_is_infeasible(pod)
-    granted: ResourceList
-    actual: ResourceList
-    if status.allocated_resources and status.resources is not None and status.resources.requests:
-        granted, actual = status.allocated_resources, status.resources.requests
-    else:
-        # Names are looked for among the main containers first, as Kubernetes does.
-        statuses = {each.name: each for each in (*status.init_container_statuses, *status.container_statuses)}
+    ends = {container.name for container in pod.spec.init_containers if not container.is_sidecar}
+    reports = {
+        each.name: (each.resources.requests, each.allocated_resources)
+        for each in (*status.container_statuses, *status.init_container_statuses)
+        if each.resources is not None and each.name not in ends
+    }
 
-        def granted_to(container: Container) -> ResourceList:
-            return _or_assumed(_granted(container, statuses.get(container.name), infeasible), assumed)
+    def requests_of(container: Container) -> ResourceList:
+        asked: ResourceList = container.resources.requests
+        if container.name in reports:
+            asked = _counted(pod, asked, *reports[container.name])
+        return {**assumed, **asked}
 
-        def actual_of(container: Container) -> ResourceList:
-            own = statuses.get(container.name)
-            if own is not None and own.resources is not None and own.resources.requests:
-                return _or_assumed(own.resources.requests, assumed)
-            return granted_to(container)
-
-        granted, actual = aggregate(pod, granted_to), aggregate(pod, actual_of)
-    return _largest(actual, granted) if infeasible else _largest(asked, actual, granted)
+    return requests_of
 
 
-def _granted(container: Container, status: ContainerStatus | None, infeasible: bool) -> ResourceList:
-    if status is not None and status.allocated_resources:
-        return status.allocated_resources
-    return _NONE if infeasible else container.resources.requests
-
-
-def _or_assumed(resources: ResourceList, assumed: ResourceList) -> ResourceList:
-    return {**assumed, **resources} if assumed else resources
+def _counted(pod: Pod, asked: ResourceList, in_effect: ResourceList, granted: ResourceList) -> ResourceList:
+    """The largest of the three, or of the last two, where the node could never grant what is asked for."""
+    return _largest(in_effect, granted) if _resize_is_infeasible(pod) else _largest(asked, in_effect, granted)
 
 
 def _resize_is_infeasible(pod: Pod) -> bool:
@@ -215,6 +238,8 @@ def aggregate(pod: Pod, resources_of: Callable[[Container], ResourceList]) -> di
     total: dict[str, Quantity] = {}
     for container in pod.spec.containers:
         _add(total, resources_of(container))
+    if not pod.spec.init_containers:
+        return total
     sidecars: dict[str, Quantity] = {}
     peak: dict[str, Quantity] = {}
     for container in pod.spec.init_containers:
@@ -237,6 +262,9 @@ def has_pod_level_requests(pod: Pod) -> bool:
 
 
 def _add(total: dict[str, Quantity], more: ResourceList) -> None:
+    if not total:
+        total.update(more)
+        return
     for name, amount in more.items():
         total[name] = total[name] + amount if name in total else amount
 

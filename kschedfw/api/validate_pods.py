@@ -1,13 +1,14 @@
 """What the API server refuses in a pod, as far as scheduling relies on it (core/v1 `ValidatePodSpec`).
 
-Volumes, security contexts, probes and the like are nobody's business here. Two rules of the API server are left
+Volumes, security contexts, probes and the like are nobody's business here. Three rules of the API server are left
 out on purpose, because scheduling has an answer without them and simulations make use of that: that no host port
-is named twice in a pod, and that huge pages come with CPU or memory.
+is named twice in a pod, that huge pages come with CPU or memory, and that a pod in the host's network has the host's
+users (as long as the feature gate UserNamespacesHostNetworkSupport is off).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kschedfw.api.field_errors import FieldError, at
@@ -36,6 +37,8 @@ from kschedfw.api.validate_selectors import (
 
 _ZERO: Final = Quantity.parse(0)
 _PORTS: Final = range(1, 65536)
+_MOST_RULES: Final = 20
+_MOST_EXIT_CODES: Final = 255
 _PORT: Final = "must be between 1 and 65535, inclusive"
 
 
@@ -101,6 +104,7 @@ def _containers(spec: PodSpec, path: str) -> Errors:
             names.add(container.name)
             yield from _ports(container, spec.host_network, f"{place}.ports")
             yield from requirements(container.resources, f"{place}.resources")
+            yield from _restart_rules(container, place)
 
 
 def _ports(container: Container, host_network: bool, path: str) -> Errors:
@@ -115,6 +119,22 @@ def _ports(container: Container, host_network: bool, path: str) -> Errors:
         if host_network and port.host_port != port.container_port:
             why = "must match `hostPort` when `hostNetwork` is true"
             yield FieldError.invalid(f"{place}.containerPort", port.container_port, why)
+
+
+def _restart_rules(container: Container, path: str) -> Errors:
+    rules = container.restart_policy_rules
+    if rules and container.restart_policy is None:
+        why = "must specify restartPolicy when restart rules are used"
+        yield FieldError.required(f"{path}.restartPolicy", why)
+    yield from _at_most(_MOST_RULES, rules, f"{path}.restartPolicyRules")
+    for index, rule in enumerate(rules):
+        place = f"{path}.restartPolicyRules[{index}].exitCodes.values"
+        yield from _at_most(_MOST_EXIT_CODES, rule.exit_codes.values, place)
+
+
+def _at_most(most: int, items: Sequence[object], path: str) -> Errors:
+    if len(items) > most:
+        yield FieldError(path, f"Too many: {len(items)}: must have at most {most} items")
 
 
 # --- Resources ---------------------------------------------------------------------------------------------------

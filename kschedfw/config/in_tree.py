@@ -34,8 +34,9 @@ DEFAULT_PLUGINS = (
     EnabledPlugin("NodeResourcesBalancedAllocation", weight=1),
     EnabledPlugin("ImageLocality", weight=1),
     EnabledPlugin("DefaultBinder"),
+    EnabledPlugin("NodeDeclaredFeatures"),
 )
-"""v1.36's multiPoint list, in its order and with its weights; without dynamic resources and declared features."""
+"""v1.36's multiPoint list, in its order and with its weights; without dynamic resources."""
 
 REMOVED_IN_V1 = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 """Plugins that v1 of the configuration doesn't know any more."""
@@ -80,7 +81,6 @@ ABSENT: Mapping[str, AbsentPlugin] = {
         "preBind",
         args_type=DynamicResourcesArgs,
     ),
-    "NodeDeclaredFeatures": _at("preFilter", "filter"),
 }
 """By name: what is in kube-scheduler's tree and not in this version."""
 

@@ -93,7 +93,8 @@ class ScoredResource:
     """A resource that counts for a score, and where to find it.
 
     `request_of` gives a pod's request, `on_node` a node's allocatable amount and how much of it the pods there have.
-    With `non_zero`, containers that request no CPU or memory count as if they had requested 100m and 200 MiB.
+    With `non_zero`, containers that request no CPU or memory count as if they had requested 100m and 200 MiB, and the
+    pod's request is the `scored` one.
     """
 
     name: str
@@ -105,18 +106,20 @@ class ScoredResource:
 
     @classmethod
     def of(cls, spec: ResourceSpec, *, non_zero: bool) -> ScoredResource:
-        name = spec.name
+        name, counted = spec.name, "scored" if non_zero else "amounts"
         non_zero = non_zero and name in _NON_ZERO
         attribute = _ATTRIBUTES.get(name)
         if attribute is None:
-            return cls(name, spec.weight, non_zero, False, _scalar_request(name), _scalar_on_node(name))
+            return cls(
+                name, spec.weight, non_zero, False, _scalar_request(name, counted), _scalar_on_node(name)
+            )
         requested = "non_zero_requested" if non_zero else "requested"
         return cls(
             name,
             spec.weight,
             non_zero,
             True,
-            attrgetter(f"non_zero_{attribute}" if non_zero else f"amounts.{attribute}"),
+            attrgetter(f"{counted}.{attribute}"),
             attrgetter(f"allocatable.{attribute}", f"{requested}.{attribute}"),
         )
 
@@ -182,8 +185,9 @@ def _within_bounds(amounts: IntArray) -> bool:
     return bool(amounts.min(initial=0) >= 0 and amounts.max(initial=0) <= _LARGEST_AMOUNT)
 
 
-def _scalar_request(name: str) -> Callable[[PodRequests], int]:
-    return lambda requests: requests.amounts.scalar.get(name, 0)
+def _scalar_request(name: str, counted: str) -> Callable[[PodRequests], int]:
+    amounts: Callable[[PodRequests], ResourceAmounts] = attrgetter(counted)
+    return lambda requests: amounts(requests).scalar.get(name, 0)
 
 
 def _scalar_on_node(name: str) -> Callable[[NodeInfo], tuple[int, int]]:

@@ -251,6 +251,17 @@ def _containers(draw: st.DrawFn, prefix: str, least: int, most: int) -> list[Man
     ]
 
 
+def _restart_rules() -> st.SearchStrategy[Manifest]:
+    """What makes containers start again; a pod in which one can make all of them needs a feature of its node."""
+    return st.builds(
+        lambda action: {
+            "restartPolicy": "Never",
+            "restartPolicyRules": [{"action": action, "exitCodes": {"operator": "In", "values": [42]}}],
+        },
+        st.sampled_from(["Restart", "RestartAllContainers"]),
+    )
+
+
 @st.composite
 def pod_manifests(draw: st.DrawFn, name: str | None = None, node_name: str = "") -> Manifest:
     """Pods that the API server would accept; bound to `node_name`, or pending without one."""
@@ -259,8 +270,11 @@ def pod_manifests(draw: st.DrawFn, name: str | None = None, node_name: str = "")
     for container in init_containers:
         if draw(st.booleans()):
             container["restartPolicy"] = "Always"
+    containers = draw(_containers("main", 1, 2))
+    if draw(st.integers(0, 3)) == 0:
+        containers[0] |= draw(_restart_rules())
     spec: Manifest = {
-        "containers": draw(_containers("main", 1, 2)),
+        "containers": containers,
         "initContainers": init_containers,
         "affinity": draw(_affinities()),
         "tolerations": draw(st.lists(tolerations(), max_size=2)),
@@ -323,7 +337,13 @@ def node_manifests(draw: st.DrawFn, name: str | None = None) -> Manifest:
         "kind": "Node",
         "metadata": {"name": name, "labels": given},
         "spec": {"taints": taints, "unschedulable": draw(st.integers(0, 9)) == 0},
-        "status": {"capacity": capacity, "images": draw(st.lists(images, max_size=1))},
+        "status": {
+            "capacity": capacity,
+            "images": draw(st.lists(images, max_size=1)),
+            "declaredFeatures": draw(
+                st.sampled_from([[], ["RestartAllContainersOnContainerExits"], ["Other"]])
+            ),
+        },
     }
 
 

@@ -100,8 +100,8 @@ class TestPods:
 
     def test_a_status_may_change_what_they_ask_for(self) -> None:
         pod = Pod(spec=PodSpec(containers=(Container("a"),)))
-        granted = ContainerStatus("a", FrozenDict(cpu=Quantity.parse("2")))
-        resized = pod.with_status(PodStatus(container_statuses=(granted,)))
+        in_effect = ContainerStatus("a", resources=ResourceRequirements({"cpu": Quantity.parse("2")}))
+        resized = pod.with_status(PodStatus(container_statuses=(in_effect,)))
         assert (pod.requests.amounts.milli_cpu, resized.requests.amounts.milli_cpu) == (0, 2000)
         assert resized.with_status(PodStatus()).requests == pod.requests
 

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.manifests import node_from_manifest, pod_from_manifest
-from kschedfw.api.pod import Container, Pod, PodSpec, ResourceRequirements
+from kschedfw.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.requests import (
     DEFAULT_MEMORY,
@@ -20,6 +20,8 @@ from kschedfw.api.requests import (
     node_allocatable,
     pod_qos_class,
     pod_requests,
+    spec_limits,
+    spec_requests,
 )
 from kschedfw.testing.strategies import pods
 
@@ -164,8 +166,6 @@ class TestResize:
             ("3", "1", 3000),
             ("1", "4", 4000),
             (None, "4", 4000),
-            ("3", None, 3000),
-            (None, None, 2000),
         ],
     )
     def test_the_largest_of_asked_granted_and_actual_counts(
@@ -173,8 +173,16 @@ class TestResize:
     ) -> None:
         assert cpu_of({"containers": [container(cpu="2")]}, self.status(granted, actual)) == expected
 
+    @pytest.mark.parametrize("granted", ["3", None])
+    @pytest.mark.parametrize("conditions", [[], [{"type": "PodResizePending", "reason": "Infeasible"}]])
+    def test_a_status_that_does_not_say_what_is_in_effect_says_nothing(
+        self, granted: str | None, conditions: list[dict[str, Any]]
+    ) -> None:
+        status = self.status(granted, None, conditions=conditions)
+        assert cpu_of({"containers": [container(cpu="2")]}, status) == 2000
+
     @pytest.mark.parametrize(
-        ("granted", "actual", "expected"), [("1", "1", 1000), ("1", None, 1000), (None, None, 0)]
+        ("granted", "actual", "expected"), [("1", "1", 1000), ("1", "3", 3000), (None, "1", 1000)]
     )
     def test_what_can_never_be_granted_does_not_count(
         self, granted: str | None, actual: str | None, expected: int
@@ -189,19 +197,107 @@ class TestResize:
             cpu_of({"containers": [container(cpu="2")]}, self.status("1", "1", conditions=[deferred])) == 2000
         )
 
+    def test_each_container_counts_with_its_own_largest(self) -> None:
+        spec = {"containers": [container("a", cpu="1"), container("b", cpu="1")]}
+        statuses = [
+            {"name": "a", "allocatedResources": {"cpu": "2"}, "resources": {"requests": {"cpu": "1"}}},
+            {"name": "b", "allocatedResources": {"cpu": "1"}, "resources": {"requests": {"cpu": "3"}}},
+        ]
+        assert cpu_of(spec, {"containerStatuses": statuses}) == 5000
+
+    def test_sidecars_are_resized_and_init_containers_that_end_are_not(self) -> None:
+        in_effect = {"resources": {"requests": {"cpu": "5"}}}
+        status = {"initContainerStatuses": [{"name": "i", **in_effect}]}
+        containers = [container(cpu="1")]
+        assert cpu_of({"containers": containers, "initContainers": [sidecar("i", cpu="2")]}, status) == 6000
+        assert cpu_of({"containers": containers, "initContainers": [container("i", cpu="2")]}, status) == 2000
+
     def test_statuses_of_the_pod_as_a_whole(self) -> None:
         spec = {"containers": [container(cpu="1")], "resources": {"requests": {"cpu": "2"}}}
         status: dict[str, Any] = {"allocatedResources": {"cpu": "3"}, "resources": {"requests": {"cpu": "4"}}}
         assert cpu_of(spec, status) == 4000
+        assert cpu_of(spec, {"allocatedResources": {"cpu": "3"}}) == 2000
         infeasible = {"type": "PodResizePending", "reason": "Infeasible"}
         low = {"allocatedResources": {"cpu": "1"}, "resources": {"requests": {"cpu": "1"}}}
         assert cpu_of(spec, {**low, "conditions": [infeasible]}) == 1000
 
+    def test_of_the_status_of_the_whole_only_what_the_spec_names_counts(self) -> None:
+        spec = {"containers": [container(memory="1Mi")], "resources": {"requests": {"cpu": "2"}}}
+        status = {"resources": {"requests": {"memory": "7Mi"}}}
+        assert requests_of(spec, status).amounts == ResourceAmounts(2000, MI)
+        conditions = [{"type": "PodResizePending", "reason": "Infeasible"}]
+        assert requests_of(spec, {**status, "conditions": conditions}).amounts == ResourceAmounts(0, MI)
+
+    def test_without_requests_of_the_whole_its_status_says_nothing(self) -> None:
+        status = {"allocatedResources": {"cpu": "3"}, "resources": {"requests": {"cpu": "3"}}}
+        assert cpu_of({"containers": [container(cpu="1")]}, status) == 1000
+
     def test_assumptions_are_made_of_statuses_too(self) -> None:
-        status = {"containerStatuses": [{"name": "main", "allocatedResources": {"memory": "1Mi"}}]}
+        status = self.status(None, None)
+        status["containerStatuses"][0]["resources"] = {"requests": {"memory": "1Mi"}}
+        status["conditions"] = [{"type": "PodResizePending", "reason": "Infeasible"}]
         requests = requests_of({"containers": [container(cpu="10m", memory="1Mi")]}, status)
-        assert requests.amounts.milli_cpu == 10
-        assert requests.non_zero_milli_cpu == 100
+        assert requests.amounts == ResourceAmounts(memory=MI)
+        assert (requests.non_zero_milli_cpu, requests.non_zero_memory) == (100, MI)
+
+    def test_a_node_must_have_room_for_what_is_asked_for(self) -> None:
+        requests = requests_of({"containers": [container(cpu="2")]}, self.status("3", "1"))
+        assert (requests.amounts.milli_cpu, requests.demand.milli_cpu) == (3000, 2000)
+
+    @given(pods())
+    def test_without_a_resize_a_node_must_have_room_for_what_the_pod_takes(self, pod: Pod) -> None:
+        requests = pod_requests(attrs.evolve(pod, status=PodStatus()))
+        assert requests.demand == requests.amounts
+
+
+class TestScored:
+    """What NodeResourcesFit's scores add for a pod."""
+
+    def test_is_what_the_node_adds_where_nothing_is_said_of_the_whole(self) -> None:
+        spec = {"containers": [container("a", cpu="1"), container("b", limits={"example.com/gpu": "2"})]}
+        requests = requests_of(spec)
+        assert requests.scored == ResourceAmounts(1100, 2 * DEFAULT_MEMORY, scalar=requests.amounts.scalar)
+        assert (requests.non_zero_milli_cpu, requests.non_zero_memory) == (1100, 2 * DEFAULT_MEMORY)
+
+    def test_leaves_out_what_is_said_of_the_whole(self) -> None:
+        whole = {"requests": {"cpu": "5", "hugepages-2Mi": "4Mi"}, "limits": {"hugepages-2Mi": "4Mi"}}
+        spec = {"containers": [container(memory="1Mi")], "resources": whole, "overhead": {"cpu": "50m"}}
+        requests = requests_of(spec)
+        assert requests.amounts == ResourceAmounts(5050, MI, scalar=FrozenDict({"hugepages-2Mi": 4 * MI}))
+        assert requests.scored == ResourceAmounts(150, MI)
+        assert (requests.non_zero_milli_cpu, requests.non_zero_memory) == (5050, MI)
+
+    def test_leaves_out_what_came_of_a_resize(self) -> None:
+        in_effect = {"name": "main", "resources": {"requests": {"cpu": "4", "memory": "4Mi"}}}
+        spec = {"containers": [container(cpu="1", memory="1Mi")]}
+        requests = requests_of(spec, {"containerStatuses": [in_effect]})
+        assert requests.amounts == ResourceAmounts(4000, 4 * MI)
+        assert requests.scored == ResourceAmounts(1000, MI)
+
+    def test_nothing_is_assumed_on_the_node_of_what_any_part_of_the_pod_names(self) -> None:
+        whole = {"requests": {"cpu": "1"}}
+        spec = {"containers": [container("a", memory="1Mi"), container("b")], "resources": whole}
+        requests = requests_of(spec)
+        assert requests.non_zero_memory == MI
+        assert requests.scored.memory == MI + DEFAULT_MEMORY
+
+
+class TestMetrics:
+    """What `/metrics/resources` shows."""
+
+    def test_requests_are_those_of_the_spec(self) -> None:
+        spec = {"containers": [container(cpu="2")], "overhead": {"cpu": "1"}}
+        in_effect = {"name": "main", "resources": {"requests": {"cpu": "4"}}}
+        pod = pod_from_manifest(
+            {"metadata": {"name": "p"}, "spec": spec, "status": {"containerStatuses": [in_effect]}}
+        )
+        assert spec_requests(pod) == {"cpu": Quantity.parse("3")}
+
+    def test_overhead_comes_on_top_of_limits_above_nothing(self) -> None:
+        limits = {"cpu": "0", "memory": "1Mi"}
+        spec = {"containers": [container(limits=limits)], "overhead": {"cpu": "1", "memory": "1Mi"}}
+        pod = pod_from_manifest({"metadata": {"name": "p"}, "spec": spec})
+        assert spec_limits(pod) == {"cpu": Quantity.parse(0), "memory": Quantity.parse("2Mi")}
 
 
 class TestQosClass:

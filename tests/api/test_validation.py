@@ -165,6 +165,27 @@ class TestContainers:
     def test_resources(self, resources: dict[str, Any], error: str) -> None:
         assert f"spec.containers[0].resources.{error}" in errors_of_container(resources=resources)
 
+    def test_restart_rules(self) -> None:
+        rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}
+        assert errors_of_container(restartPolicyRules=[rule]) == [
+            "spec.containers[0].restartPolicy: Required value: must specify restartPolicy when restart rules are used"
+        ]
+        assert errors_of_container(restartPolicy="Never", restartPolicyRules=[rule] * 21) == [
+            "spec.containers[0].restartPolicyRules: Too many: 21: must have at most 20 items"
+        ]
+        many = {"action": "Restart", "exitCodes": {"operator": "NotIn", "values": list(range(256))}}
+        assert errors_of_container(restartPolicy="Never", restartPolicyRules=[rule, many]) == [
+            "spec.containers[0].restartPolicyRules[1].exitCodes.values: Too many: 256: must have at most 255 items"
+        ]
+        place = "spec.containers[0].restartPolicyRules[0]"
+        assert errors_of_container(restartPolicy="Never", restartPolicyRules=[{}]) == [
+            f"{place}.action: Required value",
+            f"{place}.exitCodes: Required value",
+        ]
+        assert errors_of_container(restartPolicy="Never", restartPolicyRules=[rule | {"action": "Stop"}]) == [
+            f'{place}.action: Unsupported value: "Stop": supported values: "Restart", "RestartAllContainers"'
+        ]
+
     def test_resources_of_the_pod_as_a_whole(self) -> None:
         containers = [{"name": "a", "resources": {"requests": {"cpu": "2"}}}]
         resources = {"requests": {"cpu": "1", "ephemeral-storage": "1"}}

@@ -131,10 +131,10 @@ def test_what_is_not_in_this_version_is_shown_and_left_out_of_what_runs() -> Non
 
 
 def test_it_is_taken_from_whoever_offers_it() -> None:
-    written = one_profile(plugins={"multiPoint": {"enabled": some("NodeDeclaredFeatures")}})
-    (profile,) = loaded(written, plugin_with_hooks("NodeDeclaredFeatures", "filter")).profiles
-    assert "NodeDeclaredFeatures" in profile.profile().plugin_names
-    assert "NodeDeclaredFeatures" not in names(profile, ExtensionPoint.PRE_FILTER)
+    written = one_profile(plugins={"multiPoint": {"enabled": some("DynamicResources")}})
+    (profile,) = loaded(written, plugin_with_hooks("DynamicResources", "filter")).profiles
+    assert "DynamicResources" in profile.profile().plugin_names
+    assert "DynamicResources" not in names(profile, ExtensionPoint.PRE_FILTER)
 
 
 def test_each_names_the_distribution_that_it_comes_from() -> None:

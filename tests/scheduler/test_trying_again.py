@@ -13,9 +13,13 @@ from kschedfw import (
     Pod,
     PodInfo,
     Status,
+    make_node,
     make_pod,
 )
 from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.manifests import pod_from_manifest
+from kschedfw.api.pod import ContainerStatus, PodStatus, ResourceRequirements
+from kschedfw.api.quantity import Quantity
 from kschedfw.scheduler.queue.place import Place
 from tests.framework.support import answering, plugin
 from tests.scheduler.stage import (
@@ -27,6 +31,13 @@ from tests.scheduler.stage import (
 )
 
 MINUTE = 60.0
+
+
+def in_effect(cpu: str) -> PodStatus:
+    """The container has been given so much CPU."""
+    resources = ResourceRequirements({"cpu": Quantity.parse(cpu)})
+    statuses = ContainerStatus("main", allocated_resources=resources.requests, resources=resources)
+    return PodStatus(container_statuses=(statuses,))
 
 
 class TestPreemption:
@@ -115,6 +126,31 @@ class TestTryingAgain:
         stage.delete("first")
         assert stage.run(after=MINUTE) == 1
         assert stage.node_of("second") == "n"
+
+    def test_when_a_pod_that_was_in_its_way_has_been_made_smaller_in_place(self) -> None:
+        stage = Stage(nodes=[node(cpu=4)])
+        stage.run(pod("first", cpu="4"))
+        stage.run(pod("second", cpu="3"))
+        asked = attrs.evolve(stage.pod("first"), spec=pod("first", cpu="1", on="n").spec)
+        stage.cluster.update(asked.with_status(in_effect("4")))
+        assert stage.run(after=MINUTE) == 0  # its containers still have what they had
+        stage.cluster.update(stage.pod("first").with_status(in_effect("1")))
+        assert stage.run(after=MINUTE) == 1
+        assert stage.node_of("second") == "n"
+
+    def test_when_a_node_declares_the_feature_that_it_needs(self) -> None:
+        rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [1]}}
+        container = {"name": "main", "restartPolicy": "Never", "restartPolicyRules": [rule]}
+        pending = pod_from_manifest({"metadata": {"name": "pod"}, "spec": {"containers": [container]}})
+        stage = Stage(nodes=[make_node("n").build()])
+        stage.run(pending)
+        assert stage.condition()[2].startswith(
+            "0/1 nodes are available: 1 node(s) didn't match Pod's required features."
+        )
+        declared = make_node("n").declared_features("RestartAllContainersOnContainerExits").build()
+        stage.cluster.update(declared)
+        assert stage.run(after=MINUTE) == 1
+        assert stage.node_of() == "n"
 
     def test_when_something_helpful_happens_during_its_own_attempt(self) -> None:
         cluster = InMemoryCluster()

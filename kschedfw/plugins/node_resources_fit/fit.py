@@ -49,7 +49,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> None:
-        demand = pod.requests.amounts
+        demand = pod.requests.demand
         if demand.scalar and any(self._ignored):
             demand = without_ignored(demand, *self._ignored)
         state.write(_DEMAND, demand)

@@ -29,7 +29,7 @@ def after_node_change(pod: Pod, old: object | None, new: object | None) -> Queue
     """A node came, or its allocatable resources changed: it must be able to hold the pod, and have grown for it."""
     if not isinstance(new, Node):
         return QueueingHint.SKIP
-    demand, info = pod.requests.amounts, NodeInfo.of(new)
+    demand, info = pod.requests.demand, NodeInfo.of(new)
     if not fits(demand, info):
         return QueueingHint.SKIP
     return queue_if(

@@ -94,6 +94,10 @@ def _annotations_changed(old: Node, new: Node) -> bool:
     return old.annotations != new.annotations
 
 
+def _declared_features_changed(old: Node, new: Node) -> bool:
+    return old.status.declared_features != new.status.declared_features
+
+
 def _condition_statuses(node: Node) -> dict[str, str]:
     # Heartbeats change the rest of a condition all the time.
     return {condition.type: condition.status for condition in node.status.conditions}
@@ -124,5 +128,6 @@ _NODE_CHANGES: Final[_Events[Node]] = _events(
         (ActionType.UPDATE_NODE_LABEL, _labels_changed),
         (ActionType.UPDATE_NODE_CONDITION, _conditions_changed),
         (ActionType.UPDATE_NODE_ANNOTATION, _annotations_changed),
+        (ActionType.UPDATE_NODE_DECLARED_FEATURE, _declared_features_changed),
     ),
 )

@@ -28,6 +28,10 @@ from kschedfw.scheduler.queue.cluster_events import (
         (UNSCHEDULED_POD_UPDATE, "UnschedulablePodUpdate"),
         (ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT), "NodeUpdateNodeTaint"),
         (
+            ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_DECLARED_FEATURE),
+            "NodeUpdateNodeDeclaredFeature",
+        ),
+        (
             ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED),
             "PodUpdatePodSchedulingGatesEliminated",
         ),
@@ -153,6 +157,11 @@ READY = with_condition(NODE_BASE, NodeCondition("Ready", "True", "KubeletReady",
             [ActionType.UPDATE_NODE_ALLOCATABLE],
         ),
         (NODE_BASE, make_node("n").labels(a="b").taint("t").build(), [ActionType.UPDATE_NODE_TAINT]),
+        (
+            NODE_BASE,
+            make_node("n").labels(a="b").declared_features("New").build(),
+            [ActionType.UPDATE_NODE_DECLARED_FEATURE],
+        ),
         (make_node("n").unschedulable().build(), make_node("n").build(), [ActionType.UPDATE_NODE_TAINT]),
         (make_node("n").build(), make_node("n").unschedulable().build(), []),
         (NODE_BASE, READY, [ActionType.UPDATE_NODE_CONDITION]),

@@ -1,0 +1,110 @@
+"""NodeDeclaredFeatures: nodes whose kubelet has the features that a pod needs (KEP-5328).
+
+A node that has a new feature declares it in `status.declaredFeatures`. A pod doesn't name what it needs: that follows
+from its spec. kube-scheduler v1.36 knows five features; three of them matter when a running pod changes, not when it is
+placed. Declared names that it doesn't know are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod, PodSpec, RestartRuleAction
+from kschedfw.framework.cycle_state import CycleState, StateKey
+from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw.framework.evidence import Evidence
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_table import NodeTable
+from kschedfw.framework.plugin import Plugin, Reads, hookimpl
+from kschedfw.framework.results import IntArray, Verdicts
+from kschedfw.framework.status import Status
+from kschedfw.plugins._hints import queue_if
+
+_LACKING = Status.unresolvable("node(s) didn't match Pod's required features")
+_REQUIRED = StateKey[frozenset[str]]("NodeDeclaredFeatures.required")
+
+
+def _restarts_all_containers(spec: PodSpec) -> bool:
+    for container in (*spec.containers, *spec.init_containers):
+        for rule in container.restart_policy_rules:
+            if rule.action is RestartRuleAction.RESTART_ALL_CONTAINERS:
+                return True
+    return False
+
+
+def _has_own_users_in_the_hosts_network(spec: PodSpec) -> bool:
+    return spec.host_network and spec.host_users is False
+
+
+_FEATURES: Mapping[str, Callable[[PodSpec], bool]] = {
+    "RestartAllContainersOnContainerExits": _restarts_all_containers,
+    "UserNamespacesHostNetworkSupport": _has_own_users_in_the_hosts_network,
+}
+"""By name: whether a pod with this spec needs the feature of its node."""
+
+
+def required_features(pod: Pod) -> frozenset[str]:
+    """The features that a node must declare to get the pod."""
+    return frozenset([name for name, needed_by in _FEATURES.items() if needed_by(pod.spec)])
+
+
+class NodeDeclaredFeatures(Plugin):
+    """Refuses nodes that don't declare every feature that the pod needs."""
+
+    name: ClassVar[str] = "NodeDeclaredFeatures"
+    reads: ClassVar[Reads | None] = Reads.NODE
+
+    def sign(self, pod: Pod) -> Hashable | None:
+        return required_features(pod)
+
+    @hookimpl
+    def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
+        required = required_features(pod)
+        if not required:
+            return Status.skip()
+        state.write(_REQUIRED, required)
+        return None
+
+    @hookimpl
+    def filter(self, state: CycleState, node_info: NodeInfo) -> Status | None:
+        declared = node_info.node.status.declared_features
+        return None if state.read(_REQUIRED).issubset(declared) else _LACKING
+
+    def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:  # noqa: ARG002  # see GivesEvidence
+        declared = node_info.node.status.declared_features
+        for feature in sorted(state.read(_REQUIRED).difference(declared)):
+            yield Evidence(f"feature {feature}", "not declared", values=FrozenDict({"feature": feature}))
+
+    @hookimpl
+    def filter_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> Verdicts:
+        required = state.read(_REQUIRED)
+        column = nodes.encoded("declared features", lambda info: info.node.status.declared_features)
+        lacking = np.array([not required.issubset(declared) for declared in column.values], dtype=np.bool_)
+        return Verdicts.refuse(lacking[column.codes.take(rows)], _LACKING)
+
+    @hookimpl
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        changes = ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE
+        return [
+            ClusterEvent(EventResource.NODE, changes, _after_node_change),
+            ClusterEvent(EventResource.POD, ActionType.UPDATE, _after_pod_update),
+        ]
+
+
+def _after_node_change(_pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+    """A node came, or declares other features than before; whether those that the pod needs isn't asked."""
+    if not isinstance(new, Node):
+        return QueueingHint.SKIP
+    return queue_if(not isinstance(old, Node) or old.status.declared_features != new.status.declared_features)
+
+
+def _after_pod_update(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+    """The pod itself was changed, so that it needs other features."""
+    if not isinstance(old, Pod) or not isinstance(new, Pod) or new.uid != pod.uid:
+        return QueueingHint.SKIP
+    return queue_if(required_features(old) != required_features(new))
