@@ -256,7 +256,27 @@ class TestArguments:
         configuration = loaded(one_profile(pluginConfig=[{"name": "Nobody", "args": {"foo": 1}}]))
         assert configuration.profiles == loaded(document()).profiles
         (warning,) = configuration.warnings
-        assert warning.startswith("profiles[0].pluginConfig[0]: plugin 'Nobody'")
+        assert warning.startswith('profiles[0].pluginConfig[0]: plugin "Nobody"')
+
+    def test_a_misspelt_plugin_is_told_with_the_one_that_may_be_meant(self) -> None:
+        (warning,) = loaded(one_profile(pluginConfig=[{"name": "NodeResourceFit", "args": {}}])).warnings
+        assert warning.endswith("its args are passed over; did you mean NodeResourcesFit?")
+
+    def test_disabling_what_is_not_there_is_a_warning(self) -> None:
+        """kube-scheduler takes it, and the plugin that was meant goes on scoring."""
+        plugins = {
+            "score": {"disabled": [{"name": "NodeName"}, {"name": "ImageLocalty"}]},
+            "multiPoint": {"disabled": [{"name": "Whatever"}]},
+            "filter": {"disabled": [{"name": "*"}], "enabled": [{"name": "Rack"}]},
+        }
+        configuration = loaded(one_profile(plugins=plugins), Rack)
+        assert configuration.warnings == (
+            'profiles[0].plugins.multiPoint.disabled[0]: there is no plugin "Whatever", so nothing is disabled',
+            (
+                'profiles[0].plugins.score.disabled[1]: there is no plugin "ImageLocalty", so nothing is disabled; '
+                "did you mean ImageLocality?"
+            ),
+        )
 
     def test_those_of_a_disabled_plugin_are_checked(self) -> None:
         args = {"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": -1}}
