@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -84,6 +85,38 @@ class TestVersions:
         assert error.startswith(
             f'no kind "KubeSchedulerConfiguration" is registered for version "{version}"; supported are '
         )
+
+
+class TestConfigMaps:
+    """Configurations of clusters are ConfigMaps, which are mounted as files."""
+
+    @staticmethod
+    def config_map(**data: object) -> dict[str, Any]:
+        return {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}, "data": data}
+
+    def test_the_only_key_is_read(self) -> None:
+        text = json.dumps(document(parallelism=3))
+        assert loaded(self.config_map(**{"scheduler.yaml": text})).parallelism == 3
+
+    def test_what_is_wrong_in_it_is_told_with_the_key(self) -> None:
+        text = json.dumps(document(parallelism=0))
+        with pytest.raises(ConfigurationError) as error:
+            loaded(self.config_map(**{"scheduler.yaml": text}))
+        assert str(error.value).startswith("c.yaml: data[scheduler.yaml]: parallelism: Invalid value: 0")
+
+    @pytest.mark.parametrize(
+        ("data", "said"),
+        [
+            ({}, "its keys: none"),
+            ({"a": "", "b": ""}, "its keys: a, b"),
+        ],
+    )
+    def test_of_several_it_is_said_which_there_are(self, data: dict[str, object], said: str) -> None:
+        expected = "data: a ConfigMap must have a Policy in policy.cfg, or a configuration in the only key"
+        assert refused(self.config_map(**data)) == [f"{expected}; {said}"]
+
+    def test_a_key_that_is_no_text_is_refused(self) -> None:
+        assert refused(self.config_map(a={})) == ["data.a: Invalid value: {}: must be a string"]
 
 
 SETTINGS: list[tuple[dict[str, Any], str]] = [
