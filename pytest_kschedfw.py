@@ -22,7 +22,7 @@ The marker says what is in them:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
@@ -45,7 +45,8 @@ _MARKER = (
     "entry_points=False): what kschedfw's fixtures hold: plugins (classes, or names of installed ones) beside those of "
     "the default profile, or a whole profile instead; args of plugins, by name; or a configuration (its file, beside "
     "the test's, or read already) with all its profiles and extenders, and which of its profiles kschedfw_framework "
-    "has; objects of the cluster; the seed of all chance; whether plugins of other distributions are there, too"
+    "has; objects of the cluster, or their manifests; the seed of all chance; whether plugins of other distributions "
+    "are there, too"
 )
 
 
@@ -64,7 +65,7 @@ class _Options:
         args: Mapping[str, object] | None = None,
         configuration: SchedulerConfiguration | Path | str | None = None,
         scheduler_name: str | None = None,
-        objects: Iterable[Named] = (),
+        objects: Iterable[Named | Mapping[str, object]] = (),
         seed: int = 0,
         entry_points: bool = False,
     ) -> None:
@@ -94,19 +95,24 @@ class _Options:
         return Random(self.seed)
 
 
+def _refuse(why: str) -> NoReturn:
+    """End the test with one line, without what was raised before."""
+    raise pytest.fail.Exception(f"pytest.mark.kschedfw: {why}", pytrace=False) from None
+
+
 @pytest.fixture
 def _kschedfw_options(request: pytest.FixtureRequest) -> _Options:
     marker = request.node.get_closest_marker("kschedfw")
     if marker is None:
         return _Options()
     if marker.args:
-        pytest.fail("pytest.mark.kschedfw takes keywords only: plugins=[…], objects=[…]", pytrace=False)
+        _refuse("it takes keywords only: plugins=[…], objects=[…]")
     try:
         options = _Options(**marker.kwargs)
     except TypeError as error:
-        pytest.fail(f"pytest.mark.kschedfw: {str(error).partition(') ')[2]}; it is {_MARKER}", pytrace=False)
+        _refuse(f"{str(error).partition(') ')[2]}; it is {_MARKER}")
     if options.problem:
-        pytest.fail(f"pytest.mark.kschedfw: {options.problem}", pytrace=False)
+        _refuse(options.problem)
     return options
 
 
@@ -118,17 +124,22 @@ def _kschedfw_configuration(
     given = _kschedfw_options.configuration
     if given is None:
         return None
+    from pathlib import Path
+
     import attrs
 
     from kschedfw.api.errors import KschedfwError
-    from kschedfw.config import SchedulerConfiguration
     from kschedfw.testing.configured import read_configuration
 
-    path = given if isinstance(given, SchedulerConfiguration) else request.path.parent / given
+    path = request.path.parent / given if isinstance(given, str | Path) else given
     try:
         return attrs.evolve(read_configuration(path, kschedfw_registry), parallelism=1)
-    except (KschedfwError, OSError) as error:
-        pytest.fail(f"pytest.mark.kschedfw: configuration {given}: {error}", pytrace=False)
+    except TypeError as error:
+        _refuse(str(error))
+    except KschedfwError as error:
+        _refuse(f"configuration {given}: {error}")
+    except OSError as error:
+        _refuse(f"configuration {given}: {error} (a relative path starts from the test's own file)")
 
 
 @pytest.fixture
@@ -158,9 +169,14 @@ def kschedfw_registry(_kschedfw_options: _Options) -> Registry:
 @pytest.fixture
 def kschedfw_cluster(_kschedfw_options: _Options) -> InMemoryCluster:
     """A cluster with the marker's `objects`."""
+    from kschedfw.api.errors import KschedfwError
     from kschedfw.cluster import InMemoryCluster
+    from kschedfw.testing.manifest_reader import ManifestReader
 
-    return InMemoryCluster(_kschedfw_options.objects)
+    try:
+        return InMemoryCluster(ManifestReader(lenient=False).objects(_kschedfw_options.objects))
+    except (KschedfwError, TypeError) as error:
+        _refuse(f"objects: {error}")
 
 
 @pytest.fixture
@@ -189,7 +205,7 @@ def _chosen_profile(configuration: SchedulerConfiguration, name: str | None) -> 
     chosen = next(iter(profiles.values())) if name is None else profiles.get(name)
     if chosen is None:
         known = ", ".join(profiles)
-        pytest.fail(f"pytest.mark.kschedfw: no profile is named {name!r}; there is {known}", pytrace=False)
+        _refuse(f"no profile is named {name!r}; there is {known}")
     return chosen
 
 

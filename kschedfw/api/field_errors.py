@@ -31,9 +31,13 @@ class FieldError:
     path: str
     detail: str
 
+    @property
+    def message(self) -> str:
+        """The problem without where it is, on one line."""
+        return printable(self.detail, _LONGEST)
+
     def __str__(self) -> str:
-        detail = printable(self.detail, _LONGEST)
-        return f"{printable(self.path, _LONGEST_PATH)}: {detail}" if self.path else detail
+        return f"{printable(self.path, _LONGEST_PATH)}: {self.message}" if self.path else self.message
 
     @classmethod
     def invalid(cls, path: str, value: object, why: str) -> FieldError:
@@ -74,6 +78,10 @@ class UnknownField(FieldError):
         """`name` may stand for one of the fields known `of` a type: the one that is spelt most like it."""
         similar = get_close_matches(name, known, n=1) if len(name) <= _LONGEST_NAME else ()
         return cls(path, f'did you mean "{similar[0]}"?' if similar else f"{of} has nothing like it")
+
+    @property
+    def message(self) -> str:
+        return f"{STRICT}unknown field; {printable(self.detail, _LONGEST)}"
 
     def __str__(self) -> str:
         return f'{STRICT}unknown field "{printable(self.path, _LONGEST_PATH)}"; {printable(self.detail, _LONGEST)}'

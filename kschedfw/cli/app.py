@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -47,7 +46,6 @@ from kschedfw.cli.plugins import plugins_app
 from kschedfw.cli.reschedule import RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
 from kschedfw.cli.serve_extender import SERVE_EXTENDER_HELP, serve_extender
-from kschedfw.cli.tables import counted
 from kschedfw.config import ConfigurationError, SchedulerConfiguration
 from kschedfw.explain import Explaining, ExplanationWriter
 from kschedfw.scheduler.from_configuration import profiles_of
@@ -221,8 +219,7 @@ def simulate(
         failures = stack.enter_context(Failures())
         with progress_bar(enabled=not no_progress) as progress:
             report = simulation.run(progress, until=lambda: fail_fast and failures.count > 0)
-    for line in failures.lines():
-        print(line, file=sys.stderr)
+    failures.tell()
     lacking = lack_of_work(report)
     if lacking:
         complain(f"nothing to simulate: {lacking}", ExitCode.NOTHING_TO_DO)
@@ -234,9 +231,7 @@ def simulate(
     if report.interrupted and not ended_early:
         raise typer.Exit(ExitCode.INTERRUPTED)
     if failures.count:
-        text = (
-            f"{counted(failures.count, 'failure')} of plugins{'; the simulation ended with it' * ended_early}"
-        )
+        text = f"{failures.summary}{'; the simulation ended with it' * ended_early}"
         raise typer.Exit(complain(text, ExitCode.FAILED))
     if lacking:
         raise typer.Exit(ExitCode.NOTHING_TO_DO)

@@ -16,6 +16,7 @@ from kschedfw.cli.compare_output import print_comparison
 from kschedfw.cli.compare_page import page_writer
 from kschedfw.cli.compare_profiles import WHAT_THERE_IS, candidates_of, check_pods
 from kschedfw.cli.exits import ExitCode, complain, tell
+from kschedfw.cli.failures import Failures
 from kschedfw.cli.inputs import InputFormat, ReadingOptions, read_input
 from kschedfw.cli.missing_output import lack_of_work
 from kschedfw.cli.options import (
@@ -37,7 +38,7 @@ from kschedfw.cli.output import labelled_progress_bar, reading_bar
 from kschedfw.cli.reschedule import RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
 from kschedfw.compare import compare as compare_candidates
-from kschedfw.compare import failures
+from kschedfw.compare import failures as failed_conditions
 from kschedfw.scheduler.errors import MissingExtraError
 
 COMPARE_HELP = """Schedule the pending pods of a cluster under several configurations, and show how they differ.
@@ -48,7 +49,8 @@ baseline: pods that fare differently under another are counted and listed, with 
 \b
 Exit codes:
   0    done, whether or not all pods fit
-  1    nothing to compare: no nodes, or no pods to schedule; or the extra compare isn't installed
+  1    a plugin failed under one of them, and standard error says how; or nothing to compare:
+       no nodes, or no pods to schedule; or the extra compare isn't installed
   2    bad usage or bad input; nothing was done
   3    a condition of --fail-on holds
   70   a bug in kschedfw
@@ -106,7 +108,7 @@ def compare(
     loaded, _ = free_bound_pods(loaded, reschedule or ())
     check_pods(candidates, loaded.cluster)
     check_resources(conditions, loaded.cluster)
-    with labelled_progress_bar(enabled=not no_progress) as progress:
+    with Failures() as failures, labelled_progress_bar(enabled=not no_progress) as progress:
         comparison = compare_candidates(
             loaded.cluster,
             candidates,
@@ -119,10 +121,11 @@ def compare(
             progress=progress,
             notes=loaded.notes,
         )
+    failures.tell()
     lacking = lack_of_work(comparison.runs[0].report)
     if lacking:
         complain(f"nothing to compare: {lacking}", ExitCode.NOTHING_TO_DO)
-    failed = [] if comparison.interrupted else failures(comparison, conditions)
+    failed = [] if comparison.interrupted else failed_conditions(comparison, conditions)
     if as_json:
         document = {**comparison.to_json(), "failed": [each.to_json() for each in failed]}
         print(json.dumps(document, indent=2, ensure_ascii=False))
@@ -136,5 +139,7 @@ def compare(
         raise typer.Exit(ExitCode.NOTHING_TO_DO)
     for failure in failed:
         complain(f"--fail-on {failure.condition}: {failure.label}: {failure.told}", ExitCode.CONDITION_HOLDS)
+    if failures.count:  # figures of a plugin that doesn't work prove nothing, whatever the conditions
+        raise typer.Exit(complain(failures.summary, ExitCode.FAILED))
     if failed:
         raise typer.Exit(ExitCode.CONDITION_HOLDS)

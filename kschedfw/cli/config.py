@@ -7,17 +7,20 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
+import attrs
 import typer
 
 from kschedfw.api.field_errors import FieldError
 from kschedfw.cli.chosen import chosen_configuration, print_warnings
 from kschedfw.cli.chosen import feature_gates as gates_of
 from kschedfw.cli.construction import refused_profile
+from kschedfw.cli.exits import ExitCode, complain
 from kschedfw.cli.options import GatesOption, ProviderOption
 from kschedfw.cli.tables import counted
 from kschedfw.config import (
     ConfigurationError,
     ConfiguredPlugin,
+    FeatureGates,
     ProfileConfiguration,
     SchedulerConfiguration,
     load_configuration,
@@ -28,13 +31,13 @@ from kschedfw.scheduler.from_configuration import profiles_of
 
 HELP = """Check, show and compare configurations: KubeSchedulerConfigurations, and Policies of old."""
 
-CHECK_HELP = """Say everything that is wrong with a configuration.
+CHECK_HELP = """Say everything that is wrong with configurations.
 
 \b
 Exit codes:
-  0  kube-scheduler would take it (v1.36; for a Policy v1.20), every plugin is installed, and all of them can be made
-  1  it is refused; standard output has a line for each problem
-  2  the file can't be read
+  0  kube-scheduler would take them (v1.36; for a Policy v1.20), every plugin is installed, and all of them can be made
+  1  one is refused; standard output has a line for each problem
+  2  a file can't be read
 """
 
 SHOW_HELP = """Show a configuration as it takes effect.
@@ -69,38 +72,37 @@ ORIGIN_WIDTH = 12
 
 config_app = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None)
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A configuration, YAML or JSON.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
 
 
-@config_app.command(help=CHECK_HELP, short_help="Say what is wrong with a configuration.")
-def check(file: File, feature_gates: GatesOption = None, as_json: AsJson = False) -> None:
+@config_app.command(help=CHECK_HELP, short_help="Say what is wrong with configurations.")
+def check(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Configurations, YAML or JSON; - is the standard input."),
+    ],
+    feature_gates: GatesOption = None,
+    as_json: AsJson = False,
+) -> None:
     gates = gates_of(feature_gates)
-    try:
-        configuration = load_configuration(file, gates=gates)
-    except ConfigurationError as error:
-        if as_json:
-            _print_json(_verdict(file, errors=error.errors))
-        else:
-            print(error)
-        raise typer.Exit(REFUSED) from None
-    print_warnings(configuration)
-    registry = Registry()
-    refused = [
-        error
-        for index, profile in enumerate(profiles_of(configuration))
-        for error in refused_profile(profile, registry, f"profiles[{index}]")
-    ]
-    if refused:
-        if as_json:
-            _print_json(_verdict(file, errors=refused, warnings=configuration.warnings))
-        else:
-            print(ConfigurationError(str(file), refused))
-        raise typer.Exit(REFUSED)
+    verdicts: list[Verdict] = []
+    unreadable = False
+    for file in files:
+        try:
+            verdict = _verdict(file, gates)
+        except OSError as error:
+            complain(f"{file}: {error.strerror or error}", ExitCode.BAD_INPUT)
+            unreadable = True
+            continue
+        verdicts.append(verdict)
+        if not as_json:
+            verdict.tell()
     if as_json:
-        _print_json(_verdict(file, warnings=configuration.warnings))
-    else:
-        print(f"{file}: valid, with {counted(len(configuration.profiles), 'profile')}")
+        _print_json([verdict.to_json() for verdict in verdicts])
+    if unreadable:
+        raise typer.Exit(ExitCode.BAD_INPUT)
+    if any(verdict.errors for verdict in verdicts):
+        raise typer.Exit(REFUSED)
 
 
 @config_app.command(help=SHOW_HELP, short_help="Show a configuration as it takes effect.")
@@ -148,15 +150,49 @@ def _print_json(content: object) -> None:
     print(json.dumps(content, indent=2, ensure_ascii=False))
 
 
-def _verdict(
-    file: Path, *, errors: Sequence[FieldError] = (), warnings: Sequence[str] = ()
-) -> dict[str, object]:
-    return {
-        "file": str(file),
-        "valid": not errors,
-        "errors": [{"path": error.path, "message": str(error)} for error in errors],
-        "warnings": list(warnings),
-    }
+@attrs.frozen
+class Verdict:
+    """What is to be said of a file; `configuration` is None if it is refused as such."""
+
+    file: str
+    configuration: SchedulerConfiguration | None
+    errors: Sequence[FieldError]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return () if self.configuration is None else self.configuration.warnings
+
+    def tell(self) -> None:
+        """Print it: problems to stdout, warnings to stderr."""
+        if self.configuration is not None:
+            print_warnings(self.configuration)
+        if self.errors:
+            print(ConfigurationError(self.file, self.errors))
+        elif self.configuration is not None:
+            print(f"{self.file}: valid, with {counted(len(self.configuration.profiles), 'profile')}")
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "file": self.file,
+            "valid": not self.errors,
+            "errors": [{"path": error.path, "message": error.message} for error in self.errors],
+            "warnings": list(self.warnings),
+        }
+
+
+def _verdict(file: Path, gates: FeatureGates) -> Verdict:
+    """Raises OSError if the file can't be read."""
+    try:
+        configuration = load_configuration(file, gates=gates)
+    except ConfigurationError as error:
+        return Verdict(error.source, None, error.errors)
+    registry = Registry()
+    refused = [
+        error
+        for index, profile in enumerate(profiles_of(configuration))
+        for error in refused_profile(profile, registry, f"profiles[{index}]")
+    ]
+    return Verdict(configuration.source, configuration, refused)
 
 
 # --- Lines ---

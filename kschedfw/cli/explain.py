@@ -17,8 +17,9 @@ from kschedfw.api.manifests import FieldValidation
 from kschedfw.api.pod import Pod
 from kschedfw.cli.chosen import chosen_configuration
 from kschedfw.cli.enabled import UsageError
-from kschedfw.cli.exits import ExitCode, tell
+from kschedfw.cli.exits import ExitCode, complain, tell
 from kschedfw.cli.explain_output import Context, print_explanation
+from kschedfw.cli.failures import Failures
 from kschedfw.cli.inputs import Input, InputFormat, ReadingOptions, read_input
 from kschedfw.cli.missing_output import missing_of
 from kschedfw.cli.options import (
@@ -62,7 +63,7 @@ marked as such.
 \b
 Exit codes:
   0    the pod has a place (or, with --attempt, got one in that attempt)
-  1    it has none
+  1    it has none; or a plugin failed, and standard error says how
   2    bad usage or bad input
   70   a bug in kschedfw
   130  interrupted
@@ -111,6 +112,7 @@ def explain(
 ) -> None:
     end: Decision | None = None
     context = Context()
+    failures = Failures()
     if recorded is not None:
         attempts = _recorded(recorded, arguments)
     else:
@@ -129,17 +131,21 @@ def explain(
         configuration = chosen_configuration(config, algorithm_provider, feature_gates)
         if percentage is None:
             percentage = configuration.percentage_of_nodes_to_score
-        attempts, end = _attempts(
-            loaded.cluster,
-            pod,
-            configuration,
-            percentage,
-            seed,
-            select_host,
-            now=now,
-            start_time=start_time,
-            attempt_time=attempt_time or 0.0,
-        )
+        try:
+            with failures:
+                attempts, end = _attempts(
+                    loaded.cluster,
+                    pod,
+                    configuration,
+                    percentage,
+                    seed,
+                    select_host,
+                    now=now,
+                    start_time=start_time,
+                    attempt_time=attempt_time or 0.0,
+                )
+        finally:
+            failures.tell()
     explanation = _chosen(attempts, attempt)
     if node is not None:
         _check("node", node, explanation.nodes)
@@ -149,6 +155,8 @@ def explain(
         print(json.dumps({**as_json(explanation), **context.to_json()}, indent=2, ensure_ascii=False))
     else:
         print_explanation(explanation, attempts, context, node=node, plugin=plugin, top=top, end=end)
+    if failures.count:
+        raise typer.Exit(complain(failures.summary, ExitCode.FAILED))
     if end is not None and attempt is None:
         raise typer.Exit(0 if end.outcome is Outcome.PLACED else 1)
     raise typer.Exit(0 if explanation.result in _PLACED else 1)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import sys
 import traceback
 from collections import Counter
 from collections.abc import Hashable, Iterator
 from typing import Self
+
+from kschedfw.cli.tables import counted
 
 _LOGGER = "kschedfw"
 _MOST_KEPT = 100
@@ -48,6 +51,15 @@ class Failures(logging.Handler):
             return
         self._counts[key] += 1
         self._first.setdefault(key, record)
+
+    @property
+    def summary(self) -> str:
+        return f"{counted(self.count, 'failure')} of plugins"
+
+    def tell(self) -> None:
+        """Print `lines` on stderr."""
+        for line in self.lines():
+            print(line, file=sys.stderr)
 
     def lines(self) -> Iterator[str]:
         """Each of them, the most frequent first: how often, the first one's text, and its traceback if it has one."""

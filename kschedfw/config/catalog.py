@@ -31,12 +31,19 @@ class PluginCatalog:
         try:
             self._registry.load(name)
         except PluginNotFoundError:
-            similar = get_close_matches(name, self._offered | ABSENT.keys(), n=1, cutoff=0.8)
-            hint = f"; did you mean {similar[0]}?" if similar else ""
-            return f'plugin "{name}" does not exist: no installed distribution offers it{hint}'
+            return f'plugin "{name}" does not exist: no installed distribution offers it{self.hint(name)}'
         except PluginError as error:
             return str(error)
         return None
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a plugin of this name, whether or not it can be used."""
+        return name in self._offered or name in ABSENT
+
+    def hint(self, name: str) -> str:
+        """Which plugin may be meant by a name that no plugin has; empty if none is similar."""
+        similar = get_close_matches(name, self._offered | ABSENT.keys(), n=1, cutoff=0.8)
+        return f"; did you mean {similar[0]}?" if similar else ""
 
     def is_absent(self, name: str) -> bool:
         """Whether kube-scheduler has the plugin, and this version of kschedfw doesn't."""

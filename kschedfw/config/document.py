@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -17,6 +18,7 @@ from kschedfw.api.documents import (
 )
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.json_stream import JsonReader, TextWindow
+from kschedfw.api.sources import STANDARD_INPUT
 from kschedfw.api.yaml_loader import Built, DocumentError, build
 from kschedfw.config.errors import ConfigurationError
 
@@ -47,16 +49,20 @@ class ConfigurationDocument:
 
 
 def read_document(path: Path | str) -> ConfigurationDocument:
-    """The first document of a file.
+    """The first document of a file; `-` is the standard input.
 
     Raises:
         ConfigurationError: it can't be parsed, a key is given twice, or it doesn't say what it is.
         OSError: it can't be read.
     """
-    source = str(path)
+    from_stdin = str(path) == "-"
+    source = STANDARD_INPUT if from_stdin else str(path)
     try:
-        with Path(path).open("rb") as file:
-            data = file.read(LARGEST + 1)
+        if from_stdin:
+            data = sys.stdin.buffer.read(LARGEST + 1)
+        else:
+            with Path(path).open("rb") as file:
+                data = file.read(LARGEST + 1)
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _refused(source, f"is not UTF-8 text: {error.reason} at byte {error.start}") from None

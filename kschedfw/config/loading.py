@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import attrs
 
 from kschedfw.api.convert import structure
-from kschedfw.api.field_errors import FieldError, FieldErrors
+from kschedfw.api.field_errors import FieldError, FieldErrors, at
 from kschedfw.api.pod import DEFAULT_SCHEDULER_NAME
 from kschedfw.api.strict import unknown_fields, without_unset
 from kschedfw.config.catalog import PluginCatalog
@@ -23,6 +23,7 @@ from kschedfw.config.document import (
 from kschedfw.config.errors import ConfigurationError
 from kschedfw.config.feature_gates import DEFAULT_GATES, DISABLE_PREEMPTION, FeatureGates
 from kschedfw.config.policy.configuration import policy_configuration
+from kschedfw.config.policy.reading import CONFIG_MAP_KEY
 from kschedfw.config.policy.reading import KINDS as POLICY_KINDS
 from kschedfw.config.profiles import GROUP, build_profile
 from kschedfw.config.schema import KubeSchedulerConfiguration, KubeSchedulerProfile, Settings
@@ -39,7 +40,9 @@ VERSIONS = tuple(f"{GROUP}/{version}" for version in ("v1", "v1beta3", "v1beta2"
 def load_configuration(
     path: Path | str, registry: Registry | None = None, *, gates: FeatureGates = DEFAULT_GATES
 ) -> SchedulerConfiguration:
-    """Read the configuration in a file; `registry` offers its plugins (by default: everything installed).
+    """Read the configuration in a file, or in the only key of a ConfigMap; `-` is the standard input.
+
+    `registry` offers its plugins (by default: everything installed).
 
     Feature gates change what a Policy stands for. With a KubeSchedulerConfiguration they are refused.
 
@@ -72,6 +75,8 @@ def _configuration(
     document: ConfigurationDocument, registry: Registry | None, gates: FeatureGates
 ) -> SchedulerConfiguration:
     catalog = PluginCatalog(Registry() if registry is None else registry)
+    if (document.kind, document.api_version) == ("ConfigMap", "v1"):
+        document = _mounted(document)
     if document.kind in POLICY_KINDS:
         return policy_configuration(document, catalog, gates)
     if document.kind != KIND or document.api_version not in VERSIONS:
@@ -104,6 +109,30 @@ def _configuration(
         warnings=tuple(warnings),
         **settings,
     )
+
+
+def _mounted(document: ConfigurationDocument) -> ConfigurationDocument:
+    """A ConfigMap is mounted as files: the only one that it has. One with a Policy stays as it is.
+
+    Raises:
+        ConfigurationError: it doesn't say which file is meant.
+    """
+    data = document.content.get("data")
+    texts = {str(key): text for key, text in data.items()} if isinstance(data, Mapping) else {}
+    if CONFIG_MAP_KEY in texts:
+        return document
+    if len(texts) != 1:
+        found = ", ".join(texts) or "none"
+        expected = f"a Policy in {CONFIG_MAP_KEY}, or a configuration in the only key"
+        raise ConfigurationError(
+            document.source, [FieldError("data", f"a ConfigMap must have {expected}; its keys: {found}")]
+        )
+    ((key, text),) = texts.items()
+    if not isinstance(text, str):
+        raise ConfigurationError(
+            document.source, [FieldError.invalid(at("data", key), text, "must be a string")]
+        )
+    return parse_document(text, f"{document.source}: {at('data', key)}")
 
 
 def _decoded(document: ConfigurationDocument) -> tuple[KubeSchedulerConfiguration, list[FieldError]]:

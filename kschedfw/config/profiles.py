@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 import attrs
 
-from kschedfw.api.field_errors import FieldError
+from kschedfw.api.field_errors import FieldError, shown
 from kschedfw.config.catalog import PluginCatalog
 from kschedfw.config.configuration import ConfiguredPlugin, ProfileConfiguration
 from kschedfw.config.expansion import Placement, expand, named
-from kschedfw.config.schema import MULTI_POINT, KubeSchedulerProfile, PluginConfig, Plugins
+from kschedfw.config.schema import ALL, MULTI_POINT, KubeSchedulerProfile, PluginConfig, Plugins, PluginSet
 from kschedfw.framework.args import ArgsError, plugin_args
 from kschedfw.framework.profile import ExtensionPoint
 
@@ -47,12 +47,21 @@ def build_profile(written: KubeSchedulerProfile, catalog: PluginCatalog, api_ver
         args=args,
         percentage_of_nodes_to_score=written.percentage_of_nodes_to_score,
     )
-    unused = tuple(
-        f"pluginConfig[{index}]: plugin {config.name!r} is neither enabled nor installed; its args are passed over"
-        for index, config in enumerate(written.plugin_config)
-        if config.name not in enabled and not catalog.is_known(config.name)
-    )
-    return BuiltProfile(profile, (*errors, *wrong), unused)
+    return BuiltProfile(profile, (*errors, *wrong), tuple(_useless(written, enabled, catalog)))
+
+
+def _useless(written: KubeSchedulerProfile, enabled: Container[str], catalog: PluginCatalog) -> Iterator[str]:
+    """What kube-scheduler takes without a word though it does nothing, since no plugin has the name."""
+    for where in (MULTI_POINT, *ExtensionPoint):
+        for index, plugin in enumerate(_listed(written.plugins, where).disabled):
+            if plugin.name != ALL and not catalog.exists(plugin.name):
+                path = f"plugins.{where}.disabled[{index}]"
+                why = f"there is no plugin {shown(plugin.name)}, so nothing is disabled"
+                yield f"{path}: {why}{catalog.hint(plugin.name)}"
+    for index, config in enumerate(written.plugin_config):
+        if config.name not in enabled and not catalog.is_known(config.name):
+            why = f"plugin {shown(config.name)} is neither enabled nor installed; its args are passed over"
+            yield f"pluginConfig[{index}]: {why}{catalog.hint(config.name)}"
 
 
 def _configured(placement: Placement, point: ExtensionPoint, catalog: PluginCatalog) -> ConfiguredPlugin:
@@ -72,10 +81,13 @@ def _mentions(plugins: Plugins) -> dict[str, list[tuple[str, Placement]]]:
     """Every plugin that the profile itself enables, with where it does."""
     found: dict[str, list[tuple[str, Placement]]] = {}
     for where in (MULTI_POINT, *ExtensionPoint):
-        listed = plugins.multi_point if where == MULTI_POINT else plugins.at(ExtensionPoint(where))
-        for placement in named(listed, where):
+        for placement in named(_listed(plugins, where), where):
             found.setdefault(placement.name, []).append((str(where), placement))
     return found
+
+
+def _listed(plugins: Plugins, where: str) -> PluginSet:
+    return plugins.multi_point if where == MULTI_POINT else plugins.at(ExtensionPoint(where))
 
 
 def _unknown(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.http_extender import make_extenders
 
 Configuration: TypeAlias = SchedulerConfiguration | Path | str
-"""A configuration, or the path of its file."""
+"""A configuration, or the path of its file; a relative one starts from the working directory."""
 
 
 @attrs.frozen
@@ -41,6 +42,7 @@ def set_up(
 
     Raises:
         ValueError: there are both.
+        TypeError: the configuration is neither one nor a path.
         ConfigurationError: the configuration is refused.
         MissingExtraError: it has extenders, and the extra `extender` isn't installed.
         OSError: the file can't be read.
@@ -65,7 +67,24 @@ def set_up(
 
 
 def read_configuration(configuration: Configuration, registry: Registry | None) -> SchedulerConfiguration:
-    """The configuration itself; the registry offers its plugins."""
+    """The configuration itself; the registry offers its plugins.
+
+    Raises:
+        TypeError: it is neither a configuration nor a path.
+        ConfigurationError: it is refused.
+        OSError: the file can't be read.
+    """
     if isinstance(configuration, SchedulerConfiguration):
         return configuration
-    return load_configuration(configuration, registry)
+    if not isinstance(configuration, str | Path):
+        found = type(configuration).__name__
+        remedy = "kschedfw.config.parse_configuration makes one of a mapping or a text"
+        raise TypeError(
+            f"configuration: expected the path of a file or a SchedulerConfiguration, found {found}; {remedy}"
+        )
+    try:
+        return load_configuration(configuration, registry)
+    except FileNotFoundError:
+        path = Path(configuration)
+        where = "" if path.is_absolute() else f" in the working directory, {Path.cwd()}"
+        raise FileNotFoundError(errno.ENOENT, f"No such configuration{where}", str(path)) from None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from difflib import get_close_matches
 
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
@@ -14,40 +15,51 @@ from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.testing.configured import Configuration, set_up
+from kschedfw.testing.manifest_reader import ManifestReader
 
 _PLACED = frozenset((Result.PLACED, Result.WAITING))
 
 
 def decide(
-    pod: Pod,
+    pod: Pod | Mapping[str, object],
     *plugins: type[AnyPlugin],
-    nodes: Iterable[Node],
-    pods: Iterable[Pod] = (),
-    objects: Iterable[Named] = (),
+    nodes: Iterable[Node | Mapping[str, object]],
+    pods: Iterable[Pod | Mapping[str, object]] = (),
+    objects: Iterable[Named | Mapping[str, object]] = (),
     profile: Profile | None = None,
     configuration: Configuration | None = None,
     seed: int = 0,
 ) -> Explanation:
     """What is decided on the pod, given these nodes, bound pods and other objects; nothing is bound or evicted.
 
-    The profile is kube-scheduler's default one, unless it is given. A `configuration`, or the path of its file, brings
-    all its profiles, of which the pod names one, and its extenders. `plugins` are classes, so that either may
-    name them; they take the place of installed plugins of their names. Without either, they are the profile. All
-    filters are asked about all nodes.
+    Pods, nodes and objects may be manifests, which are read as from a file; those of `objects` say their kind.
+
+    The profile is kube-scheduler's default one, unless it is given. A `configuration`, or the path of its file (a
+    relative one starts from the working directory), brings all its profiles, of which the pod names one, and its
+    extenders. `plugins` are classes, so that either may name them; they take the place of installed plugins of their
+    names. Without either, they are the profile. All filters are asked about all nodes.
 
     Raises:
         ValueError: there are a profile and a configuration.
         NoProfileError: the pod is for another scheduler.
         ProfileError, PluginError: a profile can't run.
         ConfigurationError: the configuration is refused.
+        ManifestError: a manifest is refused.
+        TypeError: an argument is neither an object nor a manifest, or the configuration neither one nor a path.
+        OSError: the configuration's file can't be read.
     """
+    manifests = ManifestReader(lenient=False)
+    pod = manifests.pod(pod)
+    cluster = InMemoryCluster(
+        [*manifests.objects(objects), *map(manifests.node, nodes), *map(manifests.pod, pods)]
+    )
     registry = Registry()
     names = [registry.register(plugin, replace=True).name for plugin in plugins]
     if profile is None and names and configuration is None:
         profile = Profile(names, scheduler_name=pod.spec.scheduler_name)
     with set_up(configuration, None if profile is None else [profile], registry) as setup:
         return explain_pod(
-            InMemoryCluster([*objects, *nodes, *pods]),
+            cluster,
             pod,
             profiles=setup.profiles,
             registry=registry,
@@ -85,13 +97,14 @@ def assert_decision(
         victims: the keys of all pods that preemption would evict, in any order.
 
     Raises:
-        AssertionError: something is otherwise; says all that is, and shows the explanation.
-        UnknownNodeError: a node isn't there.
+        AssertionError: something is otherwise, or is about a node or plugin that isn't there; says all that is, and
+            shows the explanation.
     """
     wrong: list[str] = []
     if node is not None and (explanation.result not in _PLACED or explanation.node != node):
         placed = explanation.node if explanation.result in _PLACED else None
-        wrong.append(f"it should go to {node}, not {placed or 'nowhere'}")
+        hint = _similar(node, explanation.nodes)
+        wrong.append(f"it should go to {node}, not {placed or 'nowhere'}{hint}")
     if result is not None and explanation.result is not result:
         wrong.append(f"it should be {result}, not {explanation.result}")
     if message is not None and explanation.message != message:
@@ -101,6 +114,9 @@ def assert_decision(
     wrong.extend(_other_refusals(explanation, refused or {}))
     wrong.extend(_other_scores(explanation, scores or {}))
     for name, expected in (totals or {}).items():
+        if name not in explanation.nodes:
+            wrong.append(_unknown_node(explanation, name))
+            continue
         total = explanation.of(name).total
         if total != expected:
             wrong.append(f"the total of {name} should be {expected}, not {total}")
@@ -126,13 +142,16 @@ def _other_nodes(what: str, expected: Iterable[str] | None, found: Iterable[str]
 
 def _other_refusals(explanation: Explanation, refused: Mapping[str, str | tuple[str, str]]) -> Iterator[str]:
     for name, expected in refused.items():
+        if name not in explanation.nodes:
+            yield _unknown_node(explanation, name)
+            continue
         plugin, reason = (expected, None) if isinstance(expected, str) else expected
         row = explanation.of(name)
-        status = row.refusal
+        status, hint = row.refusal, _similar(plugin, explanation.plugins)
         if status is None:
-            yield f"{name} should be refused by {plugin}, but is {row.verdict}"
+            yield f"{name} should be refused by {plugin}, but is {row.verdict}{hint}"
         elif status.plugin != plugin:
-            yield f"{name} should be refused by {plugin}, not by {status.plugin} ({status.message})"
+            yield f"{name} should be refused by {plugin}, not by {status.plugin} ({status.message}){hint}"
         elif reason is not None and reason not in status.reasons:
             yield f"{plugin} should refuse {name} with {reason!r}, not {status.message!r}"
 
@@ -140,8 +159,22 @@ def _other_refusals(explanation: Explanation, refused: Mapping[str, str | tuple[
 def _other_scores(explanation: Explanation, scores: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
     for plugin, by_node in scores.items():
         for name, expected in by_node.items():
+            if name not in explanation.nodes:
+                yield _unknown_node(explanation, name)
+                continue
             score = explanation.of(name).scores.get(plugin)
             if score is None:
-                yield f"{plugin} should give {name} {expected}, but doesn't score it"
+                hint = _similar(plugin, explanation.plugins)
+                yield f"{plugin} should give {name} {expected}, but doesn't score it{hint}"
             elif score.normalized != expected:
                 yield f"{plugin} should give {name} {expected}, not {score.normalized}"
+
+
+def _unknown_node(explanation: Explanation, name: str) -> str:
+    return f"there is no node {name}{_similar(name, explanation.nodes)}"
+
+
+def _similar(name: str, known: Collection[str]) -> str:
+    """Which of the known names may be meant, if this is none of them."""
+    similar = () if name in known else get_close_matches(name, known, n=1)
+    return f"; did you mean {similar[0]}?" if similar else ""

@@ -4,32 +4,39 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.meta import Named
+from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.explain import (
     Explaining,
     Explanation,
     ExplanationWriter,
     NodeExplanation,
+    Result,
     read_explanations,
 )
 from kschedfw.explain.text import as_text
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.status import Status
-from kschedfw.simulator import Report, Simulation
+from kschedfw.simulator import Outcome, Report, Simulation
 from kschedfw.testing.configured import Configuration, set_up
+from kschedfw.testing.manifest_reader import ManifestReader
 
 UPDATE = "KSCHEDFW_UPDATE_GOLDEN"
 """The environment variable that has golden files written anew, if it is 1."""
 
 Placements: TypeAlias = Mapping[str, str | None]
 """The nodes that pods are on in the end, by the pods' keys."""
+
+Objects: TypeAlias = InMemoryCluster | Iterable[Named | Mapping[str, object]]
+"""A cluster, or what is in it: objects, or manifests that say their kind and are read as from a file."""
 
 MOST_DIFFERENCES = 20
 """So many differences are told; after a change of a weight there may be thousands."""
@@ -40,7 +47,7 @@ class GoldenFileError(KschedfwError, ValueError):
 
 
 def record_decisions(
-    cluster: InMemoryCluster,
+    cluster: Objects,
     *,
     configuration: Configuration | None = None,
     profiles: Sequence[Profile] | None = None,
@@ -50,18 +57,21 @@ def record_decisions(
     """Every decision on the cluster's pending pods, in order, as a `Simulation` makes them.
 
     A `configuration`, or the path of its file, brings its profiles, extenders, sampling and backoffs; `registry` offers
-    plugins of one's own.
+    plugins of one's own. A relative path starts from the working directory.
 
     Raises:
+        AssertionError: no pod was there to schedule, or a plugin, an extender or a binding failed.
         ValueError: there are a configuration and profiles.
-        ConfigurationError: the configuration is refused.
+        ConfigurationError, ManifestError: the configuration or a manifest is refused.
+        TypeError: the cluster is none, or the configuration neither one nor a path.
+        OSError: the configuration's file can't be read.
     """
     return _simulated(cluster, configuration, profiles, registry, seed)[1]
 
 
 def assert_golden(
-    path: Path,
-    cluster: InMemoryCluster,
+    path: Path | str,
+    cluster: Objects,
     *,
     configuration: Configuration | None = None,
     profiles: Sequence[Profile] | None = None,
@@ -73,14 +83,17 @@ def assert_golden(
     """Assert that the decisions are those in the file, down to the scores of every node.
 
     With `placements_only` the file says where each pod is in the end and no more (JSON: a node, or null, by the pod's
-    key), so that it survives changes of scores that move nothing. With `update` the file is written instead; by
-    default that is so where the environment variable `KSCHEDFW_UPDATE_GOLDEN` is 1. The other arguments are those of
-    `record_decisions`.
+    key), so that it survives changes of scores that move nothing. With `update` the file is written instead, and its
+    directory made; by default that is so where the environment variable `KSCHEDFW_UPDATE_GOLDEN` is 1. A relative path
+    starts from the working directory. The other arguments are those of `record_decisions`.
 
     Raises:
         AssertionError: there is no file, or something has changed; says what, and shows the first changed decision.
+            With `update` too: no pod was there to schedule, or a plugin, an extender or a binding failed.
         ExplanationFileError, GoldenFileError: the file can't be understood.
+        And whatever else `record_decisions` raises.
     """
+    path = Path(path)
     report, decisions = _simulated(cluster, configuration, profiles, registry, seed)
     placements = {each.pod: None if each.preempted else each.node for each in report.decisions}
     if os.environ.get(UPDATE) == "1" if update is None else update:
@@ -104,13 +117,14 @@ def assert_golden(
 
 
 def _simulated(
-    cluster: InMemoryCluster,
+    cluster: Objects,
     configuration: Configuration | None,
     profiles: Sequence[Profile] | None,
     registry: Registry | None,
     seed: int,
 ) -> tuple[Report, list[Explanation]]:
     found: list[Explanation] = []
+    cluster = _cluster(cluster)
     with set_up(configuration, profiles, registry) as setup:
         report = Simulation(
             cluster,
@@ -123,10 +137,50 @@ def _simulated(
             max_backoff=setup.max_backoff,
             explaining=Explaining(found.append),
         ).run()
+    _check_pods(report, cluster)
+    _check_failures(report, found)
     return report, found
 
 
+def _cluster(given: Objects) -> InMemoryCluster:
+    if isinstance(given, InMemoryCluster):
+        return given
+    if isinstance(given, Mapping | str | bytes) or not isinstance(given, Iterable):
+        remedy = "InMemoryCluster(read_manifests(path).objects()) makes one of files"
+        raise TypeError(
+            "cluster: expected an InMemoryCluster or a list of objects and manifests, "
+            f"found {type(given).__name__}; {remedy}"
+        )
+    return InMemoryCluster(ManifestReader(lenient=False).objects(given))
+
+
+def _check_pods(report: Report, cluster: InMemoryCluster) -> None:
+    """Without any decision every test passes."""
+    if report.pods:
+        return
+    why = "the cluster has no pending pods"
+    if report.other_scheduler:
+        wanted = {pod.spec.scheduler_name for pod in cluster.list(Pod) if not pod.node_name}
+        why = (
+            f"{report.other_scheduler} for another scheduler (spec.schedulerName: "
+            f"{', '.join(sorted(wanted))}), and the only profiles are those of {report.profile}"
+        )
+    raise AssertionError(f"no pod was tried: {why}")
+
+
+def _check_failures(report: Report, decisions: Sequence[Explanation]) -> None:
+    """What comes of a broken plugin is no policy that anybody would want to keep."""
+    broken = {each.pod: each.message for each in decisions if each.result is Result.FAILED}
+    broken |= {each.pod: each.message for each in report.decisions if each.outcome is Outcome.FAILED}
+    if not broken:
+        return
+    told = "".join(f"\n* {pod}: {message}" for pod, message in islice(broken.items(), MOST_DIFFERENCES))
+    more = "\n* and more" if len(broken) > MOST_DIFFERENCES else ""
+    raise AssertionError(f"scheduling failed, so nothing is compared or written:{told}{more}")
+
+
 def _write(path: Path, golden: Placements | Sequence[Explanation]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as file:
         if isinstance(golden, Mapping):
             json.dump(golden, file, indent=2, sort_keys=True, ensure_ascii=False)

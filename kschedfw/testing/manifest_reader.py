@@ -1,15 +1,22 @@
-"""Reads the nodes and pods of a test: as a file would be read, or as tests write them."""
+"""Reads the nodes, pods and other objects of a test: as a file would be read, or as tests write them."""
 
 from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Mapping
+import operator
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kschedfw.api.manifests import node_from_manifest, pod_from_manifest
+from kschedfw.api.defaults import default_priorities
+from kschedfw.api.expand import expand
+from kschedfw.api.field_errors import FieldError
+from kschedfw.api.manifest_error import ManifestError
+from kschedfw.api.manifests import node_from_manifest, object_from_manifest, pod_from_manifest
+from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.workloads import PriorityClass
 
 
 class ManifestReader:
@@ -24,17 +31,19 @@ class ManifestReader:
         self._numbers = itertools.count(1)
 
     def node(self, given: Node | Mapping[str, object]) -> Node:
-        """Raises ManifestError if it can't be read."""
+        """Raises ManifestError if it can't be read, and TypeError if it is no node and no mapping."""
         if isinstance(given, Node):
             return given
+        _check_mapping(given, "a Node")
         return node_from_manifest(
             self._named(given, "node") if self.lenient else given, check=not self.lenient
         )
 
     def pod(self, given: Pod | Mapping[str, object]) -> Pod:
-        """Raises ManifestError if it can't be read."""
+        """Raises ManifestError if it can't be read, and TypeError if it is no pod and no mapping."""
         if isinstance(given, Pod):
             return given
+        _check_mapping(given, "a Pod")
         if not self.lenient:
             return pod_from_manifest(given)
         manifest = self._named(given, "pod")
@@ -45,6 +54,41 @@ class ManifestReader:
                 container.setdefault("name", f"{kind.lower()}-{position}")
         return pod_from_manifest(manifest, check=False)
 
+    def objects(self, given: Iterable[Named | Mapping[str, object]]) -> list[Named]:
+        """Objects of any kinds, of which manifests must say which.
+
+        As in a file, Deployments, DaemonSets and Jobs stand for their pods, and priority classes for priorities. Where
+        there are objects alone, they stay as they are.
+
+        Raises:
+            ManifestError: one can't be read.
+            TypeError: one is no object and no mapping.
+        """
+        given = list(given)
+        read = [self._object(each) for each in given]
+        if all(map(operator.is_, given, read)):
+            return read
+        read = list(expand(read, refuse=_refuse))
+        prioritized = iter(
+            default_priorities(
+                [obj for obj in read if isinstance(obj, Pod)],
+                [obj for obj in read if isinstance(obj, PriorityClass)],
+            )
+        )
+        return [next(prioritized) if isinstance(obj, Pod) else obj for obj in read]
+
+    def _object(self, given: Named | Mapping[str, object]) -> Named:
+        if isinstance(given, Named):
+            return given
+        _check_mapping(given, "an object")
+        match given.get("kind"):
+            case "Node":
+                return self.node(given)
+            case "Pod":
+                return self.pod(given)
+            case _:
+                return object_from_manifest(given)
+
     def _named(self, given: Mapping[str, object], kind: str) -> dict[str, Any]:
         manifest: dict[str, Any] = copy.deepcopy(dict(given))
         number = next(self._numbers)
@@ -52,3 +96,14 @@ class ManifestReader:
         metadata.setdefault("name", f"{kind}-{number}")
         metadata.setdefault("uid", f"{kind}-uid-{number}")
         return manifest
+
+
+def _check_mapping(given: object, expected: str) -> None:
+    if isinstance(given, Mapping):
+        return
+    hint = f"; {type(given).__name__}.build() makes it" if hasattr(given, "build") else ""
+    raise TypeError(f"expected {expected} or its manifest, a mapping; found {type(given).__name__}{hint}")
+
+
+def _refuse(obj: Named, error: FieldError) -> None:
+    raise ManifestError((error,), obj.metadata.key)

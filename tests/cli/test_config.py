@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -98,21 +99,55 @@ class TestCheck:
             )
         ]
         assert run(["config", "check", file, "--json"]) == 1
-        verdict = json.loads(capsys.readouterr().out)
+        (verdict,) = json.loads(capsys.readouterr().out)
         assert (verdict["valid"], len(verdict["errors"])) == (False, 4)
 
     def test_as_json(self, packing: str, wrong: str, capsys: Captured) -> None:
         assert run(["config", "check", packing, "--json"]) == 0
-        assert json.loads(capsys.readouterr().out) == {
-            "file": packing,
-            "valid": True,
-            "errors": [],
-            "warnings": [],
-        }
-        assert run(["config", "check", wrong, "--json"]) == 1
-        refused: dict[str, Any] = json.loads(capsys.readouterr().out)
+        valid = {"file": packing, "valid": True, "errors": [], "warnings": []}
+        assert json.loads(capsys.readouterr().out) == [valid]
+        assert run(["config", "check", packing, wrong, "--json"]) == 1
+        refused: dict[str, Any]
+        first, refused = json.loads(capsys.readouterr().out)
+        assert first == valid
         assert not refused["valid"]
-        assert [error["path"] for error in refused["errors"]] == ["parallelism", "percentageOfNodesToScore"]
+        assert refused["errors"] == [
+            {
+                "path": "parallelism",
+                "message": "Invalid value: 0: should be an integer value greater than zero",
+            },
+            {"path": "percentageOfNodesToScore", "message": "Invalid value: 101: not in valid range [0-100]"},
+        ]
+
+    def test_the_message_of_an_unknown_field_is_without_its_path_in_json(
+        self, tmp_path: Path, capsys: Captured
+    ) -> None:
+        file = write(tmp_path / "unknown.yaml", HEAD + "paralellism: 4\n")
+        assert run(["config", "check", file, "--json"]) == 1
+        ((error,),) = [each["errors"] for each in json.loads(capsys.readouterr().out)]
+        assert error["path"] == "paralellism"
+        assert error["message"].startswith("strict decoding error: unknown field; known are: ")
+
+    def test_several_files_are_checked_to_the_last(
+        self, packing: str, wrong: str, tmp_path: Path, capsys: Captured
+    ) -> None:
+        assert run(["config", "check", wrong, packing]) == 1
+        *_, last = capsys.readouterr().out.splitlines()
+        assert last == f"{packing}: valid, with 1 profile"
+        none = str(tmp_path / "none.yaml")
+        assert run(["config", "check", none, wrong, packing]) == 2
+        out, err = capsys.readouterr()
+        assert len(out.splitlines()) == 3
+        assert err == f"kschedfw: {none}: No such file or directory\n"
+
+    def test_a_dash_is_the_standard_input(self, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+        for text, code, said in (
+            (PACKING, 0, "standard input: valid, with 1 profile\n"),
+            ("", 1, "standard input: has no document in it\n"),
+        ):
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+            assert run(["config", "check", "-"]) == code
+            assert capsys.readouterr().out == said
 
     def test_with_feature_gates(self, policy: str, capsys: Captured) -> None:
         assert run(["config", "check", policy]) == 1

@@ -93,6 +93,28 @@ def test_fail_fast_ends_the_simulation_with_the_first_failure(
     assert err.endswith("kschedfw: 1 failure of plugins; the simulation ended with it\n")
 
 
+def test_compare_and_explain_tell_each_failure_once_and_say_so(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster, _, configuration, _ = arguments
+    compared = ["compare", cluster, "--profile", "default", "--profile", configuration, "--no-progress"]
+    for command in (compared, [*compared, "--fail-on", "unplaced"], ["explain", *arguments[:3], "c"]):
+        assert app.run(command) == 1, command
+        err = capsys.readouterr().err
+        assert err.count("Traceback (most recent call last):") == 2
+        assert 'failed 10 times, first: scheduling default/a failed: running "Broken" filter plugin' in err
+        assert err.endswith("kschedfw: 15 failures of plugins\n")
+
+
+def test_failures_are_told_where_explaining_ends_with_an_error(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert app.run(["explain", *arguments[:3], "c", "--attempt", "99"]) == 2
+    err = capsys.readouterr().err
+    assert err.count("Traceback (most recent call last):") == 2
+    assert err.endswith("--attempt 99: the pod has had 5\n")
+
+
 def test_a_plugin_that_works_is_no_failure(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert app.run(["simulate", arguments[0], "--fail-fast"]) == 0
     assert "fail" not in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -84,6 +85,38 @@ class TestVersions:
         assert error.startswith(
             f'no kind "KubeSchedulerConfiguration" is registered for version "{version}"; supported are '
         )
+
+
+class TestConfigMaps:
+    """Configurations of clusters are ConfigMaps, which are mounted as files."""
+
+    @staticmethod
+    def config_map(**data: object) -> dict[str, Any]:
+        return {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}, "data": data}
+
+    def test_the_only_key_is_read(self) -> None:
+        text = json.dumps(document(parallelism=3))
+        assert loaded(self.config_map(**{"scheduler.yaml": text})).parallelism == 3
+
+    def test_what_is_wrong_in_it_is_told_with_the_key(self) -> None:
+        text = json.dumps(document(parallelism=0))
+        with pytest.raises(ConfigurationError) as error:
+            loaded(self.config_map(**{"scheduler.yaml": text}))
+        assert str(error.value).startswith("c.yaml: data[scheduler.yaml]: parallelism: Invalid value: 0")
+
+    @pytest.mark.parametrize(
+        ("data", "said"),
+        [
+            ({}, "its keys: none"),
+            ({"a": "", "b": ""}, "its keys: a, b"),
+        ],
+    )
+    def test_of_several_it_is_said_which_there_are(self, data: dict[str, object], said: str) -> None:
+        expected = "data: a ConfigMap must have a Policy in policy.cfg, or a configuration in the only key"
+        assert refused(self.config_map(**data)) == [f"{expected}; {said}"]
+
+    def test_a_key_that_is_no_text_is_refused(self) -> None:
+        assert refused(self.config_map(a={})) == ["data.a: Invalid value: {}: must be a string"]
 
 
 SETTINGS: list[tuple[dict[str, Any], str]] = [
@@ -256,7 +289,27 @@ class TestArguments:
         configuration = loaded(one_profile(pluginConfig=[{"name": "Nobody", "args": {"foo": 1}}]))
         assert configuration.profiles == loaded(document()).profiles
         (warning,) = configuration.warnings
-        assert warning.startswith("profiles[0].pluginConfig[0]: plugin 'Nobody'")
+        assert warning.startswith('profiles[0].pluginConfig[0]: plugin "Nobody"')
+
+    def test_a_misspelt_plugin_is_told_with_the_one_that_may_be_meant(self) -> None:
+        (warning,) = loaded(one_profile(pluginConfig=[{"name": "NodeResourceFit", "args": {}}])).warnings
+        assert warning.endswith("its args are passed over; did you mean NodeResourcesFit?")
+
+    def test_disabling_what_is_not_there_is_a_warning(self) -> None:
+        """kube-scheduler takes it, and the plugin that was meant goes on scoring."""
+        plugins = {
+            "score": {"disabled": [{"name": "NodeName"}, {"name": "ImageLocalty"}]},
+            "multiPoint": {"disabled": [{"name": "Whatever"}]},
+            "filter": {"disabled": [{"name": "*"}], "enabled": [{"name": "Rack"}]},
+        }
+        configuration = loaded(one_profile(plugins=plugins), Rack)
+        assert configuration.warnings == (
+            'profiles[0].plugins.multiPoint.disabled[0]: there is no plugin "Whatever", so nothing is disabled',
+            (
+                'profiles[0].plugins.score.disabled[1]: there is no plugin "ImageLocalty", so nothing is disabled; '
+                "did you mean ImageLocality?"
+            ),
+        )
 
     def test_those_of_a_disabled_plugin_are_checked(self) -> None:
         args = {"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": -1}}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
 from kschedfw import make_node, make_pod
+from kschedfw.api.manifest_error import ManifestError
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import default_profile, parse_configuration
@@ -16,10 +17,12 @@ from kschedfw.explain import Explanation, Result
 from kschedfw.explain.now import NoProfileError
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.profile import EnabledPlugin, Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.status import Status
 from kschedfw.testing import assert_decision, assert_golden, decide, record_decisions
 from kschedfw.testing.golden import GoldenFileError
+from kschedfw.testing.manifest_reader import ManifestReader
 from tests.scheduler.http_extender.servers import scripted
 
 
@@ -36,6 +39,14 @@ class Rack(Plugin[None]):
 
 
 NODES = [make_node(name).build() for name in ("r1-1", "r1-4", "r2-1")]
+
+
+class Broken(Plugin[None]):
+    name: ClassVar[str] = "Broken"
+
+    @hookimpl
+    def filter(self) -> Status | None:
+        raise ZeroDivisionError("by zero")
 
 
 @pytest.fixture
@@ -73,6 +84,18 @@ def test_what_is_so_passes(decision: Explanation) -> None:
         ({"totals": {"r1-1": 0}}, "the total of r1-1 should be 0, not 10"),
         ({"tied": ["r1-1"]}, "tied should be r1-1, not r1-4"),
         ({"victims": ["default/a"]}, "victims should be default/a, not none"),
+        ({"node": "r1-5"}, "it should go to r1-5, not r1-4; did you mean r1-4?"),
+        ({"refused": {"r2-2": "Rack"}}, "there is no node r2-2; did you mean r2-1?"),
+        (
+            {"refused": {"r2-1": "Rakc"}},
+            "r2-1 should be refused by Rakc, not by Rack (wrong rack); did you mean Rack?",
+        ),
+        (
+            {"scores": {"Rakc": {"r1-1": 10}}},
+            "Rakc should give r1-1 10, but doesn't score it; did you mean Rack?",
+        ),
+        ({"scores": {"Rack": {"x": 10}}}, "there is no node x\n"),
+        ({"totals": {"r1-2": 10}}, "there is no node r1-2; did you mean r1-4?"),
     ],
 )
 def test_what_is_not_so_is_said_above_the_explanation(
@@ -118,6 +141,135 @@ class TestGolden:
         assert_golden(path, self.cluster(cpu="1"))
         monkeypatch.delenv("KSCHEDFW_UPDATE_GOLDEN")
         assert_golden(path, self.cluster(cpu="1"))
+
+    @pytest.mark.parametrize("update", [False, True])
+    def test_no_pod_at_all_is_no_decision(self, update: bool, tmp_path: Path) -> None:
+        path = tmp_path / "golden.jsonl"
+        strangers = [make_pod(name).scheduler_name("typo").build() for name in ("a", "b")]
+        said = r"no pod was tried: 2 for another scheduler \(spec.schedulerName: typo\).*default-scheduler"
+        with pytest.raises(AssertionError, match=said):
+            assert_golden(path, InMemoryCluster([*NODES, *strangers]), update=update)
+        with pytest.raises(AssertionError, match="no pod was tried: the cluster has no pending pods"):
+            record_decisions(InMemoryCluster(NODES))
+        assert not path.exists()
+
+    @pytest.mark.parametrize("update", [False, True])
+    @pytest.mark.parametrize("placements_only", [False, True])
+    def test_a_plugin_that_fails_is_never_accepted(
+        self, update: bool, placements_only: bool, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "golden.jsonl"
+        registry = Registry()
+        registry.register(Broken)
+        profile = Profile([*default_profile().multi_point, EnabledPlugin("Broken")])
+        with pytest.raises(AssertionError) as failure:
+            assert_golden(
+                path,
+                self.cluster(),
+                profiles=[profile],
+                registry=registry,
+                update=update,
+                placements_only=placements_only,
+            )
+        assert "\n* default/pod-0: " in str(failure.value)
+        assert 'running "Broken" filter plugin: ZeroDivisionError: by zero' in str(failure.value)
+        assert not path.exists()
+
+    def test_directories_are_made_and_paths_may_be_texts(self, tmp_path: Path) -> None:
+        path = str(tmp_path / "golden" / "of" / "decisions.jsonl")
+        assert_golden(path, self.cluster(), update=True)
+        assert_golden(path, self.cluster())
+
+    def test_the_cluster_may_be_manifests(self, tmp_path: Path) -> None:
+        path = tmp_path / "placements.json"
+        workload = {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "web"},
+            "spec": {
+                "replicas": 2,
+                "selector": {"matchLabels": {"app": "web"}},
+                "template": {"metadata": {"labels": {"app": "web"}}, "spec": MANIFEST["spec"]},
+            },
+        }
+        assert_golden(path, [*NODE_MANIFESTS, workload], placements_only=True, update=True)
+        assert list(json.loads(path.read_text(encoding="utf-8")).values()).count("big") == 2
+
+    @pytest.mark.parametrize("cluster", ["cluster/", Path("cluster"), {"kind": "Node"}, None])
+    def test_what_is_no_cluster_is_told_how_to_make_one(self, cluster: object, tmp_path: Path) -> None:
+        with pytest.raises(TypeError, match=r"InMemoryCluster\(read_manifests\(path\)\.objects\(\)\)"):
+            assert_golden(tmp_path / "golden.jsonl", cluster)  # type: ignore[arg-type]  # that it isn't one
+
+
+MANIFEST: dict[str, Any] = {
+    "kind": "Pod",
+    "apiVersion": "v1",
+    "metadata": {"name": "web"},
+    "spec": {
+        "containers": [{"name": "main", "image": "app", "resources": {"requests": {"cpu": "2"}}}],
+        "priorityClassName": "urgent",
+    },
+}
+NODE_MANIFESTS: list[dict[str, Any]] = [
+    {
+        "kind": "Node",
+        "apiVersion": "v1",
+        "metadata": {"name": name},
+        "status": {"allocatable": {"cpu": cpu, "pods": "10"}},
+    }
+    for name, cpu in (("small", "1"), ("big", "4"))
+]
+
+
+class TestManifests:
+    def test_are_read_as_from_a_file(self) -> None:
+        bound = {**MANIFEST, "metadata": {"name": "bound"}, "spec": {**MANIFEST["spec"], "nodeName": "big"}}
+        decision = decide(MANIFEST, nodes=NODE_MANIFESTS, pods=[bound])
+        assert_decision(decision, node="big", refused={"small": "NodeResourcesFit"})
+        assert (
+            decide(MANIFEST, nodes=NODE_MANIFESTS, pods=[bound, {**bound, "metadata": {"name": "b"}}]).node
+            is None
+        )
+
+    def test_objects_say_their_kind(self) -> None:
+        service = {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "web"},
+            "spec": {"selector": {"app": "web"}},
+        }
+        assert decide(MANIFEST, nodes=NODE_MANIFESTS, objects=[service]).node == "big"
+        with pytest.raises(ManifestError, match="every object has to say its kind"):
+            decide(MANIFEST, nodes=NODE_MANIFESTS, objects=[{"metadata": {"name": "web"}}])
+
+    def test_priority_classes_count(self) -> None:
+        urgent = {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": "urgent"},
+            "value": 7,
+        }
+        _, _, _, pod = ManifestReader(lenient=False).objects([*NODE_MANIFESTS, urgent, MANIFEST])
+        assert isinstance(pod, Pod)
+        assert pod.priority == 7
+
+    def test_what_is_wrong_in_one_is_told(self) -> None:
+        with pytest.raises(ManifestError, match=r"spec\.containers"):
+            decide({"metadata": {"name": "web"}, "spec": {}}, nodes=NODE_MANIFESTS)
+
+    @pytest.mark.parametrize(
+        ("pod", "said"),
+        [
+            (
+                make_pod("web"),
+                r"expected a Pod or its manifest.* found PodBuilder; PodBuilder.build\(\) makes it",
+            ),
+            ("web", "expected a Pod or its manifest, a mapping; found str"),
+        ],
+    )
+    def test_something_else_is_told_what_is_expected(self, pod: Any, said: str) -> None:
+        with pytest.raises(TypeError, match=said):
+            decide(pod, nodes=NODE_MANIFESTS)
 
 
 PACKING = """\
@@ -225,3 +377,19 @@ class TestConfigurations:
             record_decisions(
                 InMemoryCluster(NODES), configuration=configuration, profiles=[default_profile()]
             )
+
+    def test_a_file_that_is_not_there_is_told_with_where_it_was_sought(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(FileNotFoundError) as error:
+            decide(make_pod("pod").build(), nodes=NODES, configuration="none.yaml")
+        assert str(error.value).endswith(
+            f"No such configuration in the working directory, {tmp_path}: 'none.yaml'"
+        )
+
+    def test_a_mapping_is_told_how_to_become_one(self) -> None:
+        with pytest.raises(
+            TypeError, match=r"configuration: .* found dict; kschedfw\.config\.parse_configuration"
+        ):
+            record_decisions(InMemoryCluster(NODES), configuration={"kind": "x"})  # type: ignore[arg-type]  # that it isn't one

@@ -151,6 +151,14 @@ def test_the_seed(kschedfw_framework):
     from random import Random
     assert kschedfw_framework.handle.random.random() == Random(7).random()
 
+@pytest.mark.kschedfw(objects=[
+    {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "c"}, "status": {"allocatable": {"cpu": 1, "pods": 9}}},
+    make_pod("web").build(),
+])
+def test_objects_may_be_manifests(kschedfw_scheduler, kschedfw_cluster):
+    kschedfw_scheduler.run_until_idle()
+    assert kschedfw_cluster.get(Pod, "default/web").node_name == "c"
+
 @pytest.mark.kschedfw(objects=NODES[:1])
 class TestTime:
     def test_moves_by_hand(self, kschedfw_scheduler, kschedfw_cluster, kschedfw_clock):
@@ -252,6 +260,13 @@ def test_with_entry_points(kschedfw_framework, kschedfw_registry):
             "configuration='x', args={'NodeResourcesFit': {}}",
             "with a configuration there is no profile, no args",
         ),
+        (
+            "configuration={}",
+            "configuration: expected the path of a file or a SchedulerConfiguration, found dict",
+        ),
+        ("configuration='none.yaml'", "(a relative path starts from the test's own file)"),
+        ("objects=[{}]", "objects: kind: Required value"),
+        ("objects=['a']", "objects: expected an object or its manifest, a mapping; found str"),
         ("scheduler_name='x'", "scheduler_name is for a configuration's profiles"),
     ],
 )
@@ -267,6 +282,7 @@ def test_it(kschedfw_scheduler): ...
     assert code == 1
     assert text in output
     assert "Traceback" not in output
+    assert "During handling of the above exception" not in output
 
 
 def test_the_contract_of_a_stranger_runs_under_it(project: Project) -> None:
