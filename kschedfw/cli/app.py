@@ -22,7 +22,6 @@ from kschedfw.cli.compare import COMPARE_HELP, compare
 from kschedfw.cli.config import config_app
 from kschedfw.cli.exits import ExitCode, complain, tell
 from kschedfw.cli.explain import EXPLAIN_HELP, explain
-from kschedfw.cli.failures import Failures
 from kschedfw.cli.inputs import InputFormat, InvalidInputError, ReadingOptions, read_input
 from kschedfw.cli.missing_output import lack_of_work
 from kschedfw.cli.options import (
@@ -52,7 +51,7 @@ from kschedfw.config import ConfigurationError, SchedulerConfiguration
 from kschedfw.explain import Explaining, ExplanationWriter
 from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.http_extender import make_extenders
-from kschedfw.simulator import Arrivals, Simulation
+from kschedfw.simulator import Arrivals, Failures, Simulation
 
 HELP = """Simulate kube-scheduler: the decisions of v1.36, without a cluster."""
 
@@ -199,6 +198,7 @@ def simulate(
         if explanations is not None:
             file = stack.enter_context(explanations.open("w", encoding="utf-8", buffering=1 << 20))
             explaining = Explaining(ExplanationWriter(file).write)
+        failures = Failures()
         simulation = Simulation(
             loaded.cluster,
             profiles=profiles_of(configuration),
@@ -217,8 +217,8 @@ def simulate(
             clock=time.perf_counter,
             notes=(*loaded.notes, *_absent(configuration)),
             explaining=explaining,
+            failures=failures,
         )
-        failures = stack.enter_context(Failures())
         with progress_bar(enabled=not no_progress) as progress:
             report = simulation.run(progress, until=lambda: fail_fast and failures.count > 0)
     for line in failures.lines():

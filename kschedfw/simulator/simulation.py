@@ -25,6 +25,7 @@ from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.select import HostSelector
 from kschedfw.simulator.arrivals import Arrivals, ArrivalsError, Stay
 from kschedfw.simulator.decision import Decision, Outcome
+from kschedfw.simulator.failures import Failures
 from kschedfw.simulator.ledger import Ledger, RecordingAlgorithm
 from kschedfw.simulator.report import Peak, Replay, Report, Spread, peaks, reasons, utilisation
 from kschedfw.simulator.state import PendingPods, VirtualClock
@@ -60,8 +61,12 @@ class Simulation:
     There is one profile per scheduler name; without `profiles`, kube-scheduler's default one. Pods for other schedulers
     are passed over. `extenders`, the percentage, the `selector` and the backoffs are the `Scheduler`'s.
 
-    Chance comes from `seed`: the same input gives the same decisions. `clock` is read for `Report.elapsed` alone, in
-    seconds. `notes` are passed on to the report.
+    Chance comes from `seed`: the same input gives the same decisions. `clock` gives seconds, and is read for
+    `Report.elapsed` and `decisions_per_second` alone, which are 0 without one: kschedfw reads no real time unless it is
+    told to. `time.perf_counter` will do. `notes` are passed on to the report.
+
+    What plugins fail with is collected while it runs, and logged at its end: each distinct failure once, with how
+    often it happened. `failures` collects it instead of that. Every attempt has its own event all the same.
 
     With `explaining`, each attempt is explained once it is over, and at the end pods that never had one; no decision
     changes by that.
@@ -91,6 +96,7 @@ class Simulation:
         clock: Callable[[], float] = lambda: 0.0,
         notes: Sequence[str] = (),
         explaining: Explaining | None = None,
+        failures: Failures | None = None,
     ) -> None:
         if not (math.isfinite(attempt_time) and attempt_time >= 0):
             raise ValueError(f"attempt_time: expected seconds from 0 on, found {attempt_time:g}")
@@ -100,6 +106,8 @@ class Simulation:
         self.decisions: list[Decision] = []
         self._clock = clock
         self._notes = tuple(notes)
+        self._failures = failures
+        self._has_run = False
         self._missing = missing_objects(cluster)
         self._found = PendingPods.of(cluster, {profile.scheduler_name for profile in self.profiles})
         self._is_replay = arrivals is not None
@@ -146,8 +154,23 @@ class Simulation:
     def run(self, progress: Progress | None = None, until: Callable[[], bool] = lambda: False) -> Report:
         """Schedule all pods and report. Ctrl-C, or an attempt after which `until` holds, ends it early.
 
-        The report then covers what was done. After that the simulation is over and can't be run again.
+        The report then covers what was done. After that the simulation is over.
+
+        Raises:
+            RuntimeError: it has been run before.
         """
+        if self._has_run:
+            raise RuntimeError("a Simulation is run once; make another one, of another cluster")
+        self._has_run = True
+        failures = Failures() if self._failures is None else self._failures
+        try:
+            with failures:
+                return self._run(progress, until)
+        finally:
+            if self._failures is None:
+                failures.log()
+
+    def _run(self, progress: Progress | None, until: Callable[[], bool]) -> Report:
         interrupted = False
         start = self._clock()
         try:
