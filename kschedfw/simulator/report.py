@@ -137,9 +137,9 @@ class Report:
     that were bound from the start among them, were evicted for it.
 
     `bound_before` pods were on nodes from the start; `other_scheduler`, `terminal` and `terminating` pods were passed
-    over. `elapsed` is in seconds of the clock that was given to the simulation, and 0 without one. `replay` is there where pods came and
-    went. `missing` is what pods referred to at the start and the cluster didn't have. `start` is when virtual time
-    began, in seconds since the epoch.
+    over. `elapsed` is in seconds of the clock that was given to the simulation, and 0 without one. `replay` is there
+    where pods came and went. `missing` is what pods referred to at the start and the cluster didn't have. `start` is
+    when virtual time began, in seconds since the epoch.
     """
 
     profile: str

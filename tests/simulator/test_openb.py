@@ -142,10 +142,15 @@ class TestBadFiles:
                 "openb-node-0000",
                 ":3: column sn: expected every name once, found 'openb-node-0000'",
             ),
-            (",gpu,", ",gpus,", ":1: column gpu is missing; found sn, cpu_milli, memory_mib, gpus, model"),
+            (
+                ",gpu,",
+                ",gpus,",
+                ":1: expected OpenB's table of nodes: column gpu is missing; "
+                "found sn, cpu_milli, memory_mib, gpus, model",
+            ),
             (",131072,0,", "", ":3: column memory_mib: expected 5 cells in the line, found 2"),
             ("131072,0,", "131072,0,,", ":3: column after model: expected 5 cells in the line, found 6"),
-            (NODES, "", ":1: column sn is missing; found nothing"),
+            (NODES, "", ":1: expected OpenB's table of nodes: column sn is missing; found nothing"),
             ("131072", '"131072', ":3: unexpected end of data"),
         ],
     )
