@@ -20,6 +20,7 @@ from kschedfw.cli.bench import BENCH_HELP, bench
 from kschedfw.cli.chosen import chosen_configuration
 from kschedfw.cli.compare import COMPARE_HELP, compare
 from kschedfw.cli.config import config_app
+from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, tell
 from kschedfw.cli.explain import EXPLAIN_HELP, explain
 from kschedfw.cli.inputs import InputFormat, InvalidInputError, ReadingOptions, read_input
@@ -146,6 +147,13 @@ def simulate(
             metavar="SECONDS", help="Pods without a duration of their own stay so long, on average."
         ),
     ] = None,
+    ignore_own_times: Annotated[
+        bool,
+        typer.Option(
+            "--ignore-own-times",
+            help="--arrival-rate and --mean-duration draw times for all pods, also for those with times of their own.",
+        ),
+    ] = False,
     start_time: StartTimeOption = None,
     attempt_time: AttemptTimeOption = None,
     seed: Annotated[
@@ -203,7 +211,7 @@ def simulate(
             loaded.cluster,
             profiles=profiles_of(configuration),
             extenders=extenders,
-            arrivals=_arrivals(arrivals, arrival_rate, mean_duration),
+            arrivals=_arrivals(arrivals, arrival_rate, mean_duration, ignore_own_times=ignore_own_times),
             start_time=start_time,
             attempt_time=attempt_time or 0.0,
             seed=seed,
@@ -251,10 +259,15 @@ def _absent(configuration: SchedulerConfiguration) -> list[str]:
     ]
 
 
-def _arrivals(wanted: bool, rate: float | None, mean_duration: float | None) -> Arrivals | None:
-    if not wanted and rate is None and mean_duration is None:
+def _arrivals(
+    wanted: bool, rate: float | None, mean_duration: float | None, *, ignore_own_times: bool
+) -> Arrivals | None:
+    is_drawn = rate is not None or mean_duration is not None
+    if ignore_own_times and not is_drawn:
+        raise UsageError("--ignore-own-times goes with --arrival-rate, --mean-duration, or both")
+    if not wanted and not is_drawn:
         return None
-    return Arrivals(rate, mean_duration)
+    return Arrivals(rate, mean_duration, own_times=not ignore_own_times)
 
 
 app.command("compare", help=COMPARE_HELP, short_help="Compare configurations on the same cluster.")(compare)

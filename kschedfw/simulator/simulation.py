@@ -117,6 +117,7 @@ class Simulation:
         self._time = VirtualClock.of(cluster, self._found.pending, start_time)
         if arrivals is not None:
             self._stays = arrivals.plan(self._found.pending, seed)
+            self._notes += tuple(arrivals.notes(self._found.pending))
             self._hold_back_the_future()
         self._volumes = VolumeController(cluster) if isinstance(cluster, InMemoryCluster) else None
         chance = Random(seed)
