@@ -19,9 +19,9 @@ from kschedfw.cli.bench import BENCH_HELP, bench
 from kschedfw.cli.chosen import chosen_configuration
 from kschedfw.cli.compare import COMPARE_HELP, compare
 from kschedfw.cli.config import config_app
-from kschedfw.cli.exits import ExitCode, complain, tell
+from kschedfw.cli.enabled import UsageError
+from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.explain import EXPLAIN_HELP, explain
-from kschedfw.cli.failures import Failures
 from kschedfw.cli.inputs import InputFormat, InvalidInputError, ReadingOptions, read_input
 from kschedfw.cli.missing_output import lack_of_work
 from kschedfw.cli.options import (
@@ -50,7 +50,7 @@ from kschedfw.config import ConfigurationError, SchedulerConfiguration
 from kschedfw.explain import Explaining, ExplanationWriter
 from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.http_extender import make_extenders
-from kschedfw.simulator import Arrivals, Simulation
+from kschedfw.simulator import Arrivals, Failures, Simulation
 
 HELP = """Simulate kube-scheduler: the decisions of v1.36, without a cluster."""
 
@@ -145,6 +145,13 @@ def simulate(
             metavar="SECONDS", help="Pods without a duration of their own stay so long, on average."
         ),
     ] = None,
+    ignore_own_times: Annotated[
+        bool,
+        typer.Option(
+            "--ignore-own-times",
+            help="--arrival-rate and --mean-duration draw times for all pods, also for those with times of their own.",
+        ),
+    ] = False,
     start_time: StartTimeOption = None,
     attempt_time: AttemptTimeOption = None,
     seed: Annotated[
@@ -201,7 +208,7 @@ def simulate(
             loaded.cluster,
             profiles=profiles_of(configuration),
             extenders=extenders,
-            arrivals=_arrivals(arrivals, arrival_rate, mean_duration),
+            arrivals=_arrivals(arrivals, arrival_rate, mean_duration, ignore_own_times=ignore_own_times),
             start_time=start_time,
             attempt_time=attempt_time or 0.0,
             seed=seed,
@@ -219,7 +226,7 @@ def simulate(
         failures = stack.enter_context(Failures())
         with progress_bar(enabled=not no_progress) as progress:
             report = simulation.run(progress, until=lambda: fail_fast and failures.count > 0)
-    failures.tell()
+    tell_failures(failures)
     lacking = lack_of_work(report)
     if lacking:
         complain(f"nothing to simulate: {lacking}", ExitCode.NOTHING_TO_DO)
@@ -231,7 +238,7 @@ def simulate(
     if report.interrupted and not ended_early:
         raise typer.Exit(ExitCode.INTERRUPTED)
     if failures.count:
-        text = f"{failures.summary}{'; the simulation ended with it' * ended_early}"
+        text = f"{failure_summary(failures)}{'; the simulation ended with it' * ended_early}"
         raise typer.Exit(complain(text, ExitCode.FAILED))
     if lacking:
         raise typer.Exit(ExitCode.NOTHING_TO_DO)
@@ -246,10 +253,15 @@ def _absent(configuration: SchedulerConfiguration) -> list[str]:
     ]
 
 
-def _arrivals(wanted: bool, rate: float | None, mean_duration: float | None) -> Arrivals | None:
-    if not wanted and rate is None and mean_duration is None:
+def _arrivals(
+    wanted: bool, rate: float | None, mean_duration: float | None, *, ignore_own_times: bool
+) -> Arrivals | None:
+    is_drawn = rate is not None or mean_duration is not None
+    if ignore_own_times and not is_drawn:
+        raise UsageError("--ignore-own-times goes with --arrival-rate, --mean-duration, or both")
+    if not wanted and not is_drawn:
         return None
-    return Arrivals(rate, mean_duration)
+    return Arrivals(rate, mean_duration, own_times=not ignore_own_times)
 
 
 app.command("compare", help=COMPARE_HELP, short_help="Compare configurations on the same cluster.")(compare)

@@ -15,8 +15,7 @@ from kschedfw.cli.compare_conditions import check_resources, conditions_of
 from kschedfw.cli.compare_output import print_comparison
 from kschedfw.cli.compare_page import page_writer
 from kschedfw.cli.compare_profiles import WHAT_THERE_IS, candidates_of, check_pods
-from kschedfw.cli.exits import ExitCode, complain, tell
-from kschedfw.cli.failures import Failures
+from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.inputs import InputFormat, ReadingOptions, read_input
 from kschedfw.cli.missing_output import lack_of_work
 from kschedfw.cli.options import (
@@ -40,6 +39,7 @@ from kschedfw.cli.reschedule import reschedule as free_bound_pods
 from kschedfw.compare import compare as compare_candidates
 from kschedfw.compare import failures as failed_conditions
 from kschedfw.scheduler.errors import MissingExtraError
+from kschedfw.simulator import Failures
 
 COMPARE_HELP = """Schedule the pending pods of a cluster under several configurations, and show how they differ.
 
@@ -121,7 +121,7 @@ def compare(
             progress=progress,
             notes=loaded.notes,
         )
-    failures.tell()
+    tell_failures(failures)
     lacking = lack_of_work(comparison.runs[0].report)
     if lacking:
         complain(f"nothing to compare: {lacking}", ExitCode.NOTHING_TO_DO)
@@ -140,6 +140,6 @@ def compare(
     for failure in failed:
         complain(f"--fail-on {failure.condition}: {failure.label}: {failure.told}", ExitCode.CONDITION_HOLDS)
     if failures.count:  # figures of a plugin that doesn't work prove nothing, whatever the conditions
-        raise typer.Exit(complain(failures.summary, ExitCode.FAILED))
+        raise typer.Exit(complain(failure_summary(failures), ExitCode.FAILED))
     if failed:
         raise typer.Exit(ExitCode.CONDITION_HOLDS)

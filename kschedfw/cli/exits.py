@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from enum import IntEnum
 
 from kschedfw.api.field_errors import first_of, printable
+from kschedfw.cli.tables import counted
+from kschedfw.simulator.failures import Failures
 
 _LONGEST = 4000
 
@@ -33,6 +35,16 @@ def tell(problems: Sequence[str]) -> None:
     """Print what is wrong on stderr: a line for each problem, and of very many the first."""
     for problem in first_of([_line(problem) for problem in problems], "problems"):
         print(problem, file=sys.stderr)
+
+
+def tell_failures(failures: Failures) -> None:
+    """Print each distinct failure of a plugin on stderr, with its traceback and how often it happened."""
+    for line in failures.lines():
+        print(line, file=sys.stderr)
+
+
+def failure_summary(failures: Failures) -> str:
+    return f"{counted(failures.count, 'failure')} of plugins"
 
 
 def _line(message: str) -> str:

@@ -17,9 +17,8 @@ from kschedfw.api.manifests import FieldValidation
 from kschedfw.api.pod import Pod
 from kschedfw.cli.chosen import chosen_configuration
 from kschedfw.cli.enabled import UsageError
-from kschedfw.cli.exits import ExitCode, complain, tell
+from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.explain_output import Context, print_explanation
-from kschedfw.cli.failures import Failures
 from kschedfw.cli.inputs import Input, InputFormat, ReadingOptions, read_input
 from kschedfw.cli.missing_output import missing_of
 from kschedfw.cli.options import (
@@ -46,7 +45,7 @@ from kschedfw.explain import Explaining, Explanation, Result, explain_pod, read_
 from kschedfw.explain.as_json import as_json
 from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.http_extender import make_extenders
-from kschedfw.simulator import Decision, Outcome, Simulation
+from kschedfw.simulator import Decision, Failures, Outcome, Simulation
 from kschedfw.simulator.state import VirtualClock
 
 EXPLAIN_HELP = """Explain why a pod goes to a node, or to none.
@@ -145,7 +144,7 @@ def explain(
                     attempt_time=attempt_time or 0.0,
                 )
         finally:
-            failures.tell()
+            tell_failures(failures)
     explanation = _chosen(attempts, attempt)
     if node is not None:
         _check("node", node, explanation.nodes)
@@ -156,7 +155,7 @@ def explain(
     else:
         print_explanation(explanation, attempts, context, node=node, plugin=plugin, top=top, end=end)
     if failures.count:
-        raise typer.Exit(complain(failures.summary, ExitCode.FAILED))
+        raise typer.Exit(complain(failure_summary(failures), ExitCode.FAILED))
     if end is not None and attempt is None:
         raise typer.Exit(0 if end.outcome is Outcome.PLACED else 1)
     raise typer.Exit(0 if explanation.result in _PLACED else 1)

@@ -2,6 +2,7 @@
 
 from kschedfw.simulator.arrivals import Arrivals, ArrivalsError
 from kschedfw.simulator.decision import Decision, Outcome
+from kschedfw.simulator.failures import Failures
 from kschedfw.simulator.openb import OpenbError, openb_notes, read_openb_nodes, read_openb_pods
 from kschedfw.simulator.report import Peak, Reason, Replay, Report, Spread, Utilisation
 from kschedfw.simulator.simulation import Simulation
@@ -10,6 +11,7 @@ __all__ = [
     "Arrivals",
     "ArrivalsError",
     "Decision",
+    "Failures",
     "OpenbError",
     "Outcome",
     "Peak",

@@ -36,27 +36,42 @@ class Stay:
 class Arrivals:
     """Replay pods by their own times; where a pod has none, draw them.
 
-    Its own arrival is the annotation `openb.trace/creation-time` (in seconds), or else its creationTimestamp. Its
-    duration is the annotation `kschedfw/duration-seconds`, or the time from being scheduled (or, if that never
+    Its own arrival is the annotation `openb.trace/creation-time` (in seconds), or else its creationTimestamp. Its own
+    duration is the annotation `kschedfw/duration-seconds`, or else the time from being scheduled (or, if that never
     happened, created) to being deleted in the OpenB trace.
+
+    What is drawn comes from the pods, their order and the seed alone: under every policy pods come, and stay, alike.
 
     Args:
         rate: pods without an arrival of their own come in order at this rate per second (a Poisson process). None: they
             are there from the start.
         mean_duration: pods without a duration of their own stay so many seconds on average (exponentially distributed).
             None: they stay for good.
+        own_times: False draws for all pods what is drawn at all: arrivals where there is a `rate`, durations where
+            there is a `mean_duration`. Times that aren't drawn stay the pods' own.
 
     Raises:
-        ArrivalsError: a number that isn't positive and finite.
+        ArrivalsError: a number that isn't positive and finite, or without own times nothing to draw others with.
+        TypeError: what should be a number isn't one, or `own_times` no bool.
     """
 
     rate: float | None = None
     mean_duration: float | None = None
+    own_times: bool = True
 
     def __attrs_post_init__(self) -> None:
-        for name, value in (("arrival rate", self.rate), ("mean duration", self.mean_duration)):
-            if value is not None and not (math.isfinite(value) and value > 0):
-                raise ArrivalsError(f"the {name} must be positive, not {value:g}")
+        for name, value in (("rate", self.rate), ("mean_duration", self.mean_duration)):
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise TypeError(f"{name}: expected a number or None, found {value!r}")
+            if not (math.isfinite(value) and value > 0):
+                what = {"rate": "arrival rate", "mean_duration": "mean duration"}[name]
+                raise ArrivalsError(f"the {what} must be positive, not {value:g}")
+        if not isinstance(self.own_times, bool):
+            raise TypeError(f"own_times: expected True or False, found {self.own_times!r}")
+        if not self.own_times and self.rate is None and self.mean_duration is None:
+            raise ArrivalsError("to ignore pods' own times, give an arrival rate, a mean duration, or both")
 
     def plan(self, pods: Sequence[Pod], seed: int) -> Mapping[str, Stay]:
         """Each pod's stay, by its uid; the same for the same pods and seed.
@@ -65,7 +80,7 @@ class Arrivals:
         """
         # Two generators, so that drawing the one doesn't change the other.
         comings, stays = Random(f"arrivals {seed}"), Random(f"durations {seed}")
-        own = {pod.uid: time for pod in pods if (time := own_arrival(pod)) is not None}
+        own = {pod.uid: time for pod in pods if (time := self._arrival(pod)) is not None}
         first = min(own.values(), default=0.0)
         plan: dict[str, Stay] = {}
         clock = 0.0
@@ -75,11 +90,34 @@ class Arrivals:
             else:
                 clock += 0.0 if self.rate is None else comings.expovariate(self.rate)
                 arrival = clock
-            duration = _own_duration(pod)
+            duration = self._duration(pod)
             if duration is None and self.mean_duration is not None:
                 duration = stays.expovariate(1 / self.mean_duration)
             plan[pod.uid] = Stay(arrival, duration)
         return plan
+
+    def notes(self, pods: Sequence[Pod]) -> Sequence[str]:
+        """What of the options changes nothing, since all these pods have times of their own; for a report.
+
+        Raises ArrivalsError where an annotation isn't a number of seconds.
+        """
+        idle = []
+        if self.rate is not None and all(self._arrival(pod) is not None for pod in pods):
+            idle.append("--arrival-rate")
+        if self.mean_duration is not None and all(self._duration(pod) is not None for pod in pods):
+            idle.append("--mean-duration")
+        if not pods or not idle:
+            return []
+        change = "change" if len(idle) > 1 else "changes"
+        why = f"all {len(pods):,} pods have times of their own; {' and '.join(idle)} {change} none"
+        return [f"{why} (--ignore-own-times draws them nevertheless)"]
+
+    def _arrival(self, pod: Pod) -> float | None:
+        """The pod's own arrival, if that counts."""
+        return own_arrival(pod) if self.own_times or self.rate is None else None
+
+    def _duration(self, pod: Pod) -> float | None:
+        return _own_duration(pod) if self.own_times or self.mean_duration is None else None
 
 
 def own_arrival(pod: Pod) -> float | None:

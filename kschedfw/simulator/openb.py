@@ -60,14 +60,14 @@ class OpenbError(KschedfwError, ValueError):
     """A CSV isn't one of the OpenB trace; names the file, the line, the column and what is there."""
 
 
-def read_openb_nodes(path: Path) -> list[Node]:
+def read_openb_nodes(path: str | Path) -> list[Node]:
     """The nodes in the order of the file. Raises OpenbError, and OSError where the file can't be read."""
-    return _read(path, NODE_COLUMNS, _node)
+    return _read(_Table("nodes", Path(path), NODE_COLUMNS), _node)
 
 
-def read_openb_pods(path: Path) -> list[Pod]:
+def read_openb_pods(path: str | Path) -> list[Pod]:
     """The pods in the order of the file, all pending. Raises OpenbError, and OSError where the file can't be read."""
-    return _read(path, POD_COLUMNS, _pod)
+    return _read(_Table("pods", Path(path), POD_COLUMNS), _pod)
 
 
 def openb_notes(pods: Iterable[Pod]) -> Sequence[str]:
@@ -82,6 +82,15 @@ def openb_notes(pods: Iterable[Pod]) -> Sequence[str]:
     if models:
         notes.append(f"{models} pods name the GPU models they may run on; no default plugin looks at that")
     return notes
+
+
+@attrs.frozen
+class _Table:
+    """A CSV of the trace: of what, where, and with which columns at least; the first has the names."""
+
+    what: str
+    path: Path
+    columns: Sequence[str]
 
 
 @attrs.frozen
@@ -110,15 +119,18 @@ class _Row:
         )
 
 
-def _rows(path: Path, columns: Sequence[str]) -> Iterator[_Row]:
+def _rows(table: _Table) -> Iterator[_Row]:
+    path = table.path
     with path.open(encoding="utf-8-sig", newline="") as file:
         lines = csv.reader(file, strict=True)
         try:
             header = next(lines, [])
-            for column in columns:
+            for column in table.columns:
                 if column not in header:
                     found = ", ".join(header) or "nothing"
-                    raise OpenbError(f"{path}:1: column {column} is missing; found {found}")
+                    raise OpenbError(
+                        f"{path}:1: expected OpenB's table of {table.what}: column {column} is missing; found {found}"
+                    )
             for cells in lines:
                 if not cells:
                     continue
@@ -135,13 +147,14 @@ def _rows(path: Path, columns: Sequence[str]) -> Iterator[_Row]:
             raise OpenbError(f"{path}: not a text file in UTF-8: {error.reason}") from error
 
 
-def _read(path: Path, columns: Sequence[str], convert: Callable[[_Row], ObjectT]) -> list[ObjectT]:
+def _read(table: _Table, convert: Callable[[_Row], ObjectT]) -> list[ObjectT]:
     seen: set[str] = set()
     objects: list[ObjectT] = []
-    for row in _rows(path, columns):
-        name = row.name(columns[0])
+    key = table.columns[0]
+    for row in _rows(table):
+        name = row.name(key)
         if name in seen:
-            row.refuse(columns[0], "every name once")
+            row.refuse(key, "every name once")
         seen.add(name)
         objects.append(convert(row))
     return objects

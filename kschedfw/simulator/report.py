@@ -137,9 +137,9 @@ class Report:
     that were bound from the start among them, were evicted for it.
 
     `bound_before` pods were on nodes from the start; `other_scheduler`, `terminal` and `terminating` pods were passed
-    over. `elapsed` is in seconds of the clock that was given to the simulation. `replay` is there where pods came and
-    went. `missing` is what pods referred to at the start and the cluster didn't have. `start` is when virtual time
-    began, in seconds since the epoch.
+    over. `elapsed` is in seconds of the clock that was given to the simulation, and 0 without one. `replay` is there
+    where pods came and went. `missing` is what pods referred to at the start and the cluster didn't have. `start` is
+    when virtual time began, in seconds since the epoch.
     """
 
     profile: str
@@ -173,7 +173,7 @@ class Report:
 
     @property
     def decisions_per_second(self) -> float:
-        """Scheduling cycles per second; 0 where no time has passed."""
+        """Scheduling cycles per second of `elapsed`; 0 where no time has passed, as without a clock."""
         return self.attempts / self.elapsed if self.elapsed > 0 else 0.0
 
     def to_json(self) -> dict[str, object]:

@@ -25,6 +25,7 @@ from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.select import HostSelector
 from kschedfw.simulator.arrivals import Arrivals, ArrivalsError, Stay
 from kschedfw.simulator.decision import Decision, Outcome
+from kschedfw.simulator.failures import Failures
 from kschedfw.simulator.ledger import Ledger, RecordingAlgorithm
 from kschedfw.simulator.report import Peak, Replay, Report, Spread, peaks, reasons, utilisation
 from kschedfw.simulator.state import PendingPods, VirtualClock
@@ -60,8 +61,13 @@ class Simulation:
     There is one profile per scheduler name; without `profiles`, kube-scheduler's default one. Pods for other schedulers
     are passed over. `extenders`, the percentage, the `selector` and the backoffs are the `Scheduler`'s.
 
-    Chance comes from `seed`: the same input gives the same decisions. `clock` is read for `Report.elapsed` alone, in
-    seconds. `notes` are passed on to the report.
+    Chance comes from `seed`: the same input gives the same decisions. `clock` gives seconds, and is read for
+    `Report.elapsed` and `decisions_per_second` alone, which are 0 without one: kschedfw reads no real time unless it is
+    told to. `time.perf_counter` will do. `notes` are passed on to the report.
+
+    What plugins fail with is collected while it runs, and logged at its end: each distinct failure once, with how
+    often it happened. Within a `with Failures()` it is collected there
+    instead. Every attempt has its own event all the same.
 
     With `explaining`, each attempt is explained once it is over, and at the end pods that never had one; no decision
     changes by that.
@@ -100,6 +106,7 @@ class Simulation:
         self.decisions: list[Decision] = []
         self._clock = clock
         self._notes = tuple(notes)
+        self._has_run = False
         self._missing = missing_objects(cluster)
         self._found = PendingPods.of(cluster, {profile.scheduler_name for profile in self.profiles})
         self._is_replay = arrivals is not None
@@ -109,6 +116,7 @@ class Simulation:
         self._time = VirtualClock.of(cluster, self._found.pending, start_time)
         if arrivals is not None:
             self._stays = arrivals.plan(self._found.pending, seed)
+            self._notes += tuple(arrivals.notes(self._found.pending))
             self._hold_back_the_future()
         self._volumes = VolumeController(cluster) if isinstance(cluster, InMemoryCluster) else None
         chance = Random(seed)
@@ -146,8 +154,24 @@ class Simulation:
     def run(self, progress: Progress | None = None, until: Callable[[], bool] = lambda: False) -> Report:
         """Schedule all pods and report. Ctrl-C, or an attempt after which `until` holds, ends it early.
 
-        The report then covers what was done. After that the simulation is over and can't be run again.
+        The report then covers what was done. After that the simulation is over.
+
+        Raises:
+            RuntimeError: it has been run before.
         """
+        if self._has_run:
+            raise RuntimeError("a Simulation is run once; make another one, of another cluster")
+        self._has_run = True
+        if Failures.are_collected():
+            return self._run(progress, until)
+        failures = Failures()
+        try:
+            with failures:
+                return self._run(progress, until)
+        finally:
+            failures.log()
+
+    def _run(self, progress: Progress | None, until: Callable[[], bool]) -> Report:
         interrupted = False
         start = self._clock()
         try:

@@ -229,6 +229,27 @@ class TestArrivals:
         }
         assert result.json["replay"]["makespanSeconds"] == 427061 + 12902960 - 427070
 
+    def test_drawn_times_take_the_place_of_openbs(self, kschedfw: Kschedfw, tmp_path: Path) -> None:
+        (tmp_path / "nodes.csv").write_text(OPENB_NODES)
+        (tmp_path / "pods.csv").write_text(OPENB_PODS)
+        trace = ("simulate", "--format", "openb", tmp_path / "nodes.csv", "--pods", tmp_path / "pods.csv")
+        drawn = ("--arrival-rate", 1, "--mean-duration", 500, "--json")
+        idle = "all 3 pods have times of their own; --arrival-rate and --mean-duration change none"
+        own = kschedfw(*trace, *drawn).json
+        assert sum(note.startswith(idle) for note in own["notes"]) == 1
+        assert own["decisions"] == kschedfw(*trace, "--arrivals", "--json").json["decisions"]
+        report = kschedfw(*trace, *drawn, "--ignore-own-times").json
+        assert not any("times of their own" in note for note in report["notes"])
+        assert 0 < report["replay"]["makespanSeconds"] < 10_000
+
+    @pytest.mark.parametrize("also", [(), ("--arrivals",)])
+    def test_nothing_to_take_their_place(
+        self, kschedfw: Kschedfw, cluster_dir: Path, also: tuple[str, ...]
+    ) -> None:
+        result = kschedfw("simulate", cluster_dir, "--ignore-own-times", *also)
+        assert (result.code, result.out) == (2, "")
+        assert "--ignore-own-times goes with --arrival-rate, --mean-duration, or both" in result.err
+
 
 class TestNotes:
     def test_what_scheduling_has_no_use_for(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import logging
 from pathlib import Path
 
 import pytest
 
 from kschedfw.cli import app
-from kschedfw.cli.failures import Failures
-
-LOG = logging.getLogger("kschedfw.test")
 
 BROKEN = """
 from kschedfw import Plugin, hookimpl
@@ -118,45 +114,3 @@ def test_failures_are_told_where_explaining_ends_with_an_error(
 def test_a_plugin_that_works_is_no_failure(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert app.run(["simulate", arguments[0], "--fail-fast"]) == 0
     assert "fail" not in capsys.readouterr().err
-
-
-class TestFailures:
-    def test_what_says_the_same_of_several_pods_is_one_failure(self) -> None:
-        with Failures() as failures:
-            for pod in ("a", "b"):
-                LOG.error("scheduling %s failed: %s", pod, "filter must return None or a Status, not 7")
-            LOG.error("scheduling %s failed: %s", "c", "another")
-        assert failures.count == 3
-        assert list(failures.lines()) == [
-            "failed 2 times, first: scheduling a failed: filter must return None or a Status, not 7",
-            "",
-            "failed once: scheduling c failed: another",
-            "",
-        ]
-
-    def test_it_is_the_first_exception_of_a_chain_that_is_shown(self) -> None:
-        with Failures() as failures:
-            try:
-                try:
-                    raise KeyError("rack")
-                except KeyError as error:
-                    raise RuntimeError("what the framework made of it") from error
-            except RuntimeError:
-                LOG.exception("it failed")
-        text = "\n".join(failures.lines())
-        assert "KeyError: 'rack'" in text
-        assert "RuntimeError" not in text
-
-    def test_there_is_an_end_to_it(self) -> None:
-        with Failures() as failures:
-            for number in range(1000):
-                LOG.error("scheduling %s failed: %s", "a", number)
-        lines = list(failures.lines())
-        assert len(lines) < 250
-        assert lines[-1] == "and 900 other failures"
-
-    def test_warnings_are_no_failures_and_go_where_they_go(self, caplog: pytest.LogCaptureFixture) -> None:
-        with Failures() as failures:
-            LOG.warning("mind the gap")
-        assert failures.count == 0
-        assert caplog.messages == ["mind the gap"]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from statistics import fmean
+from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -131,6 +133,54 @@ class TestPlan:
             Arrivals(rate=number)
         with pytest.raises(ArrivalsError, match="mean duration must be positive"):
             Arrivals(mean_duration=number)
+
+    def test_own_durations_count_before_openbs(self) -> None:
+        both = FrozenDict({**_openb(100, 150, 700), "kschedfw/duration-seconds": "5"})
+        assert Arrivals().plan([pod("a", meta={"annotations": both})], 0) == {"uid-a": Stay(0.0, 5.0)}
+
+    def test_without_own_times_what_is_drawn_is_drawn_for_all(self) -> None:
+        timeless = [timed(f"p{i}", None) for i in range(5)]
+        pods = [timed(f"p{i}", 50.0 + i, 9) for i in range(5)]
+        drawn = Arrivals(rate=1, mean_duration=7)
+        assert attrs.evolve(drawn, own_times=False).plan(pods, 1) == drawn.plan(timeless, 1)
+
+    def test_times_that_are_not_drawn_stay_their_own(self) -> None:
+        pods = [timed("a", 50, 9), timed("b", 55, 4)]
+        coming = Arrivals(rate=1, own_times=False).plan(pods, 1)
+        assert [stay.duration for stay in coming.values()] == [9.0, 4.0]
+        staying = Arrivals(mean_duration=7, own_times=False).plan(pods, 1)
+        assert [stay.arrival for stay in staying.values()] == [0.0, 5.0]
+
+    def test_there_must_be_something_in_their_place(self) -> None:
+        with pytest.raises(ArrivalsError, match="give an arrival rate, a mean duration, or both"):
+            Arrivals(own_times=False)
+
+    @pytest.mark.parametrize("given", [{"rate": "1"}, {"mean_duration": True}, {"own_times": "no"}])
+    def test_what_is_no_number_is_told(self, given: dict[str, Any]) -> None:
+        (name,) = given
+        with pytest.raises(TypeError, match=f"{name}: expected "):
+            Arrivals(**given)
+
+
+class TestNotes:
+    """An option that changes nothing is told of."""
+
+    OWN = (timed("a", 0, 1), timed("b", 1, 1))
+
+    def test_all_have_times_of_their_own(self) -> None:
+        (note,) = replay(node("n1", cpu="4", pods="9"), *self.OWN, arrivals=Arrivals(1, 1)).notes
+        assert note == (
+            "all 2 pods have times of their own; --arrival-rate and --mean-duration change none "
+            "(--ignore-own-times draws them nevertheless)"
+        )
+        (note,) = Arrivals(rate=1).notes(self.OWN)
+        assert "; --arrival-rate changes none (" in note
+
+    def test_else_nothing_is_said(self) -> None:
+        assert not Arrivals(1, 1).notes([*self.OWN, timed("c", None)])
+        assert not Arrivals(1, 1, own_times=False).notes(self.OWN)
+        assert not Arrivals().notes(self.OWN)
+        assert not Arrivals(1, 1).notes([])
 
 
 def test_same_seed_same_replay() -> None:

@@ -125,6 +125,9 @@ class TestPods:
         assert openb_notes([pods[1]]) == []
 
 
+NOT_NODES = ":1: expected OpenB's table of nodes"
+
+
 class TestBadFiles:
     """One error that says where and what; nothing is guessed."""
 
@@ -142,10 +145,14 @@ class TestBadFiles:
                 "openb-node-0000",
                 ":3: column sn: expected every name once, found 'openb-node-0000'",
             ),
-            (",gpu,", ",gpus,", ":1: column gpu is missing; found sn, cpu_milli, memory_mib, gpus, model"),
+            (
+                ",gpu,",
+                ",gpus,",
+                f"{NOT_NODES}: column gpu is missing; found sn, cpu_milli, memory_mib, gpus, model",
+            ),
             (",131072,0,", "", ":3: column memory_mib: expected 5 cells in the line, found 2"),
             ("131072,0,", "131072,0,,", ":3: column after model: expected 5 cells in the line, found 6"),
-            (NODES, "", ":1: column sn is missing; found nothing"),
+            (NODES, "", f"{NOT_NODES}: column sn is missing; found nothing"),
             ("131072", '"131072', ":3: unexpected end of data"),
         ],
     )

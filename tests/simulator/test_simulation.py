@@ -592,3 +592,10 @@ def test_no_node_is_overcommitted_and_no_pod_forgotten(
         if where:
             used[where] += cpu
     assert all(used[f"n{i}"] <= capacity for i, capacity in enumerate(capacities))
+
+
+def test_it_is_run_once() -> None:
+    simulation = Simulation(InMemoryCluster([node("n1", cpu="1", pods="9")]))
+    simulation.run()
+    with pytest.raises(RuntimeError, match="run once"):
+        simulation.run()

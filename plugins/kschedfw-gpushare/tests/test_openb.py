@@ -105,8 +105,7 @@ def test_the_command_prints_a_table_and_json(small: Path, capsys: pytest.Capture
 def test_what_is_missing_is_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--data", str(tmp_path), "--seeds", "1"]) == 1
     error = capsys.readouterr().err
-    assert error.startswith("error: ")
-    assert PODS in error
+    assert error == f"error: {tmp_path / PODS}: No such file or directory; expected OpenB's table of pods\n"
     for seeds in ("few", "51-42"):
         with pytest.raises(SystemExit):
             main(["--data", str(tmp_path), "--seeds", seeds])
@@ -199,7 +198,8 @@ def test_a_plugins_score_takes_the_policys_place(small: Path, monkeypatch: pytes
 def test_the_command_takes_plugins_and_configurations_beside_policies(
     small: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = str(configuration_file(small))
+    path = configuration_file(small)
+    file = path.name
     given = [
         "--data",
         str(small),
@@ -208,7 +208,7 @@ def test_the_command_takes_plugins_and_configurations_beside_policies(
         "--plugin",
         "NodeResourcesBalancedAllocation",
         "--config",
-        file,
+        str(path),
     ]
     assert main(given) == 0
     rows = capsys.readouterr().out.splitlines()[2:]
@@ -226,7 +226,7 @@ def test_what_cant_be_measured_is_said_before_anything_is(
         (["--plugin", "NodeResourcesBalanced"], "NodeResourcesBalanced"),
         (["--config", str(small / "none.yaml")], "none.yaml"),
         (["--config", str(small / NODES)], NODES),
-        (["--config", elsewhere], f"{elsewhere}: has no profile default-scheduler"),
+        (["--config", elsewhere], "profile.yaml: has no profile default-scheduler"),
     ):
         assert main(["--data", str(small), "--policy", "FGD", *options]) == 1
         printed = capsys.readouterr()
@@ -234,6 +234,104 @@ def test_what_cant_be_measured_is_said_before_anything_is(
         assert printed.err.startswith("error: ")
         assert printed.err.count("\n") == 1
         assert text in printed.err
+
+
+def test_files_of_the_same_name_are_told_apart(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (small / "other").mkdir()
+    one, other = configuration_file(small), configuration_file(small / "other")
+    options = ["--data", str(small), "--seeds", "1", "--json", "--config", str(one), "--config", str(other)]
+    assert main(options) == 0
+    assert list(json.loads(capsys.readouterr().out)) == [str(one), str(other)]
+
+
+def test_gpushare_as_a_plugin_is_named_after_what_ran(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--data", str(small), "--seeds", "1-3", "--json"]
+    assert main([*options, "--plugin", "GpuShare", "--policy", "BestFit"]) == 0
+    measured = json.loads(capsys.readouterr().out)
+    assert list(measured) == ["BestFit", "GpuShare (BestFit)"]
+
+
+class Fails(Plugin):
+    """Raises what it is told to, at the second pod."""
+
+    name = "Fails"
+    error: type[BaseException] = ValueError
+    calls = 0
+
+    @hookimpl
+    def pre_score(self, pod: Pod) -> None:
+        Fails.calls += 1
+        if Fails.calls % 4 >= 2:
+            raise Fails.error(f"no luck with {pod.name}")
+
+    @hookimpl
+    def score(self) -> int:
+        return 0
+
+
+@pytest.fixture
+def fails(monkeypatch: pytest.MonkeyPatch) -> type[Fails]:
+    def registry() -> Registry:
+        known = Registry()
+        known.register(Fails)
+        if "GpuShare" not in known.names():
+            known.register(GpuShare)
+        return known
+
+    monkeypatch.setattr(openb, "_registry", registry)
+    monkeypatch.setattr(Fails, "calls", 0)
+    return Fails
+
+
+def test_a_failing_plugin_has_no_figure(
+    small: Path, fails: type[Fails], capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["--data", str(small), "--seeds", "1-3", "--plugin", fails.name, "--policy", "FGD"]
+    assert main(given) == 1
+    printed = capsys.readouterr()
+    assert [row.split(" | ")[0] for row in printed.out.splitlines()[2:]] == ["| FGD"]
+    assert printed.err.count("Traceback (most recent call last):") == 1
+    assert "times, first: scheduling openb/" in printed.err
+    assert printed.err.count("Fails seed ") == 1, "further seeds would fail alike"
+    assert printed.err.endswith("error: plugins failed, so there are no figures for Fails\n")
+    assert main([*given, "--json"]) == 1
+    assert list(json.loads(capsys.readouterr().out)) == ["FGD"]
+
+
+def test_ctrl_c_leaves_the_rows_of_what_was_done(
+    small: Path, fails: type[Fails], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(fails, "error", KeyboardInterrupt)
+    given = ["--data", str(small), "--seeds", "1-3", "--plugin", fails.name, "--policy", "FGD"]
+    assert main(given) == 130
+    printed = capsys.readouterr()
+    assert [row.split(" | ")[0] for row in printed.out.splitlines()[2:]] == ["| FGD"]
+    assert printed.err.splitlines()[-1] == "interrupted; seeds done, of 3: FGD: 1"
+    assert "Traceback" not in printed.err
+
+
+def test_wrong_data_is_one_line_that_says_which_table_it_should_be(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (small / "cpus.csv").write_text("\n".join([NODE_LINES[0], "a,64000,262144,0,"]))
+    for options, text in (
+        (["--nodes", PODS], f"{PODS}:1: expected OpenB's table of nodes: column sn is missing; found name, "),
+        (["--pods", NODES], f"{NODES}:1: expected OpenB's table of pods: column name is missing; found sn, "),
+        (["--nodes", "none.csv"], "none.csv: No such file or directory; expected OpenB's table of nodes"),
+        (["--nodes", "cpus.csv"], "cpus.csv: expected OpenB's table of nodes, some of them with GPUs"),
+    ):
+        assert main(["--data", str(small), "--seeds", "1", *options]) == 1
+        printed = capsys.readouterr()
+        assert (printed.out, printed.err.count("\n")) == ("", 1)
+        assert text in printed.err
+    for published in ("{", "[]", "{}"):
+        (small / "anchors.json").write_text(published)
+        assert main(["--data", str(small), "--seeds", "1"]) == 1
+        printed = capsys.readouterr()
+        assert (printed.out, printed.err.count("\n")) == ("", 1)
+        assert "anchors.json: expected the published figures" in printed.err
 
 
 def test_published_figures_stand_below() -> None:

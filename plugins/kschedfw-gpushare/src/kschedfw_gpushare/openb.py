@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
+from typing import TypeVar
 
 import attrs
 
@@ -39,10 +40,13 @@ from kschedfw import (
     read_openb_pods,
     scheduler_from_configuration,
 )
+from kschedfw.simulator import Failures
 from kschedfw_gpushare.args import GpuShareArgs, Policy
 from kschedfw_gpushare.demand import MILLI, demand_of
 from kschedfw_gpushare.fragmentation import TypicalPod, typical_pods
 from kschedfw_gpushare.plugin import GpuShare
+
+ObjectT = TypeVar("ObjectT")
 
 NODES = "openb_node_list_gpu_node.csv"
 PODS = "openb_pod_list_default.csv"
@@ -60,9 +64,26 @@ PUBLISHED_NAMES: Mapping[str, str] = {
     Policy.FGD: "06-FGD",
 }
 
+PLUGIN_POLICY = Policy.BEST_FIT
+"""How GpuShare picks devices, and rates if it is to, where another plugin takes the policy's place."""
+
+INTERRUPTED = 130
+
 Progress = Callable[[int, int], None]
 MakeScheduler = Callable[[InMemoryCluster, Random], Scheduler]
 """What is measured: a scheduler that takes the trace's pods, which are those of `default-scheduler`."""
+
+
+class TraceError(KschedfwError):
+    """The trace, or what was published about it, isn't what it should be; names the file and what was expected."""
+
+
+class FailedRunError(KschedfwError):
+    """Plugins failed while the trace was scheduled, so that its figures would mean nothing; `failures` has them all."""
+
+    def __init__(self, failures: Failures) -> None:
+        super().__init__(f"plugins failed {failures.count:,} times, so there is no figure")
+        self.failures = failures
 
 
 @attrs.frozen
@@ -75,8 +96,15 @@ class Trace:
 
     @classmethod
     def read(cls, nodes: Path, pods: Path) -> Trace:
-        by_name = sorted(read_openb_pods(pods), key=lambda pod: pod.name)
-        return cls(tuple(read_openb_nodes(nodes)), tuple(by_name), typical_pods(by_name, GPU))
+        """Raises OpenbError or TraceError: a file can't be read, isn't that table, or the nodes have no GPUs."""
+        by_name = sorted(_table_of("pods", pods, read_openb_pods), key=lambda pod: pod.name)
+        all_nodes = tuple(_table_of("nodes", nodes, read_openb_nodes))
+        trace = cls(all_nodes, tuple(by_name), typical_pods(by_name, GPU))
+        if not trace.capacity:
+            raise TraceError(
+                f"{nodes}: expected OpenB's table of nodes, some of them with GPUs; none has any"
+            )
+        return trace
 
     @property
     def capacity(self) -> int:
@@ -85,6 +113,13 @@ class Trace:
             sum(node.status.allocatable[GPU].value() for node in self.nodes if GPU in node.status.allocatable)
             * MILLI
         )
+
+
+def _table_of(what: str, path: Path, read: Callable[[Path], list[ObjectT]]) -> list[ObjectT]:
+    try:
+        return read(path)
+    except OSError as error:
+        raise TraceError(f"{path}: {error.strerror or error}; expected OpenB's table of {what}") from error
 
 
 @attrs.frozen
@@ -128,7 +163,7 @@ def with_policy(trace: Trace, policy: Policy) -> MakeScheduler:
 
 def with_plugin(trace: Trace, name: str) -> MakeScheduler:
     """An installed plugin, with its default arguments, rates alone; GpuShare keeps the books and picks the devices."""
-    return _with_scores(EnabledPlugin(name), trace, Policy.BEST_FIT)
+    return _with_scores(EnabledPlugin(name), trace, PLUGIN_POLICY)
 
 
 def with_configuration(trace: Trace, configuration: SchedulerConfiguration) -> MakeScheduler:
@@ -175,7 +210,9 @@ def _registry() -> Registry:
 def replay(trace: Trace, make_scheduler: MakeScheduler, seed: int, progress: Progress | None = None) -> Run:
     """Schedule the trace once.
 
-    Raises KschedfwError: the scheduler can't be made.
+    Raises:
+        KschedfwError: the scheduler can't be made.
+        FailedRunError: plugins failed.
     """
     random = Random(seed)
     pods, capacity = tuned(trace, random), trace.capacity
@@ -186,27 +223,30 @@ def replay(trace: Trace, make_scheduler: MakeScheduler, seed: int, progress: Pro
     allocated: dict[int, list[float]] = {percent: [] for percent in ARRIVED}
     fragmented: dict[int, list[float]] = {percent: [] for percent in ARRIVED}
     start = time.perf_counter()
-    for number, pod in enumerate(pods):
-        asked = _asked(pod)
-        arrived += asked
-        stored = cluster.add(pod)
-        scheduler.schedule_one()
-        present = cluster.get(Pod, stored.key)
-        if present is not None and present.node_name:
-            used += asked
-            placed += 1
-        else:
-            cluster.delete(stored)
-        percent = round(100 * arrived / capacity)
-        if percent in allocated:
-            scheduler.cache.update_snapshot(scheduler.snapshot)
-            allocated[percent].append(100 * used / capacity)
-            if isinstance(books, GpuShare):
-                fragmented[percent].append(100 * books.fragmented_share(scheduler.snapshot.table))
-        if progress is not None:
-            progress(number + 1, len(pods))
-    seconds = time.perf_counter() - start
-    scheduler.close()
+    with Failures() as failures:
+        for number, pod in enumerate(pods):
+            asked = _asked(pod)
+            arrived += asked
+            stored = cluster.add(pod)
+            scheduler.schedule_one()
+            present = cluster.get(Pod, stored.key)
+            if present is not None and present.node_name:
+                used += asked
+                placed += 1
+            else:
+                cluster.delete(stored)
+            percent = round(100 * arrived / capacity)
+            if percent in allocated:
+                scheduler.cache.update_snapshot(scheduler.snapshot)
+                allocated[percent].append(100 * used / capacity)
+                if isinstance(books, GpuShare):
+                    fragmented[percent].append(100 * books.fragmented_share(scheduler.snapshot.table))
+            if progress is not None:
+                progress(number + 1, len(pods))
+        seconds = time.perf_counter() - start
+        scheduler.close()
+    if failures.count:
+        raise FailedRunError(failures)
     return Run(seed, len(pods), placed, round(seconds, 1), _means(allocated), _means(fragmented))
 
 
@@ -223,7 +263,9 @@ def _means(samples: Mapping[int, Sequence[float]]) -> Mapping[int, float]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m kschedfw_gpushare.openb", description=__doc__.split("\n")[0]
+        prog="python -m kschedfw_gpushare.openb",
+        description=__doc__.split("\n")[0],
+        epilog="Exit codes: 0 done; 1 a plugin failed, or the input is wrong; 2 bad usage; 130 interrupted.",
     )
     parser.add_argument("--data", type=Path, required=True, help="the directory with the trace's CSV files")
     parser.add_argument("--nodes", default=NODES, help="the nodes' file in it (%(default)s)")
@@ -254,22 +296,58 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         trace = Trace.read(options.data / options.nodes, options.data / options.pods)
-        measured = _measured(trace, options)
-        runs: dict[str, list[Run]] = {name: [] for name in measured}
-        for seed in options.seeds:
-            for name, make_scheduler in measured.items():
-                runs[name].append(replay(trace, make_scheduler, seed, _shown(name, seed)))
-                _tell(f"\r{name} seed {seed}: {_line(runs[name][-1])}\n")
+        published = _published(options.data / "anchors.json", Path(options.pods).stem)
+        outcome = _measure(trace, _measured(trace, options), options.seeds)
     except (KschedfwError, OSError) as error:
         _tell(f"error: {error}\n")
         return 1
-    published = _published(options.data / "anchors.json", Path(options.pods).stem)
+    except KeyboardInterrupt:
+        _tell("\rinterrupted; nothing was measured\n")
+        return INTERRUPTED
     if options.json:
-        every = {name: [attrs.asdict(run) for run in of_one] for name, of_one in runs.items()}
+        every = {name: [attrs.asdict(run) for run in of_one] for name, of_one in outcome.runs.items()}
         sys.stdout.write(json.dumps(every) + "\n")
-    else:
-        sys.stdout.writelines(f"{line}\n" for line in table(runs, published))
-    return 0
+    elif outcome.runs:
+        sys.stdout.writelines(f"{line}\n" for line in table(outcome.runs, published))
+    if outcome.interrupted:
+        done = ", ".join(f"{name}: {len(runs)}" for name, runs in outcome.runs.items()) or "none"
+        _tell(f"\rinterrupted; seeds done, of {len(options.seeds)}: {done}\n")
+        return INTERRUPTED
+    if outcome.failed:
+        _tell(f"error: plugins failed, so there are no figures for {', '.join(outcome.failed)}\n")
+    return 1 if outcome.failed else 0
+
+
+@attrs.frozen
+class _Outcome:
+    """The runs by the name of what was measured, without those names whose plugins failed."""
+
+    runs: Mapping[str, Sequence[Run]]
+    failed: Sequence[str]
+    interrupted: bool
+
+
+def _measure(trace: Trace, measured: Mapping[str, MakeScheduler], seeds: Sequence[int]) -> _Outcome:
+    """All seeds of everything, until Ctrl-C; what fails isn't measured with further seeds."""
+    runs: dict[str, list[Run]] = {name: [] for name in measured}
+    failed: list[str] = []
+    interrupted = False
+    try:
+        for seed in seeds:
+            for name in [name for name in measured if name not in failed]:
+                try:
+                    run = replay(trace, measured[name], seed, _shown(name, seed))
+                except FailedRunError as error:
+                    failed.append(name)
+                    _tell(f"\r{name} seed {seed}: {error}\n")
+                    _tell("".join(f"{line}\n" for line in error.failures.lines()))
+                else:
+                    runs[name].append(run)
+                    _tell(f"\r{name} seed {seed}: {_line(run)}\n")
+    except KeyboardInterrupt:
+        interrupted = True
+    done = {name: of_one for name, of_one in runs.items() if of_one and name not in failed}
+    return _Outcome(done, failed, interrupted)
 
 
 def _measured(trace: Trace, options: argparse.Namespace) -> Mapping[str, MakeScheduler]:
@@ -280,9 +358,14 @@ def _measured(trace: Trace, options: argparse.Namespace) -> Mapping[str, MakeSch
     chosen = options.policy or ([] if options.plugin or options.config else ["all"])
     policies = tuple(map(Policy, PUBLISHED_NAMES)) if "all" in chosen else tuple(map(Policy, chosen))
     measured = {policy.value: with_policy(trace, policy) for policy in policies}
-    measured |= {name: with_plugin(trace, name) for name in options.plugin}
+    for name in options.plugin:
+        label = f"{name} ({PLUGIN_POLICY.value})" if name == GpuShare.name else name
+        measured[label] = with_plugin(trace, name)
+    names = [file.name for file in options.config]
     for file in options.config:
-        measured[str(file)] = with_configuration(trace, load_configuration(file))
+        is_ambiguous = names.count(file.name) > 1 or file.name in measured
+        configured = with_configuration(trace, load_configuration(file))
+        measured[str(file) if is_ambiguous else file.name] = configured
     for name, make_scheduler in measured.items():
         scheduler = make_scheduler(InMemoryCluster(), Random(0))
         if "default-scheduler" not in scheduler.frameworks:
@@ -321,8 +404,13 @@ def _mean(values: Sequence[float]) -> str:
 def _published(path: Path, workload: str) -> Published:
     if not path.exists():
         return {}
-    workloads: Mapping[str, Published] = json.loads(path.read_text())["workloads"]
-    return workloads.get(workload, {})
+    try:
+        workloads: Mapping[str, Published] = json.loads(path.read_text(encoding="utf-8"))["workloads"]
+        return workloads.get(workload, {})
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise TraceError(
+            f"{path}: expected the published figures, as JSON with `workloads`: {error}"
+        ) from error
 
 
 def _line(run: Run) -> str:

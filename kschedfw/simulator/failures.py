@@ -1,0 +1,113 @@
+"""What goes wrong in plugins: each distinct failure once, with how often it happened."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from typing import Self
+
+_LOGGER = "kschedfw"
+_MOST_KEPT = 100
+
+
+class Failures(logging.Handler):
+    """Collects what kschedfw logs as an error between enter and exit; what is less goes where it would.
+
+    Two failures are the same if they were raised at the same place, by way of the same calls, whatever pod and node
+    they were about; where nothing was raised, if they say the same. Of more than a hundred, the first are kept and the
+    others counted. Between enter and exit the logger `kschedfw` has no other handlers, so one can be within another:
+    the inner one gets everything. It isn't for several threads that collect at the same time.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._first: dict[Hashable, logging.LogRecord] = {}
+        self._counts: Counter[Hashable] = Counter()
+        self._usual: list[logging.Handler] = []
+        self._propagated = True
+        self.count = 0
+        """How many failures there were, of whatever kind."""
+
+    @staticmethod
+    def are_collected() -> bool:
+        """Whether somebody does that now."""
+        return any(isinstance(each, Failures) for each in logging.getLogger(_LOGGER).handlers)
+
+    def __enter__(self) -> Self:
+        logger = logging.getLogger(_LOGGER)
+        self._propagated, logger.propagate = logger.propagate, False
+        self._usual, logger.handlers = logger.handlers, [self]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logger = logging.getLogger(_LOGGER)
+        logger.handlers, logger.propagate = self._usual, self._propagated
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno < logging.ERROR:
+            self._pass_on(record)
+            return
+        self.count += 1
+        key = _key(record)
+        if key not in self._first and len(self._first) >= _MOST_KEPT:
+            return
+        self._counts[key] += 1
+        self._first.setdefault(key, record)
+
+    def _pass_on(self, record: logging.LogRecord) -> None:
+        for handler in self._usual:
+            if record.levelno >= handler.level:
+                handler.handle(record)
+        root = logging.getLogger()
+        if self._propagated and (
+            root.handlers or not self._usual
+        ):  # else Python's last resort would print it, too
+            root.callHandlers(record)
+
+    def log(self) -> None:
+        """Log each of them as an error, the most frequent first: how often, the first one's text, and its traceback."""
+        for record, text in self._texts():
+            logging.getLogger(record.name).error("%s", text, exc_info=_root(record))
+        if others := self._others():
+            logging.getLogger(_LOGGER).error("%s", others)
+
+    def lines(self) -> Iterator[str]:
+        """The same as lines of text."""
+        for record, text in self._texts():
+            yield text
+            error = _root(record)
+            if error is not None:
+                yield from "".join(traceback.format_exception(error)).rstrip().splitlines()
+            yield ""
+        if others := self._others():
+            yield others
+
+    def _texts(self) -> Iterator[tuple[logging.LogRecord, str]]:
+        for key, count in self._counts.most_common():
+            record = self._first[key]
+            times = "once" if count == 1 else f"{count:,} times, first"
+            yield record, f"failed {times}: {record.getMessage()}"
+
+    def _others(self) -> str:
+        others = self.count - sum(self._counts.values())
+        return f"and {others:,} other failures" if others else ""
+
+
+def _key(record: logging.LogRecord) -> Hashable:
+    error = _root(record)
+    if error is None:
+        # The first argument is what it is about, a pod.
+        arguments = record.args[1:] if isinstance(record.args, tuple) else record.args
+        return record.name, record.msg, str(arguments)
+    frames = traceback.walk_tb(error.__traceback__)
+    return type(error), tuple((frame.f_code, line) for frame, line in frames)
+
+
+def _root(record: logging.LogRecord) -> BaseException | None:
+    """What was raised first; what the framework made of it only says where, and that is in the record's text."""
+    error = record.exc_info[1] if record.exc_info else None
+    while error is not None and error.__cause__ is not None:
+        error = error.__cause__
+    return error
