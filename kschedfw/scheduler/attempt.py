@@ -20,7 +20,8 @@ class Attempt:
     """What the hooks of one attempt share.
 
     `started` is on the clock's monotonic scale, in seconds. `assumed` is the pod bound to the chosen node, once there
-    is one. From `is_binding` on, its binding cycle sees to its end.
+    is one. From `is_binding` on, its binding cycle sees to its end; of one that `is_bound` nothing is
+    undone, whatever still happens.
     """
 
     info: QueuedPodInfo
@@ -30,6 +31,7 @@ class Attempt:
     result: ScheduleResult | None = None
     assumed: Pod | None = None
     is_binding: bool = False
+    is_bound: bool = False
 
     @property
     def pod(self) -> Pod:
