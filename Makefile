@@ -45,8 +45,9 @@ coverage: $(VENV)/.installed-dev ## the tests with branch coverage, which takes 
 soak: $(VENV)/.installed-dev ## run the scheduler through random worlds (SECONDS=600)
 	@$(BIN)/python -m tests.scheduler.invariants.soak $(SECONDS)
 
-fuzz: $(VENV)/.installed-dev ## read and simulate hostile input (SECONDS=600)
+fuzz: $(VENV)/.installed-dev ## hostile input, then plugins and executors that fail on threads (SECONDS=600 each)
 	@$(BIN)/python -m tests.hostile.fuzz $(SECONDS)
+	@$(BIN)/python -m tests.hostile.threads $(SECONDS)
 
 lint: $(VENV)/.installed-dev ## ruff, mypy and import-linter
 	@echo '== ruff check'

@@ -25,7 +25,7 @@ from kschedfw.config.errors import ConfigurationError
 Content: TypeAlias = Mapping[str, Any]
 """What a document says, as plain mappings, lists and scalars."""
 
-LARGEST: Final = 16 << 20
+LARGEST: Final = 4 << 20
 """How large a configuration may be, in bytes; kube-scheduler's have some thousand."""
 
 _FURTHER = "only the first document of the file is read, as kube-scheduler does"
@@ -77,6 +77,8 @@ def parse_document(text: str, source: str) -> ConfigurationDocument:
         text.encode()
     except UnicodeEncodeError as error:
         raise _refused(source, f"is no text: {error.reason} at character {error.start}") from None
+    if len(text) > LARGEST:
+        raise _refused(source, f"a configuration has at most {LARGEST} characters")
     content, further = _parse(text, source)
     if not isinstance(content, Mapping):
         raise _refused(source, f"a configuration is an object, not {type(content).__name__}")

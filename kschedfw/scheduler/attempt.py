@@ -20,8 +20,8 @@ class Attempt:
     """What the hooks of one attempt share.
 
     `started` is on the clock's monotonic scale, in seconds. `assumed` is the pod bound to the chosen node, once there
-    is one. From `is_binding` on, its binding cycle sees to its end. Without `may_preempt`, no post_filter plugin is
-    asked.
+    is one. From `is_binding` on, its binding cycle sees to its end; of one that `is_bound` nothing is undone, whatever
+    still happens. Without `may_preempt`, no post_filter plugin is asked.
     """
 
     info: QueuedPodInfo
@@ -32,6 +32,7 @@ class Attempt:
     assumed: Pod | None = None
     is_binding: bool = False
     may_preempt: bool = True
+    is_bound: bool = False
 
     @property
     def pod(self) -> Pod:

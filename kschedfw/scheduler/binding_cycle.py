@@ -67,7 +67,9 @@ class BindingCycle:
         return status
 
     def give_up(self, attempt: Attempt, status: Status) -> None:
-        """Undo reserve and assume, and let the pod come back."""
+        """Undo reserve and assume, and let the pod come back; of a pod that is bound nothing is undone."""
+        if attempt.is_bound:
+            return
         assumed, _ = _placed(attempt)
         self._waiting_pods.remove(assumed.uid)
         release(attempt, self._cache)
@@ -118,6 +120,7 @@ class BindingCycle:
         if not status.is_success:
             self._keep_if_bound(assumed)
             return _as_error(status)
+        attempt.is_bound = True
         self._pods_in_pre_bind.remove(assumed.uid)
         record_event(
             self._cluster, assumed, "Normal", "Scheduled", f"Successfully assigned {assumed.key} to {host}"

@@ -1,7 +1,8 @@
 """Tries hostile input, one seed after the other, for as long as it is told: `python -m … SECONDS [FIRST_SEED]`.
 
-Prints progress; ends with exit code 1 after the first failure, or where a seed takes too long or too much memory. The
-input of one seed is tried again with `python -m tests.hostile.fuzz 0 SEED`.
+Prints progress: how many clusters and configurations were tried, how many of them through a command, too, and the
+longest trial and most memory so far. A seed fails where something is wrong, or where it takes too long or too much
+memory; the exit code is 1 then. The input of one seed is tried again with `python -m tests.hostile.fuzz 0 SEED`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import resource
 import sys
 import tempfile
 import traceback
+from collections import Counter
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
@@ -22,47 +24,59 @@ from tests.hostile.trial import try_seed
 PROGRESS = 10.0  # seconds between two lines
 LONGEST = 10.0  # seconds that a seed may take
 MOST_MEMORY = 1 << 20  # KiB
+MOST_FAILURES = 10
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run for arguments[0] seconds, and at least one seed, from seed arguments[1] on if given."""
-    logging.disable(logging.CRITICAL)
+    logging.getLogger().addHandler(logging.NullHandler())  # warnings aren't what this is about
     clock = SystemClock()
     seconds = float(arguments[0])
     first = int(arguments[1]) if len(arguments) > 1 else int(clock.now())
     began = reported = clock.monotonic()
+    tried: Counter[str] = Counter()
+    failures, longest = 0, 0.0
     with tempfile.TemporaryDirectory() as directory:
         for seed in count(first):
             before = clock.monotonic()
-            _watch(6 * LONGEST)
+            watch(6 * LONGEST)
             try:
-                try_seed(seed, Path(directory))
+                tried += try_seed(seed, Path(directory))
             except Exception:
-                _say(f"FAILED: seed {seed}\n{traceback.format_exc()[-4000:]}")
-                return 1
+                failures += 1
+                say(f"FAILED: seed {seed}\n{traceback.format_exc()[-4000:]}")
             now = clock.monotonic()
+            longest = max(longest, now - before)
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             if now - before > LONGEST or memory > MOST_MEMORY:
-                _say(f"FAILED: seed {seed} took {now - before:.1f} s; {memory >> 10} MiB so far")
-                return 1
-            if now - reported >= PROGRESS or now - began >= seconds:
+                failures += 1
+                say(f"FAILED: seed {seed} took {now - before:.1f} s; {memory >> 10} MiB so far")
+            is_over = now - began >= seconds or failures >= MOST_FAILURES or memory > MOST_MEMORY
+            if now - reported >= PROGRESS or is_over:
                 reported = now
-                done = seed - first + 1
-                _say(
-                    f"{now - began:.0f} s: seeds {first}–{seed}, {done / (now - began):.0f}/s, {memory >> 10} MiB"
+                what = ", ".join(f"{number} {name}" for name, number in sorted(tried.items()))
+                say(
+                    f"{now - began:.0f} s: seeds {first}–{seed}: {what}; "
+                    f"{longest:.1f} s and {memory >> 10} MiB at most"
                 )
-            if now - began >= seconds:
-                return 0
-    return 0
+            if is_over:
+                break
+    return min(failures, 1)
 
 
-def _watch(seconds: float) -> None:
+def watch(seconds: float) -> None:
     """End the process after this time, with a traceback: even where it hangs outside of Python's own code."""
     if sys.stderr is sys.__stderr__:
         faulthandler.dump_traceback_later(seconds, exit=True)
 
 
-def _say(text: str) -> None:
+def show_threads() -> None:
+    """Say on stderr where every thread is."""
+    if sys.stderr is sys.__stderr__:
+        faulthandler.dump_traceback(all_threads=True)
+
+
+def say(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 

@@ -30,6 +30,9 @@ def nested(depth: int) -> Value:
 _LOOKED_AT: Final = 40
 """How deep changes go; what is nested beyond was nested by one."""
 
+_LONGEST: Final = 2_000_000
+"""Characters of what was repeated, and of a whole text: it is about strange input here, not about long one."""
+
 _SCALARS: Final[tuple[Value, ...]] = (
     None,
     True,
@@ -107,14 +110,14 @@ def text_of(value: Value, random: Random) -> str:
         text = json.dumps(value)
     except RecursionError:  # nested in what is nested
         return '{"a": [' * 1000
-    if len(text) < 100_000 and random.random() < 0.5:
+    if len(text) < 50_000 and random.random() < 0.1:
         text = json.dumps(value, indent=2)
     if random.random() < 0.5:
         with suppress(yaml.YAMLError, UnicodeError, RecursionError):  # JSON then
             text = yaml.dump(value, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False)
     while random.random() < 0.3:
         text = random.choice(_TEXT_CHANGES)(text, random)
-    return text
+    return text[:_LONGEST]
 
 
 def _places(value: Value, depth: int = 0) -> Iterator[Place]:
@@ -154,16 +157,27 @@ def _remove(place: Place, places: list[Place], random: Random) -> None:
 def _repeat(place: Place, places: list[Place], random: Random) -> None:
     container, key = place
     times = random.choice((2, 50, 2000))
+    is_there = key in container if isinstance(container, dict) else key < len(container)
+    if not is_there:
+        return
+    times = min(times, max(1, _LONGEST // _size(container[key])))
     if isinstance(container, list):
-        container += (
-            [container[key]] * times
-            if key < len(container) and times * len(repr(container[key])) < 1e5
-            else []
-        )
-    elif isinstance(container.get(key), str):
+        container += [container[key]] * times
+    elif isinstance(container[key], str):
         container[key] = container[key] * times
     else:
-        container.update({f"{key}{number}": container.get(key) for number in range(min(times, 200))})
+        container.update({f"{key}{number}": container[key] for number in range(min(times, 200))})
+
+
+def _size(value: Value) -> int:
+    """About how many characters there are, in a value that may be nested deeply."""
+    found, todo = 0, [value]
+    while todo:
+        each = todo.pop()
+        found += len(each) + 2 if isinstance(each, str) else 6
+        if isinstance(each, (dict, list)):
+            todo += each.values() if isinstance(each, dict) else each
+    return found
 
 
 def _rename(place: Place, places: list[Place], random: Random) -> None:

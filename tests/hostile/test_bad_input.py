@@ -178,6 +178,15 @@ spec: {parallelism: 3, template: {spec: {containers: [{name: m}], restartPolicy:
         (problem,) = problems(parse_manifests(json.dumps({"a": "x" * 5000}), limits=Limits(object=2000)))
         assert "an object of more than 2000 characters" in problem
 
+    def test_of_a_configuration(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Whether it comes from a file or not: 15 MB of nested lists took 15 s, and more had no limit."""
+        text = f"{CONFIGURATION}profiles: [{{schedulerName: {'x' * (4 << 20)}}}]\n"
+        assert refused(text).endswith("a configuration has at most 4194304 characters")
+        path = tmp_path / "c.yaml"
+        path.write_text(text)
+        assert run(["config", "show", str(path)]) == 2
+        assert "a configuration has at most 4194304 bytes" in capsys.readouterr().err
+
     def test_are_options(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         path = tmp_path / "n.yaml.gz"
         path.write_bytes(gzip.compress(NODE.encode()))

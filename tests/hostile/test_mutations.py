@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from random import Random
 
@@ -10,9 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kschedfw import hookimpl
+from kschedfw.plugins.default_binder import DefaultBinder
 from tests.hostile import fuzz
 from tests.hostile.mutations import CLUSTER, CONFIGURATION, POLICY, cluster, configuration
-from tests.hostile.trial import read_cluster, read_configuration, try_seed
+from tests.hostile.trial import COMMANDS, read_cluster, read_configuration, simulate, try_seed
 
 
 def test_what_is_changed_is_right_before() -> None:
@@ -25,7 +28,7 @@ def test_what_is_changed_is_right_before() -> None:
 @given(st.integers(0, 1 << 32))
 @settings(max_examples=40)
 def test_clusters_are_read_or_refused(seed: int) -> None:
-    read_cluster(cluster(Random(seed)))
+    simulate(read_cluster(cluster(Random(seed))))
 
 
 @given(st.integers(0, 1 << 32))
@@ -35,16 +38,34 @@ def test_configurations_are_read_or_refused(seed: int) -> None:
 
 
 def test_the_commands_take_them(tmp_path: Path) -> None:
-    for seed in range(15):
-        try_seed(seed, tmp_path)
+    tried: Counter[str] = Counter()
+    for seed in range(0, 15 * COMMANDS, COMMANDS):
+        tried += try_seed(seed, tmp_path)
+    assert tried == Counter(clusters=10, configurations=5, commands=15)
 
 
-def test_a_failing_seed_ends_the_long_run(
+def test_what_fails_is_told_and_ends_the_long_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(seed: int, _directory: Path) -> None:
-        assert seed != 8
+    def broken(seed: int, _directory: Path) -> Counter[str]:
+        assert seed != 8, "eight"
+        return Counter(clusters=1)
 
     monkeypatch.setattr(fuzz, "try_seed", broken)
-    assert fuzz.main(["60", "7"]) == 1
-    assert "FAILED: seed 8" in capsys.readouterr().out
+    assert fuzz.main(["0", "8"]) == 1
+    assert "FAILED: seed 8\n" in (told := capsys.readouterr().out)
+    assert "AssertionError: eight" in told
+    assert fuzz.main(["0", "9"]) == 0
+    assert "seeds 9–9: 1 clusters; " in capsys.readouterr().out
+    monkeypatch.setattr(fuzz, "LONGEST", -1.0)
+    assert fuzz.main(["60", "9"]) == 1
+    assert capsys.readouterr().out.count("FAILED") == fuzz.MOST_FAILURES
+
+
+def test_a_plugin_that_fails_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> None:
+        raise OverflowError("int too large")
+
+    monkeypatch.setattr(DefaultBinder, "bind", hookimpl(failing))
+    with pytest.raises(AssertionError, match="int too large"):
+        simulate(read_cluster(json.dumps(CLUSTER)))

@@ -1,22 +1,47 @@
-"""What holds for any input: no traceback, no exit code of a bug, nothing that a terminal obeys, no end of output."""
+"""What holds for any input: no traceback, no exit code of a bug, nothing that a terminal obeys, no end of output.
+
+Input is read, simulated and shown in this process, as the commands do it, but with plugins that are looked up once:
+that makes for twenty times as many trials. One in `COMMANDS` goes through a command, too.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import json
+import re
+from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from random import Random
 
-from kschedfw import ConfigurationError
+from kschedfw import ConfigurationError, Registry
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.manifests import Manifests, parse_manifests
 from kschedfw.cli.app import run
-from kschedfw.config import SchedulerConfiguration, parse_configuration
+from kschedfw.cli.construction import refused_profile
+from kschedfw.cli.failures import Failures
+from kschedfw.cluster import InMemoryCluster
+from kschedfw.config import SchedulerConfiguration, default_profile, parse_configuration
+from kschedfw.config.effective import effective
+from kschedfw.scheduler.from_configuration import profiles_of
+from kschedfw.simulator import Simulation
 from tests.hostile import mutations
 
 MOST_OUTPUT = 300_000
-"""Characters of what a command says of bad input; of a report, this much for the few objects there are."""
+"""Characters of what a command says of bad input. What is shown of good input is as long as that."""
+COMMANDS = 20
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+@cache
+def registry() -> Registry:
+    """The installed plugins."""
+    return Registry()
+
+
+# One input
 
 
 def read_cluster(text: str) -> Manifests:
@@ -34,18 +59,47 @@ def read_cluster(text: str) -> Manifests:
     return loaded
 
 
+def simulate(loaded: Manifests) -> None:
+    """Schedule what could be read, with plugins that don't fail."""
+    with Failures() as failures:
+        report = Simulation(
+            InMemoryCluster(loaded.objects(skip_invalid=True)),
+            profiles=[default_profile()],
+            registry=registry(),
+            parallelism=1,
+        ).run()
+    assert not failures.count, "\n".join(failures.lines())
+    check_data(report.to_json())
+
+
 def read_configuration(text: str) -> SchedulerConfiguration | None:
+    """The configuration in a text, or None; what is wrong with it can be shown, and so can the rest."""
     try:
-        return parse_configuration(text)
+        configuration = parse_configuration(text, registry=registry())
     except ConfigurationError as error:
         check_shown(str(error))
         return None
+    check_data(effective(configuration))
+    for profile in profiles_of(configuration):
+        for refused in refused_profile(profile, registry(), "profile"):
+            check_shown(str(refused))
+    return configuration
 
 
 def check_shown(text: str) -> None:
     """It fits on some screens, and is no more than text."""
-    assert all(line.isprintable() for line in text.split("\n")), ascii(text)[:2000]
+    check_printable(text)
     assert len(text) <= MOST_OUTPUT
+
+
+def check_printable(text: str) -> None:
+    assert all(line.isprintable() for line in text.split("\n")), ascii(text)[:2000]
+
+
+def check_data(data: object) -> None:
+    """It can be printed as JSON, with nothing in it that a terminal obeys."""
+    text = json.dumps(data, ensure_ascii=False)
+    assert not _CONTROL.search(text), ascii(text)[:2000]
 
 
 def command(arguments: Sequence[str]) -> int:
@@ -54,24 +108,50 @@ def command(arguments: Sequence[str]) -> int:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = run(arguments)
     check_shown(err.getvalue())
+    if "--json" not in arguments:
+        check_printable(out.getvalue())
+    elif out.getvalue():
+        check_data(json.loads(out.getvalue()))
     assert code in (0, 1, 2), f"exit code {code}: {err.getvalue()}"
     assert "Traceback" not in err.getvalue()
     return code
 
 
-def try_seed(seed: int, directory: Path) -> None:
-    """One input that the seed stands for: read in this process, then with the commands."""
+# One seed
+
+
+def try_seed(seed: int, directory: Path) -> Counter[str]:
+    """One input that the seed stands for: a cluster, and for one in three a configuration; what was tried."""
     random = Random(seed)
+    through_command = seed % COMMANDS == 0
     file = directory / random.choice(("input.yaml", "input.json"))
-    if random.random() < 0.6:
+    if seed % 3:
         text = mutations.cluster(random)
-        read_cluster(text)
-        file.write_bytes(text.encode("utf-8", "surrogatepass"))
-        command(
-            ["simulate", str(file), "--no-progress", *random.choice(((), ("--skip-invalid",), ("--json",)))]
-        )
+        simulate(read_cluster(text))
+        arguments = [*random.choice(_CLUSTER_COMMANDS), *random.choice(((), ("--skip-invalid",)))]
     else:
         text = mutations.configuration(random)
         read_configuration(text)
+        arguments = list(random.choice(_CONFIGURATION_COMMANDS))
+    if through_command:
         file.write_bytes(text.encode("utf-8", "surrogatepass"))
-        command(["config", random.choice(("check", "show")), str(file), *random.choice(((), ("--json",)))])
+        command([argument.replace("FILE", str(file)) for argument in arguments])
+    return Counter(
+        clusters=int(seed % 3 > 0), configurations=int(seed % 3 == 0), commands=int(through_command)
+    )
+
+
+_CLUSTER_COMMANDS = (
+    ("simulate", "FILE", "--no-progress"),
+    ("simulate", "FILE", "--no-progress", "--json"),
+    ("simulate", "FILE", "--no-progress", "--arrivals"),
+    ("explain", "FILE", "shop/web"),
+    ("compare", "FILE", "--no-progress", "--profile", "default", "--profile", "ClusterAutoscalerProvider"),
+)
+_CONFIGURATION_COMMANDS = (
+    ("config", "check", "FILE"),
+    ("config", "check", "FILE", "--json"),
+    ("config", "show", "FILE"),
+    ("config", "show", "FILE", "--json"),
+    ("config", "diff", "FILE", "FILE"),
+)

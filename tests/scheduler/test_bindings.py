@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from datetime import UTC, datetime
 
 import attrs
@@ -376,6 +377,23 @@ class TestInterruptions:
         assert len(stage.events("unlucky")) == told, "Ctrl-C says nothing about the pod"
         assert stage.run(after=2) == 1, "it can go on from here"
         assert stage.node_of("unlucky")
+
+    @pytest.mark.parametrize("threads", [0, 1])
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, Stopping])
+    def test_they_do_not_undo_a_binding(self, error: type[BaseException], threads: int) -> None:
+        journal: list[str] = []
+        pool = ThreadPoolExecutor(threads) if threads else None
+        stage = Stage(
+            witness("A", journal), broken("post_bind", error()), nodes=[node("a"), node("b")], executor=pool
+        )
+        stage.add(pod("unlucky"))
+        with nullcontext() if threads else pytest.raises(error):
+            stage.scheduler.run_until_idle()
+        stage.scheduler.close()
+        assert "A.post_bind unlucky" in journal
+        assert "A.unreserve unlucky" not in journal
+        assert stage.in_cache() == {stage.node_of("unlucky"): {"unlucky"}}
+        assert [reason for _, reason, _ in stage.events("unlucky")] == ["Scheduled"]
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt, Stopping])
     def test_run_closes(self, error: type[BaseException]) -> None:
