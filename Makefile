@@ -55,7 +55,7 @@ lint: $(VENV)/.installed-dev ## ruff, mypy and import-linter
 	@echo '== ruff format --check'
 	@$(BIN)/ruff format --check
 	@echo '== mypy'
-	@$(BIN)/mypy kschedfw pytest_kschedfw.py tests conftest.py .ci/downstream.py
+	@$(BIN)/mypy kschedfw kschedfw_command.py pytest_kschedfw.py tests conftest.py .ci/downstream.py
 	@# Every example and every plugin is a project of its own; their modules may have the same names.
 	@# The examples may use the plugins' packages.
 	@for project in $$(find examples plugins -name '*.py' 2>/dev/null | cut -d/ -f1,2 | sort -u); do \

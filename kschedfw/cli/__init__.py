@@ -7,21 +7,27 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+INTERRUPTED = 130  # as ExitCode says, which isn't imported yet when it is needed here
 NEEDS_EXTRA = "kschedfw: the command needs the cli extra: pip install 'kschedfw[cli]'"
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run the command with these arguments (default: the process's) and exit with its exit code."""
+    """Run the command with these arguments (default: the process's) and exit with its exit code.
+
+    Where that is INTERRUPTED, standard error says so.
+    """
     try:
         code = _run(args)
         sys.stdout.flush()
-        sys.exit(code)
     except KeyboardInterrupt:  # before or after what handles it itself
-        sys.exit(130)
+        code = INTERRUPTED
     except BrokenPipeError:
         # The reader has left, `head` for example. What is still buffered must not be tried again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    if code == INTERRUPTED:
+        print("kschedfw: interrupted", file=sys.stderr)
+    sys.exit(code)
 
 
 def _run(args: Sequence[str] | None) -> int:

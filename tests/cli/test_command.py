@@ -9,12 +9,15 @@ import subprocess
 import sys
 import threading
 import time
+import tomllib
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from kschedfw.api.manifests import _Loader
 from kschedfw.cli import app, main
+from kschedfw.scheduler import Scheduler
 
 COMMAND = [sys.executable, "-m", "kschedfw"]
 
@@ -61,7 +64,9 @@ class TestMain:
         assert end.value.code == 1
         assert "kschedfw[cli]" in capsys.readouterr().err
 
-    def test_interrupted_while_starting(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_interrupted_while_starting(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         def interrupt(args: object) -> None:
             raise KeyboardInterrupt
 
@@ -69,6 +74,62 @@ class TestMain:
         with pytest.raises(SystemExit) as end:
             main([])
         assert end.value.code == 130
+        assert capsys.readouterr() == ("", "kschedfw: interrupted\n")
+
+    @pytest.mark.parametrize("command", ["simulate --json", "explain", "compare --profile default"])
+    def test_interrupted_while_reading_is_told(
+        self,
+        command: str,
+        cluster_dir: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        def interrupt(self: object, source: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(_Loader, "load", interrupt)
+        more = {"explain": ["fits"], "compare --profile default": ["--profile", "DefaultProvider"]}
+        with pytest.raises(SystemExit) as end:
+            main([*command.split(), str(cluster_dir), *more.get(command, [])])
+        assert end.value.code == 130
+        assert capsys.readouterr() == ("", "kschedfw: interrupted\n")
+
+    def test_interrupted_while_explaining_is_told(
+        self, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def interrupt(self: Scheduler) -> bool:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Scheduler, "schedule_one", interrupt)
+        with pytest.raises(SystemExit) as end:
+            main(["explain", str(cluster_dir), "fits"])
+        assert end.value.code == 130
+        assert capsys.readouterr() == ("", "kschedfw: interrupted\n")
+
+
+@pytest.mark.parametrize("module", ["numpy", "kschedfw.cli", "typer", "kschedfw.cli.app", "rich.console"])
+def test_interrupted_while_importing(module: str) -> None:
+    """Ctrl-C arrives while this is imported."""
+    code = f"""
+import os, signal, sys
+
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupts())
+from kschedfw_command import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "kschedfw: interrupted\n")
+
+
+def test_the_script_starts_where_imports_are_guarded() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["scripts"] == {"kschedfw": "kschedfw_command:main"}
 
 
 @pytest.mark.parametrize("missing", ["typer", "rich"])
