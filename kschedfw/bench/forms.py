@@ -11,6 +11,7 @@ import attrs
 from kschedfw.api.errors import KschedfwError
 from kschedfw.bench.results import Measurement
 from kschedfw.bench.stage import Case, PluginForm
+from kschedfw.bench.workloads import find_workload
 from kschedfw.framework.evaluation import Evaluation
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
@@ -81,10 +82,18 @@ class Verdict(Enum):
 
 @attrs.frozen
 class FormRuns:
-    """The runs of one form; None is the profile without the plugin. Times are seconds per pod, one for each run."""
+    """The runs of one form; None is the profile without the plugin.
+
+    `seconds` per pod and `places` (the nodes of the measured pods, in order) have an entry for each run. `asked` is
+    about how many nodes the plugin was asked per attempt. `was_asked` is whether it was about any: with answers kept,
+    that may have been before the measurement.
+    """
 
     form: Evaluation | None
     seconds: Sequence[float] = ()
+    asked: float = 0.0
+    was_asked: bool = False
+    places: Sequence[Sequence[str]] = ()
 
     @property
     def median(self) -> float:
@@ -116,13 +125,49 @@ class FormsComparison:
     runs: Sequence[FormRuns]
 
     @property
+    def was_asked(self) -> bool:
+        """Whether the plugin was asked about any node; if not, its forms weren't measured, and there is no verdict."""
+        forms = [each for each in self.runs if each.form is not None]
+        by_form = {each.form: each.was_asked for each in forms}
+        fresh = [asked for form, asked in by_form.items() if form is not Evaluation.MEMO]
+        return any(fresh or by_form.values())
+
+    @property
+    def difference(self) -> str:
+        """Where runs with the plugin first decide differently, for a report; empty if they all decide alike.
+
+        Runs are compared as far as the shortest came. Of workloads in which pods arrive by real time nothing is said.
+        """
+        if find_workload(self.workload).churn is not None:
+            return ""
+        runs = [(each.form, places) for each in self.runs if each.form is not None for places in each.places]
+        length = min((len(places) for _, places in runs), default=0)
+        for number in range(length):
+            (form, places), *others = runs
+            for other, its_places in others:
+                if its_places[number] != places[number]:
+                    assert form is not None
+                    assert other is not None
+                    who = (
+                        f"{form.value} and {other.value}"
+                        if form is not other
+                        else f"two runs of {form.value}"
+                    )
+                    where = " and ".join(place or "no node" for place in (places[number], its_places[number]))
+                    return f"{who} differ on pod {number + 1:,} of {length:,}: {where}"
+        return ""
+
+    @property
     def repeats(self) -> int:
         return len(self.runs[0].seconds)
 
     def cost(self, each: FormRuns) -> float | None:
-        """Seconds that a pod takes more than without the plugin; None where that isn't above noise, or less."""
+        """Seconds that a pod takes more than without the plugin; None where that isn't above noise, or less.
+
+        None as well where the plugin wasn't asked.
+        """
         without = self.runs[0]
-        more = each.against(without) is Verdict.SLOWER
+        more = self.was_asked and each.against(without) is Verdict.SLOWER
         return each.median - without.median if more else None
 
     def to_json(self) -> dict[str, object]:
@@ -135,15 +180,20 @@ class FormsComparison:
             "nodes": self.nodes,
             "initialPods": self.initial_pods,
             "repeats": self.repeats,
+            "wasAsked": self.was_asked,
+            "difference": self.difference or None,
             "runs": [
                 {
                     "form": None if each.form is None else each.form.value,
                     "secondsPerPod": list(each.seconds),
                     "median": each.median,
+                    "rowsAskedPerAttempt": None if each is without else each.asked,
                     "cost": self.cost(each),
-                    "againstWithout": None if each is without else each.against(without).value,
+                    "againstWithout": None
+                    if each is without or not self.was_asked
+                    else each.against(without).value,
                     "againstOneBefore": None
-                    if each is without or before is without
+                    if each is without or before is without or not self.was_asked
                     else each.against(before).value,
                 }
                 for before, each in zip((without, *self.runs), self.runs, strict=False)
@@ -163,12 +213,11 @@ def comparison(
     case: Case, plugin: str, measured: Sequence[tuple[Case, Measurement]]
 ) -> FormsComparison | None:
     """What the turns that are complete come to; None where there is none."""
-    seconds: dict[Evaluation | None, list[float]] = {}
+    by_form: dict[Evaluation | None, list[Measurement]] = {}
     for each, measurement in measured:
-        form = None if each.form is None else each.form.form
-        seconds.setdefault(form, []).append(measurement.seconds_per_pod)
-    turns = min(map(len, seconds.values()), default=0)
-    if len(seconds) < 2 or not turns:
+        by_form.setdefault(None if each.form is None else each.form.form, []).append(measurement)
+    turns = min(map(len, by_form.values()), default=0)
+    if len(by_form) < 2 or not turns:
         return None
     return FormsComparison(
         plugin=plugin,
@@ -176,7 +225,20 @@ def comparison(
         percentage=case.percentage,
         nodes=case.nodes,
         initial_pods=case.initial_pods,
-        runs=[FormRuns(form, tuple(runs[:turns])) for form, runs in seconds.items()],
+        runs=[_form_runs(form, plugin, runs[:turns]) for form, runs in by_form.items()],
+    )
+
+
+def _form_runs(form: Evaluation | None, plugin: str, runs: Sequence[Measurement]) -> FormRuns:
+    uses = [use for run in runs for use in run.plugins if use.plugin == plugin]
+    attempts = sum(use.attempts for use in uses)
+    before = form is Evaluation.MEMO  # what was answered then may still be known
+    return FormRuns(
+        form,
+        tuple(run.seconds_per_pod for run in runs),
+        asked=sum(use.rows_asked for use in uses) / attempts if attempts else 0.0,
+        was_asked=any(use.rows_asked or (before and use.rows_asked_before) for use in uses),
+        places=tuple(run.places for run in runs),
     )
 
 

@@ -93,7 +93,7 @@ def _algorithm(case: Case, timer: Timer, registry: Registry, progress: Progress 
     measured = in_cluster(cluster, objects.measured)
     churn = Churn(case.workload.churn, CHURN_INTERVAL)
     laps = _Laps(case, timer, progress)
-    finished = placed = 0
+    places: list[str] = []
     uses = watch_plugins(stage.framework, case.nodes)
     with _garbage_collection(timer) as collected:
         for pod in measured:
@@ -101,10 +101,17 @@ def _algorithm(case: Case, timer: Timer, registry: Registry, progress: Progress 
                 break
             for late in in_cluster(cluster, churn.due(laps.elapsed)):
                 _attempt(stage, late, laps)
-            placed += _attempt(stage, pod, laps)
-            finished += 1
+            places.append(_attempt(stage, pod, laps))
     stage.framework.close()
-    return _measurement(case, laps, collected(), uses(len(laps.seconds)), finished=finished, placed=placed)
+    measurement = _measurement(
+        case,
+        laps,
+        collected(),
+        uses(len(laps.seconds)),
+        finished=len(places),
+        placed=sum(map(bool, places)),
+    )
+    return attrs.evolve(measurement, places=tuple(places))
 
 
 def fill(stage: AlgorithmStage, cluster: InMemoryCluster, placed: Iterable[Pod]) -> None:
@@ -115,21 +122,21 @@ def fill(stage: AlgorithmStage, cluster: InMemoryCluster, placed: Iterable[Pod])
         stage.cache.add_pod(pod)
 
 
-def _attempt(stage: AlgorithmStage, pod: Pod, laps: _Laps) -> bool:
+def _attempt(stage: AlgorithmStage, pod: Pod, laps: _Laps) -> str:
     started = laps.timer()
-    placed = place(stage, pod)
+    node_name = place(stage, pod)
     laps.add(laps.timer() - started)
-    return placed
+    return node_name
 
 
-def place(stage: AlgorithmStage, pod: Pod) -> bool:
-    """Schedule and assume the pod; False if it fits nowhere."""
+def place(stage: AlgorithmStage, pod: Pod) -> str:
+    """Schedule and assume the pod, and give its node; the empty string if it fits nowhere."""
     try:
         result = stage.scheduler.schedule(stage.framework, CycleState(), pod)
     except FitError:
-        return False
+        return ""
     stage.cache.assume_pod(pod.bound_to(result.suggested_host))
-    return True
+    return result.suggested_host
 
 
 def _end_to_end(case: Case, timer: Timer, registry: Registry, progress: Progress | None) -> Measurement:

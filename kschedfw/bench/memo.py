@@ -19,8 +19,9 @@ _FORMS = ((ExtensionPoint.FILTER, "filter_batch"), (ExtensionPoint.SCORE, "score
 class PluginUse:
     """How often a plugin that filters or scores was asked in `attempts`.
 
-    `rows_asked` counts nodes about which either form of its hooks was called. `rows_in_question` is what that would be
-    if every attempt asked about every node at each of its `points`. `why_not` says what keeps its answers from being
+    `rows_asked` counts nodes about which either form of its hooks was called, `rows_asked_before` those of the attempts
+    before these. `rows_in_question` is what the first would be if every attempt asked about every node at each of its
+    `points`. `why_not` says what keeps its answers from being
     used again; empty if nothing does.
     """
 
@@ -33,6 +34,7 @@ class PluginUse:
     rows_asked: int
     rows_in_question: int
     why_not: str
+    rows_asked_before: int = 0
 
     @property
     def rows_per_attempt(self) -> float:
@@ -67,7 +69,7 @@ def watch_plugins(framework: Framework, nodes: int) -> Callable[[int], tuple[Plu
 
     def uses(attempts: int) -> tuple[PluginUse, ...]:
         return tuple(
-            _use(framework, name, counts, attempts, nodes, counts.rows_asked - before[name])
+            _use(framework, name, counts, attempts, nodes, before[name])
             for name in framework.plugins
             if (counts := report.get(name)) is not None
         )
@@ -88,12 +90,13 @@ def _sum(uses: Sequence[PluginUse]) -> PluginUse:
         attempts=sum(use.attempts for use in uses),
         rows_asked=sum(use.rows_asked for use in uses),
         rows_in_question=sum(use.rows_in_question for use in uses),
+        rows_asked_before=sum(use.rows_asked_before for use in uses),
         why_not="; ".join(dict.fromkeys(use.why_not for use in uses if use.why_not)),
     )
 
 
 def _use(
-    framework: Framework, name: str, counts: PluginMemo, attempts: int, nodes: int, asked: int
+    framework: Framework, name: str, counts: PluginMemo, attempts: int, nodes: int, asked_before: int
 ) -> PluginUse:
     plugin = framework.plugins[name]
     forms = [(point, batch) for point, batch in _FORMS if name in framework.plugins_at(point)]
@@ -103,9 +106,10 @@ def _use(
         reads=plugin.reads,
         batch=all(getattr(plugin, batch, None) is not None for _, batch in forms),
         attempts=attempts,
-        rows_asked=asked,
+        rows_asked=counts.rows_asked - asked_before,
         rows_in_question=attempts * nodes * len(forms),
         why_not="; ".join(_obstacles(plugin, counts)),
+        rows_asked_before=asked_before,
     )
 
 

@@ -57,7 +57,8 @@ class Measurement:
     time limit was reached. `seconds` is the time within attempts alone. `create_seconds` is what it took to create
     the pods in the cluster, which puts them into the queue; it isn't part of `seconds`, and 0 where the
     algorithm alone is measured. `peak_resident_bytes` is the whole process's, with Python and all objects.
-    `plugins` says how often those that filter or score were asked.
+    `plugins` says how often those that filter or score were asked. `places` are the nodes of the measured pods, in the
+    order in which they were tried, empty for one that fit nowhere; only where the algorithm alone is measured.
     """
 
     workload: str
@@ -76,6 +77,7 @@ class Measurement:
     plugins: tuple[PluginUse, ...] = ()
     create_seconds: float = 0.0
     peak_resident_bytes: int | None = None
+    places: tuple[str, ...] = ()
 
     @property
     def pods_per_second(self) -> float:

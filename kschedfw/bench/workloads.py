@@ -23,7 +23,7 @@ class UnknownWorkloadError(KschedfwError):
     def __str__(self) -> str:
         similar = get_close_matches(self.name, WORKLOADS, n=1)
         hint = f"did you mean {similar[0]!r}? " if similar else ""
-        return f"there is no workload {self.name!r}; {hint}there are {', '.join(WORKLOADS)}, and all"
+        return f"there is no workload {self.name!r}; {hint}`kschedfw bench --help` lists them"
 
 
 class Placement(StrEnum):

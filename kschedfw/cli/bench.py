@@ -59,7 +59,8 @@ Workloads:
 \b
 Exit codes:
   0    done
-  1    a measurement broke off: a plugin failed, or there wasn't enough memory; what was measured before is shown
+  1    a measurement broke off: a plugin failed, or there wasn't enough memory; what was measured before is shown.
+       With --forms also: the plugin wasn't asked about any node, or its forms decide differently
   2    bad usage; nothing was done
   70   a bug in kschedfw
   130  interrupted; what was measured before is shown
@@ -207,6 +208,8 @@ def bench(
             case = _growing(growth, planned, nodes=nodes, initial_pods=init_pods, pods=pods)
             case = attrs.evolve(case, percentage=ALL_NODES if percentage is None else percentage)
             _measure_rows(growth, cases(growth, case, _sizes(sizes)), bar, rows)
+        if form_runs is not None:
+            problem = _nothing_learnt(form_runs)
     except BenchmarkError as error:
         problem = str(error)
     except KeyboardInterrupt:
@@ -223,12 +226,14 @@ def bench(
         source=str(profile or ""),
         forms=form_runs,
     )
+    if problem:
+        complain(problem, ExitCode.FAILED)
     if as_json:
         print(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
     else:
         print_bench_report(report)
     if problem:
-        raise typer.Exit(complain(problem, ExitCode.NOTHING_TO_DO))
+        raise typer.Exit(ExitCode.FAILED)
     if interrupted:
         raise typer.Exit(ExitCode.INTERRUPTED)
 
@@ -275,6 +280,18 @@ def _compare_forms(
         with bar(f"{number}/{len(runs)} {case.workload_name}, {form}") as progress:
             done.append((each, measure_apart(each, time.perf_counter, progress)))
         yield comparison(case, plugin, done)
+
+
+def _nothing_learnt(forms: FormsComparison) -> str:
+    """Why the comparison of forms can't be relied on; empty if it can."""
+    if not forms.was_asked:
+        return (
+            f"{forms.plugin} wasn't asked about any node: the pods of {forms.workload} are none of its business, so "
+            "its forms can't be compared; --workload NAME measures others"
+        )
+    if forms.difference:
+        return f"the forms of {forms.plugin} don't decide alike, so their speed can't be compared: {forms.difference}"
+    return ""
 
 
 def _measure_all(

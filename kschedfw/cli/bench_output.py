@@ -194,27 +194,35 @@ def _forms(forms: FormsComparison) -> Padding:
         f"{forms.plugin} on {forms.workload}, the algorithm alone, {_sampling(forms.percentage)}, "
         f"{forms.nodes:,} nodes, {forms.initial_pods:,} pods placed before"
     )
-    table = plain_table(title, "form", "per pod", "fastest–slowest", "cost", "against the form above")
+    table = plain_table(
+        title, "form", "asked", "per pod", "fastest–slowest", "cost", "against the form above"
+    )
     without, before = forms.runs[0], None
     for each in forms.runs:
         cost = forms.cost(each)
+        is_judged = forms.was_asked and each is not without
         table.add_row(
             "without it" if each.form is None else each.form.value,
+            "" if each is without else f"{each.asked:,.1f}",
             _milliseconds(each.median),
             f"{_milliseconds(each.fastest)}–{_milliseconds(each.slowest)}",
             ""
-            if each is without
+            if not is_judged
             else f"+{_milliseconds(cost)}"
             if cost is not None
             else _no_cost(each.against(without)),
-            "" if before is None else _against(each, before),
+            "" if before is None or not is_judged else _against(each, before),
         )
         before = None if each is without else each
-    return block(
-        table,
-        f"per pod: the median of {forms.repeats} runs, in turns, each in a process of its own",
+    judged = [
         "cost: what a pod takes more than without the plugin",
         "no difference above noise: some run of the one is faster than some run of the other, and the other way round",
+    ]
+    return block(
+        table,
+        "asked: nodes that the plugin's filter and score were really called for, in either form, per attempt",
+        f"per pod: the median of {forms.repeats} runs, in turns, each in a process of its own",
+        *(judged if forms.was_asked else [f"no verdict: {forms.plugin} wasn't asked about any node"]),
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedfw import Registry
+from kschedfw import NodeInfo, Plugin, Registry, hookimpl
 from kschedfw.bench.forms import (
     FormError,
     FormRuns,
@@ -22,6 +24,7 @@ from kschedfw.bench.memo import PluginUse
 from kschedfw.bench.stage import Case, PluginForm
 from kschedfw.cli.enabled import changed_default_profile
 from kschedfw.framework.evaluation import Evaluation
+from kschedfw.framework.results import IntArray
 from tests.bench.plugins import Open, Silent
 from tests.bench.test_measure import Ticking, case
 
@@ -98,7 +101,7 @@ class TestVerdict:
     def test_a_cost_is_above_noise_and_never_negative(
         self, without: list[float], seconds: list[float]
     ) -> None:
-        runs = [FormRuns(None, without), FormRuns(MEMO, seconds)]
+        runs = [FormRuns(None, without), FormRuns(MEMO, seconds, was_asked=True)]
         cost = FormsComparison("Open", "basic", 100, 20, 10, runs).cost(runs[1])
         assert (cost is not None) == (min(seconds) > max(without))
         assert cost is None or cost > 0
@@ -112,3 +115,76 @@ class TestVerdict:
         compared = comparison(planned, "Open", [(each, one) for each in cases[:5]])
         assert compared is not None
         assert [len(each.seconds) for each in compared.runs] == [1, 1, 1]
+
+
+class Flighty(Plugin):
+    """Prefers other nodes in its batch form than node by node."""
+
+    name = "Flighty"
+
+    @hookimpl
+    def score(self, node_info: NodeInfo) -> int:
+        return int(node_info.name.rpartition("-")[2]) % 100
+
+    @hookimpl
+    def score_batch(self, rows: IntArray) -> IntArray:
+        return 100 - rows % 100
+
+
+def compared(plugin: str, forms: Sequence[Evaluation], workload: str = "basic") -> FormsComparison:
+    registry = Registry()
+    registry.register(Open)
+    registry.register(Flighty)
+    weighty = changed_default_profile([f"{plugin}=1000"], [])
+    planned = case(workload, profile=weighty)
+    runs = [
+        (each, measure(each, Ticking(), registry=registry)) for each in form_cases(planned, plugin, forms, 2)
+    ]
+    result = comparison(planned, plugin, runs)
+    assert result is not None
+    return result
+
+
+class TestWhatWasAsked:
+    """Of a plugin that wasn't asked, nothing was measured."""
+
+    def test_about_how_many_nodes_per_attempt(self) -> None:
+        without, scalar, memo = compared("Open", [SCALAR, MEMO]).runs
+        assert (without.was_asked, scalar.was_asked, memo.was_asked) == (False, True, True)
+        assert scalar.asked == 20
+        assert memo.asked < 5
+
+    @pytest.mark.parametrize("forms", [[SCALAR], [SCALAR, MEMO], [MEMO]])
+    def test_a_plugin_whose_business_the_pods_are_not(self, forms: list[Evaluation]) -> None:
+        found = compared("NodePorts", forms)
+        assert not found.was_asked
+        assert all(found.cost(each) is None for each in found.runs)
+        told = found.to_json()
+        assert told["wasAsked"] is False
+        assert isinstance(told["runs"], list)
+        assert {run["againstWithout"] for run in told["runs"]} == {None}
+
+    def test_one_that_answers_from_memory_was_asked(self) -> None:
+        assert compared("NodeAffinity", [MEMO], "node-affinity").was_asked
+
+
+class TestDecisions:
+    def test_are_the_same_in_all_forms(self) -> None:
+        assert compared("Open", [SCALAR, BATCH, MEMO]).difference == ""
+
+    def test_or_the_first_that_differs_is_named(self) -> None:
+        difference = compared("Flighty", [SCALAR, BATCH]).difference
+        assert difference.startswith("scalar and batch differ on pod 1 of 5: ")
+
+    def test_runs_of_one_form_may_differ_too(self) -> None:
+        runs = [FormRuns(None, [1.0, 1.0]), FormRuns(SCALAR, [1.0, 1.0], 1.0, True, [["a", "b"], ["a", ""]])]
+        found = FormsComparison("Open", "basic", 100, 20, 10, runs)
+        assert found.difference == "two runs of scalar differ on pod 2 of 2: b and no node"
+
+    def test_only_what_all_came_to_is_compared(self) -> None:
+        runs = [FormRuns(None, [1.0]), FormRuns(SCALAR, [1.0, 1.0], 1.0, True, [["a", "b"], ["a"]])]
+        assert FormsComparison("Open", "basic", 100, 20, 10, runs).difference == ""
+
+    def test_what_depends_on_real_time_is_not_compared(self) -> None:
+        runs = [FormRuns(None, [1.0]), FormRuns(SCALAR, [1.0, 1.0], 1.0, True, [["a"], ["b"]])]
+        assert FormsComparison("Open", "unschedulable-churn", 100, 20, 10, runs).difference == ""

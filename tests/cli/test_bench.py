@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -175,8 +177,11 @@ class TestReport:
 
     def test_forms(self, capsys: pytest.CaptureFixture[str]) -> None:
         options = ["--enable", "NodeAffinity", "--forms", "scalar,batch,memo", "--repeats", "4"]
-        out = bench(capsys, *SMALL, *options)
-        assert "NodeAffinity on basic, the algorithm alone, all nodes, 10 nodes, 5 pods placed before" in out
+        out = bench(capsys, *SMALL, "--workload", "node-affinity", *options)
+        assert (
+            "NodeAffinity on node-affinity, the algorithm alone, all nodes, 10 nodes, 5 pods placed before"
+            in out
+        )
         rows = [line.split("  ")[0] for line in out.splitlines()]
         assert [row for row in rows if row in ("without it", "scalar", "batch", "memo")] == [
             "without it",
@@ -185,10 +190,46 @@ class TestReport:
             "memo",
         ]
         assert "the median of 4 runs" in out
+        assert "asked: nodes that the plugin's filter and score were really called for" in out
+        (scalar,) = [line.split() for line in out.splitlines() if line.startswith("scalar ")]
+        assert float(scalar[1]) > 0
+
+    @pytest.mark.parametrize("as_json", [False, True])
+    def test_forms_of_a_plugin_that_is_not_asked(
+        self, capsys: pytest.CaptureFixture[str], as_json: bool
+    ) -> None:
+        options = ["--enable", "NodePorts", "--forms", "scalar,memo", "--repeats", "4"]
+        assert run(["bench", *SMALL, *options, *(["--json"] if as_json else [])]) == 1
+        captured = capsys.readouterr()
+        assert captured.err == (
+            "kschedfw: NodePorts wasn't asked about any node: the pods of basic are none of its business, so its forms "
+            "can't be compared; --workload NAME measures others\n"
+        )
+        if as_json:
+            assert json.loads(captured.out)["forms"]["wasAsked"] is False
+        else:
+            assert "no verdict: NodePorts wasn't asked about any node" in captured.out
+            assert "above noise" not in captured.out
+
+    def test_forms_that_decide_differently(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def decides(case: Case, timer: Timer, progress: Progress | None = None) -> Measurement:
+            node = "n1" if case.form is not None and case.form.form.value == "memo" else "n2"
+            return attrs.evolve(measured_here(case, timer), places=(node,))
+
+        monkeypatch.setattr("kschedfw.cli.bench.measure_apart", decides)
+        options = ["--enable", "NodeResourcesFit", "--forms", "scalar,memo", "--repeats", "4"]
+        assert run(["bench", *SMALL, *options]) == 1
+        assert capsys.readouterr().err == (
+            "kschedfw: the forms of NodeResourcesFit don't decide alike, so their speed can't be compared: "
+            "scalar and memo differ on pod 1 of 1: n2 and n1\n"
+        )
 
     def test_forms_as_json(self, capsys: pytest.CaptureFixture[str]) -> None:
         options = ["--enable", "NodeAffinity", "--forms", "memo", "--repeats", "4", "--json"]
-        compared = json.loads(bench(capsys, *SMALL, *options))["forms"]
+        compared = json.loads(bench(capsys, *SMALL, "--workload", "node-affinity", *options))["forms"]
+        assert (compared["wasAsked"], compared["difference"]) == (True, None)
         assert (compared["plugin"], compared["repeats"]) == ("NodeAffinity", 4)
         assert [run["form"] for run in compared["runs"]] == [None, "memo"]
         assert all(len(run["secondsPerPod"]) == 4 for run in compared["runs"])
@@ -218,6 +259,17 @@ class TestReport:
         assert captured.err == "kschedfw: it broke off\n"
         assert "The algorithm alone" in captured.out
 
+    def test_what_broke_off_is_said_first(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(
+            "kschedfw.cli.bench.measure_apart", self.once_then(BenchmarkError("it broke off"))
+        )
+        together = io.StringIO()
+        with redirect_stdout(together), redirect_stderr(together):
+            options = ["--enable", "NodeAffinity", "--forms", "scalar"]
+            assert run(["bench", *SMALL, *options]) == 1
+        assert together.getvalue().startswith("kschedfw: it broke off\n")
+        assert "default profile" in together.getvalue()
+
     def test_or_was_interrupted(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -243,7 +295,11 @@ class TestReport:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--workload", "mixd"], "there is no workload 'mixd'; did you mean 'mixed'?"),
+        (
+            ["--workload", "mixd"],
+            "kschedfw: there is no workload 'mixd'; did you mean 'mixed'? `kschedfw bench --help` lists them\n",
+        ),
+        (["--workload", "?"], "kschedfw: there is no workload '?'; `kschedfw bench --help` lists them\n"),
         (["--enable", "NodeNam"], "did you mean 'NodeName'?"),
         (["--enable", "NodeName=0"], "--enable NodeName=0: the weight must be 1–2147483647"),
         (["--disable", "NodeNam"], "--disable NodeNam: the default profile has no such plugin; did you mean"),
