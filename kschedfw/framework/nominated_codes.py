@@ -75,9 +75,7 @@ class NominatedRoom:
         findings.passing = passing if whole else None
         return True
 
-    def _to_ask(
-        self, beside: NominatedCodes, alone: CombinedCodes, table: NodeTable
-    ) -> Iterable[int]:
+    def _to_ask(self, beside: NominatedCodes, alone: CombinedCodes, table: NodeTable) -> Iterable[int]:
         """The rows whose codes may be others now; all that aren't among them are right."""
         stale = None if beside.failed is None else beside.stale(table)
         since, beside.nominations = beside.nominations, self._nominator.version
