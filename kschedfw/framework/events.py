@@ -35,8 +35,8 @@ class EventResource(StrEnum):
 class ActionType(Flag):
     """What happened to the object.
 
-    UPDATE_OTHER is a change that none of the named kinds covers, such as one of a pod's annotations, and any change of an
-    object that is neither pod nor node (kube-scheduler `updatePodOther`, which plugins there get by Update alone).
+    UPDATE_OTHER is a change that none of the named kinds covers, such as one of a pod's annotations, and any change of
+    an object that is neither pod nor node (kube-scheduler `updatePodOther`, which plugins there get by Update alone).
     """
 
     ADD = auto()

@@ -574,6 +574,13 @@ class NamesResources(Plugin):
         return [ClusterEvent("Node", ActionType.ADD)]  # type: ignore[arg-type]  # that is what is wrong
 
 
+@caught(EVENTS, "NamesWhatNeverHappens.events_to_register names NodeUpdatePodLabel, which never happens")
+class NamesWhatNeverHappens(Plugin):
+    @hookimpl
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        return [ClusterEvent(EventResource.NODE, ActionType.UPDATE_POD_LABEL)]
+
+
 @caught(EVENTS, "the hint for NodeDelete raised AttributeError")
 class ForgetsDeletions(Plugin):
     @hookimpl
