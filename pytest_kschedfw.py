@@ -54,6 +54,20 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """Where a PluginContract's plugin isn't accepted, one test says so at length, and the others in a line."""
+    bases = () if pyfuncitem.cls is None else pyfuncitem.cls.__mro__
+    if pyfuncitem.name == _ACCEPTANCE or "PluginContract" not in [base.__name__ for base in bases]:
+        return
+    refusal = getattr(pyfuncitem.instance, "_refusal", None)
+    if refusal is not None:
+        pytest.fail(f"{refusal} (see {_ACCEPTANCE})", pytrace=False)
+
+
+_ACCEPTANCE = "test_hooks_and_arguments_are_accepted"
+
+
 class _Options:
     """What a test's marker says."""
 

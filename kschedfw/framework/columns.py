@@ -98,7 +98,8 @@ class Column:
 class CombinedCodes(Column):
     """The first refusal of several filters, by row; and the rows without one, as long as they are the same.
 
-    `failed` are rows where a plugin failed, which has to be asked again; None where nobody was asked yet.
+    `failed` are rows where a plugin failed, or named a time, so that it has to be asked again; None where nobody was
+    asked yet.
     """
 
     __slots__ = ("failed", "outcome", "passing")

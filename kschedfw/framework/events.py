@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum, Flag, StrEnum, auto
 from functools import cached_property
 
@@ -33,7 +33,11 @@ class EventResource(StrEnum):
 
 
 class ActionType(Flag):
-    """What happened to the object."""
+    """What happened to the object.
+
+    UPDATE_OTHER is a change that none of the named kinds covers, such as one of a pod's annotations, and any change of
+    an object that is neither pod nor node (kube-scheduler `updatePodOther`, which plugins there get by Update alone).
+    """
 
     ADD = auto()
     DELETE = auto()
@@ -65,6 +69,8 @@ class ActionType(Flag):
 
     def __str__(self) -> str:
         """kube-scheduler's spelling, e.g. `UpdateNodeLabel`; several are joined by `|`."""
+        if self is ActionType.UPDATE_OTHER:
+            return "Update"
         return (self.name or "").title().replace("_", "")
 
 
@@ -98,6 +104,14 @@ class ClusterEvent:
         return self.custom_label or f"{self.resource}{self.action}"
 
     @property
+    def can_happen(self) -> bool:
+        """Whether anything that happens is named like this, or covered by it as a subscription."""
+        if self.resource is EventResource.WILDCARD:
+            return bool(self.action)
+        updates = _UPDATES.get(self.resource, ActionType.UPDATE_OTHER)
+        return bool(self.action & (ActionType.ADD | ActionType.DELETE | updates))
+
+    @property
     def is_wildcard(self) -> bool:
         """Whether it stands for everything that can happen."""
         return self.resource is EventResource.WILDCARD and self.action == ActionType.ALL
@@ -119,3 +133,22 @@ class ClusterEvent:
 
 
 _PODS = frozenset({EventResource.POD, EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD})
+_POD_UPDATES = (
+    ActionType.UPDATE_POD_LABEL
+    | ActionType.UPDATE_POD_SCALE_DOWN
+    | ActionType.UPDATE_POD_TOLERATION
+    | ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+    | ActionType.UPDATE_OTHER
+)
+_NODE_UPDATES = (
+    ActionType.UPDATE_NODE_ALLOCATABLE
+    | ActionType.UPDATE_NODE_LABEL
+    | ActionType.UPDATE_NODE_TAINT
+    | ActionType.UPDATE_NODE_CONDITION
+    | ActionType.UPDATE_NODE_ANNOTATION
+)
+_UPDATES: Mapping[EventResource | CustomKind, ActionType] = {
+    EventResource.NODE: _NODE_UPDATES,
+    **dict.fromkeys(_PODS, _POD_UPDATES),
+}
+"""What updates of an object are named; all of others are UPDATE_OTHER."""

@@ -184,7 +184,7 @@ def _combined(local: tuple[FilterPlugin, ...], asking: _Asking, pods: PodClass) 
                 if PASS in (before, code):
                     combined.passing = None
                 combined.values[row] = code
-    combined.failed = tuple(asking.errors)
+    combined.failed = tuple(asking.errors.keys() | asking.timed)
     combined.note(table)
     return combined
 
@@ -252,6 +252,8 @@ class _Asking:
     table: NodeTable
     known: dict[tuple[str, int, int], _KnownVerdicts]
     errors: dict[int, Status] = attrs.field(factory=dict)
+    timed: set[int] = attrs.field(factory=set)
+    """Rows where a refusal names a time."""
 
     def in_turn(self, columns: Sequence[tuple[FilterPlugin, Column]], rows: IntArray) -> Codes:
         """The first refusal for each row; a filter is asked only about rows that those before it let pass."""
@@ -271,7 +273,7 @@ class _Asking:
             code = int(column.values[row])
             if code == UNKNOWN_CODE:
                 code = self.one(each, row)
-                if code != ERROR:
+                if self.status_codes.lasts(code):
                     column.values[row] = code
             if code != PASS:
                 return code
@@ -280,6 +282,8 @@ class _Asking:
     def one(self, each: FilterPlugin, row: int) -> int:
         """One filter's code for one row, by the scalar form."""
         status = each.ask(self.state, self.pod, self.table.node_infos[row])
+        if status.retry_at is not None:
+            self.timed.add(row)
         return PASS if status.is_success else self._noted(row, status)
 
     def codes(self, each: FilterPlugin, column: Column, rows: IntArray) -> Codes:
@@ -293,7 +297,10 @@ class _Asking:
             if fresh is None:
                 fresh = self._one_by_one(each, missing)
             codes[unknown] = fresh
-            column.values[missing] = np.where(fresh == ERROR, UNKNOWN_CODE, fresh)
+            fleeting = self.status_codes.fleeting(fresh)
+            column.values[missing] = np.where(fleeting, UNKNOWN_CODE, fresh)
+            if self.status_codes.timed:
+                self.timed.update(missing[fleeting].tolist())
         return codes
 
     def by_batch(self, each: FilterPlugin, rows: IntArray) -> Codes | None:

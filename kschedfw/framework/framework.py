@@ -163,15 +163,26 @@ class Framework:
         return self._has_score_plugins
 
     def events_to_register(self) -> Mapping[str, tuple[ClusterEvent, ...]]:
-        """Per plugin that names any, the events that may make its rejected pods schedulable."""
+        """Per plugin that names any, the events that may make its rejected pods schedulable.
+
+        Raises:
+            PluginError: the hook fails, or names an event that never happens.
+        """
         events: dict[str, tuple[ClusterEvent, ...]] = {}
         for name, hook in self._hooks["events_to_register"]:
             try:
                 events[name] = tuple(hook())
+                never = [event.label for event in events[name] if not event.can_happen]
             except HOOK_FAILURES as error:
                 raise PluginError(
                     name, f"events_to_register failed: {type(error).__name__}: {error}"
                 ) from error
+            if never:
+                raise PluginError(
+                    name,
+                    f"events_to_register names {', '.join(never)}, which never happens; what does is in "
+                    "docs/writing-plugins.md#coming-back",
+                )
         return events
 
     # Queue

@@ -247,5 +247,5 @@ def events_to_register() -> Sequence[ClusterEvent]:
     """Name the cluster events that may make a pod schedulable which this plugin rejected.
 
     Called once, when the framework is made. A plugin that rejects pods and registers nothing has its pods
-    retried on every event.
+    retried on every event. An event that never happens, such as UPDATE_POD_LABEL of a NODE, is an error.
     """

@@ -50,7 +50,7 @@ class NominatedRoom:
         table = nodes.table
         key = (filters, "nominated", cycle.pod.priority)
         beside = cycle.pods.column(key, lambda: NominatedCodes(table))
-        rows = self._to_ask(beside, alone, findings, table)
+        rows = self._to_ask(beside, alone, table)
         own = table.rows.get(self._nominator.node_of(cycle.pod.uid), -1)
         failed: list[int] = []
         for row in rows:
@@ -59,7 +59,7 @@ class NominatedRoom:
                 if (beside.values[row] == PASS) != (code == PASS):
                     beside.passing = None
                 beside.values[row] = code
-            if row == own or code == ERROR:
+            if row == own or not self._status_codes.lasts(code):
                 failed.append(row)
         beside.failed = failed
         if beside.passing is None:
@@ -75,9 +75,7 @@ class NominatedRoom:
         findings.passing = passing if whole else None
         return True
 
-    def _to_ask(
-        self, beside: NominatedCodes, alone: CombinedCodes, findings: Findings, table: NodeTable
-    ) -> Iterable[int]:
+    def _to_ask(self, beside: NominatedCodes, alone: CombinedCodes, table: NodeTable) -> Iterable[int]:
         """The rows whose codes may be others now; all that aren't among them are right."""
         stale = None if beside.failed is None else beside.stale(table)
         since, beside.nominations = beside.nominations, self._nominator.version
@@ -89,7 +87,7 @@ class NominatedRoom:
         return {
             *stale,
             *(beside.failed or ()),
-            *findings.errors,
+            *(alone.failed or ()),
             *(table.rows[name] for name in names if name in table.rows),
         }
 

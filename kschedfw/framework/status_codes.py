@@ -7,6 +7,7 @@ from typing import Final
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 
 from kschedfw.framework.filter_hooks import refusal
 from kschedfw.framework.results import Codes
@@ -28,7 +29,10 @@ class Translation:
 
 
 class StatusCodes:
-    """Statuses by code, each distinct refusal once. Codes hold until `clear`."""
+    """Statuses by code, each distinct refusal once. Codes hold until `clear`.
+
+    `timed` are those of refusals that name a time: nobody may take them for what a plugin would say later.
+    """
 
     def __init__(self) -> None:
         self.clear()
@@ -36,6 +40,7 @@ class StatusCodes:
     def clear(self) -> None:
         """Begin anew; who has the old `statuses` may go on using it."""
         self.statuses: list[Status] = [Status.success(), Status.from_error("see the node")]
+        self.timed: set[int] = set()
         self._codes: dict[Status, int] = {}
         self._translations: dict[str, Translation] = {}
 
@@ -52,7 +57,17 @@ class StatusCodes:
         if code is None:
             code = self._codes[status] = len(self.statuses)
             self.statuses.append(status)
+            if status.retry_at is not None:
+                self.timed.add(code)
         return code
+
+    def lasts(self, code: int) -> bool:
+        """Whether the answer is one for good, as long as nothing changes that it depends on."""
+        return code != ERROR and code not in self.timed
+
+    def fleeting(self, codes: Codes) -> npt.NDArray[np.bool_]:
+        """Which of the codes may not be kept."""
+        return np.isin(codes, [ERROR, *self.timed]) if self.timed else codes == ERROR
 
     def translation(self, statuses: tuple[Status, ...], plugin: str) -> Translation:
         """The codes of statuses that a plugin's verdicts refer to; most plugins have the same ones every time."""

@@ -165,7 +165,7 @@ class EventHandlers:
         if last is not None and last.uid != obj.uid:
             last = None  # it had the name before
         known[obj.key] = obj
-        action = ActionType.ADD if last is None else ActionType.UPDATE
+        action = ActionType.ADD if last is None else ActionType.UPDATE_OTHER
         self._queue.move_all_to_active_or_backoff(ClusterEvent(resource, action), last, obj)
 
     def _pod_event(self, pod: Pod, *, deleted: bool) -> None:
@@ -270,7 +270,7 @@ def events_between(old: Named | None, new: Named | None) -> Sequence[ClusterEven
         ValueError: there is neither, or it is of a kind whose changes nobody can subscribe to.
     """
     present = new if new is not None else old
-    action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.UPDATE
+    action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.UPDATE_OTHER
     match present:
         case Pod():
             if isinstance(old, Pod) and isinstance(new, Pod):

@@ -68,7 +68,7 @@ def happened(
 
 _ACTIONS = {
     EventType.ADDED: ActionType.ADD,
-    EventType.MODIFIED: ActionType.UPDATE,
+    EventType.MODIFIED: ActionType.UPDATE_OTHER,
     EventType.DELETED: ActionType.DELETE,
 }
 

@@ -24,6 +24,16 @@ PIP_INSTALL = (
 )
 
 
+ANSWERS_FOR_PLAIN_PODS_ARE_KEPT = """
+from kschedfw import make_pod
+from kschedfw.testing import FrameworkHarness
+
+(plugin,) = FrameworkHarness("QuietCorner").framework.plugins.values()
+plain, quiet = make_pod("p").build(), make_pod("q").labels({"example.com/noise": "quiet"}).build()
+assert None is not plugin.sign(plain) != plugin.sign(quiet) is not None
+"""
+
+
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """One in which what is installed here can be had, and more can be installed."""
@@ -79,6 +89,15 @@ def test_it_works_as_the_tutorial_says(tmp_path: Path, environment: dict[str, st
                 )
                 assert agrees or not expected.strip(), f"$ {command}\nprints:\n{result.stdout}"
     assert done >= 8
+    kept = subprocess.run(
+        ["python", "-c", ANSWERS_FOR_PLAIN_PODS_ARE_KEPT],
+        check=False,
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert kept.returncode == 0, kept.stderr
     checks = ("ruff check", "ruff format --check")
     for check in checks:  # what it makes is as clean as what it began with
         result = subprocess.run(

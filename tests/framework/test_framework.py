@@ -185,6 +185,11 @@ class TestEvents:
         with pytest.raises(PluginError, match="plugin 'A': events_to_register failed: "):
             make_framework(plugin("A", events_to_register=answering(answer))).events_to_register()
 
+    def test_an_event_that_never_happens_is_refused(self) -> None:
+        never = ClusterEvent(EventResource.NODE, ActionType.UPDATE_POD_LABEL)
+        with pytest.raises(PluginError, match="names NodeUpdatePodLabel, which never happens"):
+            make_framework(plugin("A", events_to_register=lambda: [never])).events_to_register()
+
     def test_updates_are_actions_too(self) -> None:
         assert ActionType.UPDATE_NODE_TAINT in ActionType.UPDATE
         assert ActionType.ADD not in ActionType.UPDATE

@@ -21,6 +21,8 @@ from kschedfw.framework.columns import UNKNOWN_CODE, Column
 from kschedfw.framework.memo import Memo
 from kschedfw.framework.memo_report import MemoCounters
 from kschedfw.framework.node_info import NodeInfo
+from kschedfw.scheduler.nominator import Nominator
+from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, answering, make_framework, nodes, plugin, pod
 
 
@@ -175,6 +177,37 @@ class TestReport:
         broken.sign = lambda self, pod: [pod.name]  # type: ignore[assignment, method-assign, return-value]
         _, objection = self.run(broken)["A"]
         assert objection == "sign failed: TypeError: unhashable type: 'list'"
+
+
+@pytest.mark.parametrize("reads", Reads)
+@pytest.mark.parametrize("refused", [1, 10])
+@pytest.mark.parametrize("is_nominated", [False, True])
+def test_a_refusal_is_forgotten_when_its_time_has_come(
+    reads: Reads, refused: int, is_nominated: bool
+) -> None:
+    clock, nominator = FakeClock(1000.0), Nominator()
+    opening = 1060.0
+
+    def filter_(node_info: NodeInfo) -> Status | None:
+        if int(node_info.name[1:]) >= refused or clock.now() >= opening:
+            return None
+        return Status.unresolvable("node(s) were closed", retry_at=opening)
+
+    shop = signing(filter=filter_)
+    shop.reads = reads
+    framework = make_framework(shop, snapshot=snapshot_of(10), clock=clock, nominator=nominator)
+    table, labelled = framework.handle.snapshot.table, make_pod("p").labels(kind="a").build()
+    if is_nominated:
+        nominator.add(PodInfo.of(make_pod("other").build()), "n0")
+
+    def closed() -> int:
+        found = framework.filter_nodes(CycleState(), labelled, NodeSelection.whole(table))
+        assert found.refused.count + len(found.feasible) == 10
+        return found.refused.count
+
+    assert closed() == closed() == closed() == refused
+    clock.advance(60)
+    assert closed() == closed() == 0
 
 
 @pytest.mark.parametrize("changed", [1, 9])

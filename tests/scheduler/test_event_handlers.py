@@ -300,6 +300,26 @@ def test_storage_objects_that_come_change_and_go_reach_the_queue(
     assert seen == [("add", "none → 1"), ("update", "1 → 2"), ("delete", "2 → none")]
 
 
+@pytest.mark.parametrize("action", [ActionType.UPDATE_OTHER, ActionType.UPDATE])
+@pytest.mark.parametrize("resource", [EventResource.UNSCHEDULED_POD, EventResource.POD])
+def test_a_pod_whose_annotation_changes_comes_back_to_those_who_subscribed_to_that(
+    resource: EventResource, action: ActionType
+) -> None:
+    def wants_a_window(pod: Pod) -> Status | None:
+        return None if "window" in pod.annotations else Status.unresolvable("no window")
+
+    windows = plugin(
+        "Windows", pre_filter=wants_a_window, events_to_register=answering([ClusterEvent(resource, action)])
+    )
+    stage = Stage(windows, nodes=[node()])
+    stage.run(pod())
+    assert stage.place() is Place.UNSCHEDULABLE
+    (waiting,) = stage.cluster.list(Pod)
+    annotated = attrs.evolve(waiting.metadata, annotations=FrozenDict({"window": "9-17"}))
+    stage.cluster.update(waiting.with_metadata(annotated))
+    assert stage.place() is Place.BACKOFF
+
+
 def test_custom_objects_that_come_change_and_go_reach_those_who_subscribed_to_their_kind() -> None:
     seen: list[tuple[str, str]] = []
 

@@ -297,6 +297,19 @@ class PromisesTooMuch(Plugin):
         return min(100, len(node_info.pods))
 
 
+@caught(EVALUATION, "what the time makes of an answer belongs into `sign`, or into a refusal's `retry_at`")
+class ClosesAtNight(Plugin):
+    reads = Reads.NODE
+
+    def sign(self, pod: Pod) -> Hashable:
+        return ()
+
+    @hookimpl
+    def filter(self) -> Status | None:
+        hour = datetime.datetime.fromtimestamp(self.handle.clock.now(), datetime.UTC).hour
+        return None if 9 <= hour < 17 else Status.unresolvable("node(s) were closed")
+
+
 @caught(CHANCE, "draws from the global random generator")
 class Gambling(Plugin):
     @hookimpl
@@ -561,6 +574,13 @@ class NamesResources(Plugin):
         return [ClusterEvent("Node", ActionType.ADD)]  # type: ignore[arg-type]  # that is what is wrong
 
 
+@caught(EVENTS, "NamesWhatNeverHappens.events_to_register names NodeUpdatePodLabel, which never happens")
+class NamesWhatNeverHappens(Plugin):
+    @hookimpl
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        return [ClusterEvent(EventResource.NODE, ActionType.UPDATE_POD_LABEL)]
+
+
 @caught(EVENTS, "the hint for NodeDelete raised AttributeError")
 class ForgetsDeletions(Plugin):
     @hookimpl
@@ -715,6 +735,27 @@ class Polite(Plugin):
     @hookimpl
     def filter(self, node_info: NodeInfo) -> Status | None:
         return Status.unschedulable("node(s) were full") if len(node_info.pods) > 3 else None
+
+
+class OpensOnce(Plugin):
+    """Its answers depend on the time until a time that it names, and then no more."""
+
+    name = "OpensOnce"
+    reads = Reads.NODE
+    opening = 1_700_000_300.0  # five minutes after the contract's clock begins
+
+    def sign(self, pod: Pod) -> Hashable:
+        return ()
+
+    @hookimpl
+    def filter(self) -> Status | None:
+        if self.handle.clock.now() >= self.opening:
+            return None
+        return Status.unresolvable("node(s) were closed", retry_at=self.opening)
+
+
+def test_a_refusal_that_names_its_time_may_promise_that_answers_last() -> None:
+    getattr(contract_of(OpensOnce), f"test_{EVALUATION}")()
 
 
 def checks_of(contract: type[PluginContract]) -> set[str]:

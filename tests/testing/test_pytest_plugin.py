@@ -298,3 +298,48 @@ def test_what_is_not_there_is_no_test():
     assert TestStranger.test_bind_binds_to_the_chosen_node_or_says_why_not is None
 """
     )
+
+
+def test_a_contract_whose_plugin_is_not_accepted_says_so_once_at_length_and_else_in_a_line(
+    project: Project,
+) -> None:
+    code, output = project.run(
+        """
+import attrs
+from kschedfw import Plugin, hookimpl
+from kschedfw.testing import PluginContract
+
+@attrs.frozen
+class RackArgs:
+    size: int = 1
+
+    def validate(self):
+        return []
+
+class Rack(Plugin[RackArgs]):
+    name = "Rack"
+    args_type = RackArgs
+
+    @hookimpl
+    def filter(self): ...
+
+    @hookimpl
+    def fliter_batch(self): ...
+
+class TestRack(PluginContract):
+    plugin = Rack
+"""
+    )
+    assert code == 1
+    first, others = output.partition("= FAILURES =")[2].split(
+        "test_arguments_are_read_from_a_configuration", 1
+    )
+    assert "test_hooks_and_arguments_are_accepted" in first
+    assert "no framework can be made with it" in first
+    line = (
+        "\nplugin 'Rack': unknown hook 'fliter_batch'; did you mean 'filter_batch'? "
+        "(see test_hooks_and_arguments_are_accepted)\n"
+    )
+    assert others.count(line) == 5
+    assert "\nE  " not in others
+    assert "`validate`" not in output

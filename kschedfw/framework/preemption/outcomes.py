@@ -54,6 +54,8 @@ class Outcomes(Column):
             self.values.fill(UNKNOWN_CODE)
             self.statuses.clear()
             self._budgets = budgets
+        elif self.statuses.timed:
+            self.values[self.statuses.fleeting(self.values)] = UNKNOWN_CODE
         # On a node that it is nominated to itself, a pod finds more room than others do.
         own = nominator.node_of(pod.uid)
         for name in (*(changed or ()), self._borrowed, own):

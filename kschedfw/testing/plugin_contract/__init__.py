@@ -14,15 +14,15 @@ from kschedfw.testing.plugin_contract.user_text import UserTextChecks
 __all__ = ["PluginContract"]
 
 
-class PluginContract(
-    DeclarationChecks,
-    LookingChecks,
-    EvaluationChecks,
-    ChanceChecks,
-    UserTextChecks,
-    FollowingChecks,
-    ReservingChecks,
+class PluginContract(  # pytest runs the checks of the last one first
     BindingChecks,
+    ReservingChecks,
+    FollowingChecks,
+    UserTextChecks,
+    ChanceChecks,
+    EvaluationChecks,
+    LookingChecks,
+    DeclarationChecks,
 ):
     """The tests that every plugin must pass, to be inherited.
 

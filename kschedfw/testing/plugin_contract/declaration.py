@@ -10,7 +10,6 @@ import attrs
 
 from kschedfw.api.convert import json_name, unstructure
 from kschedfw.api.custom import CustomKind
-from kschedfw.api.errors import KschedfwError
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.args import ArgsError, plugin_args
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
@@ -28,15 +27,8 @@ class DeclarationChecks(Subject):
     """Hooks and arguments, as the framework finds them."""
 
     def test_hooks_and_arguments_are_accepted(self) -> None:
-        try:
-            framework = self._framework()
-        except KschedfwError as error:
-            violated(
-                f"no framework can be made with it: {error}",
-                "see docs/hooks.md for the hooks and their arguments; `args` of the contract is what a profile gives",
-                error,
-            )
-        plugin = framework.plugins[self._name]
+        self._must_be_accepted()
+        plugin = self._framework().plugins[self._name]
         if not any(hasattr(plugin, hook) for hook in SPECS):
             violated(
                 f"{self._name} has no hook at all",
@@ -114,6 +106,11 @@ class DeclarationChecks(Subject):
                     f"{self._name}.events_to_register names {event!r}",
                     "`resource` is an EventResource or a CustomKind, `action` an ActionType or several, joined by |",
                 )
+            if not event.can_happen:
+                violated(
+                    f"{self._name}.events_to_register names {event.label}, which never happens",
+                    "what changed and which event that is: docs/writing-plugins.md#coming-back",
+                )
         on_stages(self, lambda new_stage: ask_hints(self, new_stage()))
 
     def _default(self) -> object:
@@ -157,6 +154,7 @@ class DeclarationChecks(Subject):
         except ArgsError:
             return
         except Exception as error:
+            self._must_be_accepted()
             violated(
                 f"the arguments {dict(written)!r} are neither refused nor usable: {error}",
                 "`validate` of the arguments yields a FieldError for each rule that is broken, and raises nothing; "

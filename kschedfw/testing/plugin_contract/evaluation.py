@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from kschedfw.framework.evaluation import Evaluation
 from kschedfw.framework.framework import Framework
 from kschedfw.framework.node_selection import NodeSelection
 from kschedfw.framework.status import Status
+from kschedfw.testing.clock import FakeClock
+from kschedfw.testing.plugin_contract.stage import NOW
 from kschedfw.testing.plugin_contract.subject import Subject, concerns
 from kschedfw.testing.plugin_contract.violation import violated
 from kschedfw.testing.plugin_contract.world import World
@@ -23,9 +26,14 @@ _REMEDIES = {
     ),
     Evaluation.MEMO: (
         "`sign` must name everything of the pod that an answer depends on, and `reads` must cover everything else; add "
-        "what is missing, or leave them out: then answers aren't kept"
+        "what is missing, or leave them out: then answers aren't kept. The clock of the handle moves on between two "
+        "questions: what the time makes of an answer belongs into `sign`, or into a refusal's `retry_at`"
     ),
 }
+
+
+_STEPS: Final = (1.0, 75.0, 4_000.0, 22_000.0)
+"""How many seconds go by before a question, while the cluster changes: from a moment to a good part of a day."""
 
 
 class EvaluationChecks(Subject):
@@ -34,11 +42,15 @@ class EvaluationChecks(Subject):
     @concerns("filter", "score")
     def test_every_evaluation_gives_the_same_answers_while_the_cluster_changes(self) -> None:
         def through_a_history(world: World) -> None:
+            clock = FakeClock(NOW)
             frameworks = {
-                each: self._framework(snapshot=world.snapshot, evaluation=each) for each in Evaluation
+                each: self._framework(snapshot=world.snapshot, clock=clock, evaluation=each)
+                for each in Evaluation
             }
-            for _ in range(4):
-                for pod in world.pending():
+            for seconds in _STEPS:
+                first, *others = world.pending()
+                for pod in (first, *others, first):
+                    clock.advance(seconds)
                     rows = world.rows()
                     expected = _answers(frameworks[Evaluation.SCALAR], pod, rows)
                     for evaluation in (Evaluation.BATCH, Evaluation.MEMO):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import attrs
 
+from kschedfw.api.errors import KschedfwError
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.objects import to_manifest
@@ -25,6 +26,7 @@ from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.snapshot import Snapshot
+from kschedfw.testing.plugin_contract.violation import violated
 from kschedfw.testing.plugin_contract.world import World
 
 if TYPE_CHECKING:
@@ -92,6 +94,23 @@ class Subject:
             if not isinstance(plugin, str):
                 registry.register(plugin, replace=True)
         return registry
+
+    @property
+    def _refusal(self) -> KschedfwError | None:
+        """Why no framework can be made with the plugin and its arguments; None if one can. No check can run then."""
+        try:
+            self._framework().close()
+        except KschedfwError as error:
+            return error
+        return None
+
+    def _must_be_accepted(self) -> None:
+        if (error := self._refusal) is not None:
+            violated(
+                f"no framework can be made with it: {error}",
+                "see docs/hooks.md for the hooks and their arguments; `args` of the contract is what a profile gives",
+                error,
+            )
 
     @property
     def _name(self) -> str:

@@ -68,12 +68,39 @@ LABEL = ActionType.UPDATE_NODE_LABEL
         (WILDCARD, DELETE, NODE_ADD, False),
         (WILDCARD, ALL, UNSCHEDULABLE_TIMEOUT, True),
         (NODE, ALL, UNSCHEDULABLE_TIMEOUT, False),
+        (EventResource.UNSCHEDULED_POD, UPDATE, UNSCHEDULED_POD_UPDATE, True),
+        (EventResource.UNSCHEDULED_POD, ActionType.UPDATE_OTHER, UNSCHEDULED_POD_UPDATE, True),
+        (POD, ActionType.UPDATE_OTHER, UNSCHEDULED_POD_UPDATE, True),
+        (POD, ActionType.UPDATE_POD_LABEL, UNSCHEDULED_POD_UPDATE, False),
+        (EventResource.ASSIGNED_POD, ActionType.UPDATE_OTHER, UNSCHEDULED_POD_UPDATE, False),
     ],
 )
 def test_a_subscription_covers_what_is_as_precise_or_more(
     resource: EventResource, action: ActionType, event: ClusterEvent, covered: bool
 ) -> None:
     assert ClusterEvent(resource, action).matches(event) is covered
+
+
+@pytest.mark.parametrize(
+    ("resource", "action", "can_happen"),
+    [
+        (NODE, ADD, True),
+        (NODE, ActionType.UPDATE_OTHER, False),
+        (NODE, ActionType.UPDATE_POD_LABEL, False),
+        (NODE, ActionType.UPDATE_POD_LABEL | LABEL, True),
+        (POD, LABEL, False),
+        (POD, ActionType.UPDATE_OTHER, True),
+        (EventResource.CSI_NODE, LABEL, False),
+        (EventResource.CSI_NODE, UPDATE, True),
+        (EventResource.CSI_NODE, ActionType.UPDATE_OTHER, True),
+        (EventResource.CSI_NODE, ActionType(0), False),
+        (WILDCARD, LABEL, True),
+    ],
+)
+def test_no_subscription_is_possible_to_what_never_happens(
+    resource: EventResource, action: ActionType, can_happen: bool
+) -> None:
+    assert ClusterEvent(resource, action).can_happen is can_happen
 
 
 POD_BASE = (
@@ -109,8 +136,17 @@ def pod_actions(new: Pod, old: Pod = POD_BASE) -> list[ActionType]:
             ),
             [ActionType.UPDATE_POD_TOLERATION],
         ),
-        (POD_BASE, [ActionType.UPDATE]),
-        (POD_BASE.bound_to("n"), [ActionType.UPDATE]),
+        (POD_BASE, [ActionType.UPDATE_OTHER]),
+        (
+            make_pod()
+            .labels(app="web")
+            .requests({"cpu": "1", "example.com/gpu": 1})
+            .scheduling_gate("a")
+            .annotations({"a": "b"})
+            .build(),
+            [ActionType.UPDATE_OTHER],
+        ),
+        (POD_BASE.bound_to("n"), [ActionType.UPDATE_OTHER]),
         (make_pod().scheduling_gate("b").labels(app="web").build(), [ActionType.UPDATE_POD_SCALE_DOWN]),
         (
             make_pod().build(),
@@ -130,7 +166,7 @@ def test_an_update_of_a_pod_is_named_as_precisely_as_can_be(new: Pod, actions: l
 def test_less_of_any_resource_is_a_scale_down_and_more_is_not(resource: str) -> None:
     much, little = (make_pod().requests({resource: amount}).build() for amount in (2, 1))
     assert pod_actions(little, much) == [ActionType.UPDATE_POD_SCALE_DOWN]
-    assert pod_actions(much, little) == [ActionType.UPDATE]
+    assert pod_actions(much, little) == [ActionType.UPDATE_OTHER]
 
 
 def with_condition(node: Node, condition: NodeCondition) -> Node:
