@@ -16,12 +16,13 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
+from kschedfw.cli.failures import Failures
+
 from kschedfw import ConfigurationError, Registry
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.manifests import Manifests, parse_manifests
 from kschedfw.cli.app import run
 from kschedfw.cli.construction import refused_profile
-from kschedfw.cli.failures import Failures
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import SchedulerConfiguration, default_profile, parse_configuration
 from kschedfw.config.effective import effective
