@@ -6,9 +6,11 @@ from typing import Final
 
 import attrs
 
+from kschedfw.api.devices import DeviceClass, ResourceSlice
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.resource_claims import ResourceClaim, ResourceClaimTemplate
 from kschedfw.api.storage import (
     CSIDriver,
     CSINode,
@@ -71,6 +73,10 @@ _KINDS: Final = (
     Kind("CSINode", "storage.k8s.io/v1", CSINode, namespaced=False),
     Kind("CSIDriver", "storage.k8s.io/v1", CSIDriver, namespaced=False),
     Kind("CSIStorageCapacity", "storage.k8s.io/v1", CSIStorageCapacity),
+    Kind("DeviceClass", "resource.k8s.io/v1", DeviceClass, namespaced=False),
+    Kind("ResourceSlice", "resource.k8s.io/v1", ResourceSlice, namespaced=False),
+    Kind("ResourceClaim", "resource.k8s.io/v1", ResourceClaim),
+    Kind("ResourceClaimTemplate", "resource.k8s.io/v1", ResourceClaimTemplate),
     Kind("VolumeAttachment", "storage.k8s.io/v1", VolumeAttachment, namespaced=False),
 )
 
