@@ -106,6 +106,11 @@ class Quantity:
         """
         return _parse(text if isinstance(text, str) else _text_of(text))
 
+    @classmethod
+    def of(cls, value: int, format: QuantityFormat) -> "Quantity":
+        """A whole number in a format, as `resource.NewQuantity` makes it."""
+        return cls(*_without_factors_of_ten(value, 0), format, None, "")
+
     @property
     def sign(self) -> int:
         """-1, 0 or 1."""

@@ -6,13 +6,10 @@ A configuration may name what is lacking, and its arguments are checked. Profile
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import attrs
 
-from kschedfw.api.field_errors import FieldError
-from kschedfw.api.scalars import Duration
-from kschedfw.framework.clock import format_duration
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint
 
 DEFAULT_PLUGINS = (
@@ -30,31 +27,16 @@ DEFAULT_PLUGINS = (
     EnabledPlugin("VolumeZone"),
     EnabledPlugin("PodTopologySpread", weight=2),
     EnabledPlugin("InterPodAffinity", weight=2),
+    EnabledPlugin("DynamicResources", weight=2),
     EnabledPlugin("DefaultPreemption"),
     EnabledPlugin("NodeResourcesBalancedAllocation", weight=1),
     EnabledPlugin("ImageLocality", weight=1),
     EnabledPlugin("DefaultBinder"),
 )
-"""v1.36's multiPoint list, in its order and with its weights; without dynamic resources and declared features."""
+"""v1.36's multiPoint list, in its order and with its weights; without declared features."""
 
 REMOVED_IN_V1 = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 """Plugins that v1 of the configuration doesn't know any more."""
-
-
-@attrs.frozen
-class DynamicResourcesArgs:
-    """How long allocation may take for a node, and binding altogether."""
-
-    filter_timeout: Duration = 10.0
-    binding_timeout: Duration = 600.0
-
-    def validate(self) -> Iterator[FieldError]:
-        if self.filter_timeout < 0:
-            given = format_duration(self.filter_timeout)
-            yield FieldError.invalid("filterTimeout", given, "must be zero or positive")
-        if self.binding_timeout < 1:
-            given = format_duration(self.binding_timeout)
-            yield FieldError.invalid("bindingTimeout", given, "must be at least 1 second")
 
 
 @attrs.frozen
@@ -70,16 +52,6 @@ def _at(*points: str, args_type: type[object] | None = None) -> AbsentPlugin:
 
 
 ABSENT: Mapping[str, AbsentPlugin] = {
-    "DynamicResources": _at(
-        "preEnqueue",
-        "preFilter",
-        "filter",
-        "postFilter",
-        "score",
-        "reserve",
-        "preBind",
-        args_type=DynamicResourcesArgs,
-    ),
     "NodeDeclaredFeatures": _at("preFilter", "filter"),
 }
 """By name: what is in kube-scheduler's tree and not in this version."""

@@ -1,0 +1,229 @@
+"""The devices that drivers publish, by pool and by the nodes that reach them.
+
+A pool's slices of the highest generation count, all others are stale. Everything here is made once per state of a
+slice, or of all slices, and shared by all pods and nodes.
+
+Semantics: kube-scheduler v1.36 `structured` (KEP-4381).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+import attrs
+
+from kschedfw.api.devices import Device, DeviceAttribute, ResourceSlice
+from kschedfw.api.node import Node
+from kschedfw.api.selectors import NodeSelector
+from kschedfw.plugins._node_terms import any_matches, usable_terms
+from kschedfw.plugins.dynamic_resources.cel import (
+    AttributeValue,
+    DeviceInput,
+    SelectorError,
+    Version,
+    compile_selector,
+)
+
+PoolId: TypeAlias = tuple[str, str]
+"""Driver and name."""
+DeviceId: TypeAlias = tuple[str, str, str]
+"""Driver, name of the pool, name of the device."""
+
+_MOST_SELECTORS: Final = 256
+"""Of so many lists of selectors each slice remembers what they match."""
+
+
+class Refusal(Exception):  # noqa: N818  # it says which selector couldn't be evaluated; who asked makes the error of it
+    """A selector can't be evaluated for a device."""
+
+    def __init__(self, index: int, why: str) -> None:
+        super().__init__(index, why)
+        self.index = index
+        self.why = why
+
+
+@attrs.frozen(eq=False)
+class PublishedDevice:
+    """A device, where it comes from, and how selectors see it."""
+
+    id: DeviceId
+    device: Device
+    slice: ResourceSlice
+    input: DeviceInput
+
+    def attribute(self, name: str) -> DeviceAttribute | None:
+        """By its full name; attributes of the driver's own domain may be published without it."""
+        found = self.device.attributes.get(name)
+        if found is None:
+            domain, slash, bare = name.partition("/")
+            if slash and domain == self.id[0]:
+                found = self.device.attributes.get(bare)
+        return found
+
+    def is_reached_by(self, node: Node) -> bool:
+        """Whether it can be used on the node, if its slice leaves that to its devices."""
+        device = self.device
+        return not self.slice.spec.per_device_node_selection or reaches(
+            node, device.node_name, device.node_selector, device.all_nodes
+        )
+
+
+class PublishedSlice:
+    """The devices of one state of a slice, and what is known of which selectors match them."""
+
+    def __init__(self, published: ResourceSlice) -> None:
+        spec = published.spec
+        self.slice = published
+        self.pool: PoolId = spec.driver, spec.pool.name
+        self.devices: Sequence[PublishedDevice] = tuple(
+            PublishedDevice((*self.pool, device.name), device, published, _input(device, spec.driver))
+            for device in spec.devices
+        )
+        self._matches: dict[tuple[str, ...], list[bool | Refusal | None]] = {}
+
+    def matches(self, position: int, expressions: tuple[str, ...]) -> bool:
+        """Whether all of the selectors are true for a device; the first that is false ends it.
+
+        Raises:
+            Refusal: one before that can't be evaluated.
+        """
+        known = self._matches.get(expressions)
+        if known is None:
+            if len(self._matches) >= _MOST_SELECTORS:
+                self._matches.clear()
+            known = self._matches[expressions] = [None] * len(self.devices)
+        answer = known[position]
+        if answer is None:
+            answer = known[position] = _evaluated(self.devices[position].input, expressions)
+        if isinstance(answer, Refusal):
+            raise answer
+        return answer
+
+    def is_reached_by(self, node: Node) -> bool:
+        """Whether the node can use the slice, or any of its devices."""
+        spec = self.slice.spec
+        if spec.per_device_node_selection:
+            return any(device.is_reached_by(node) for device in self.devices)
+        return reaches(node, spec.node_name, spec.node_selector, spec.all_nodes)
+
+
+def _evaluated(device: DeviceInput, expressions: tuple[str, ...]) -> bool | Refusal:
+    for index, expression in enumerate(expressions):
+        selector = compile_selector(expression)
+        if selector.compile_error is not None:
+            return Refusal(index, f"CEL compile error: {selector.compile_error}")
+        try:
+            if not selector.matches(device):
+                return False
+        except SelectorError as error:
+            return Refusal(index, f"CEL runtime error: {error}")
+    return True
+
+
+def reaches(node: Node, node_name: str, selector: NodeSelector | None, all_nodes: bool) -> bool:
+    """Whether what is for one node, for those that a selector matches, or for all, is for this node."""
+    if node_name:
+        return node_name == node.name
+    return all_nodes or (selector is not None and any_matches(usable_terms(selector), node))
+
+
+@attrs.frozen(eq=False)
+class Pool:
+    """The slices of a pool's latest generation, by name.
+
+    Some of an incomplete pool are missing (or too many are there), which happens while a driver publishes changes. An
+    invalid one contradicts itself. `counters` are what its devices share: amounts by counter set and name.
+    """
+
+    id: PoolId
+    slices: Sequence[PublishedSlice]
+    is_incomplete: bool
+    is_invalid: bool
+
+    @classmethod
+    def of(cls, slices: Sequence[PublishedSlice]) -> Pool:
+        generation = max(each.slice.spec.pool.generation for each in slices)
+        latest = sorted(
+            (each for each in slices if each.slice.spec.pool.generation == generation),
+            key=lambda each: each.slice.name,
+        )
+        names = [device.id for each in latest for device in each.devices]
+        sets = [counters.name for each in latest for counters in each.slice.spec.shared_counters]
+        return cls(
+            slices[0].pool,
+            latest,
+            is_incomplete=any(each.slice.spec.pool.resource_slice_count != len(latest) for each in latest),
+            is_invalid=len(set(names)) < len(names) or len(set(sets)) < len(sets),
+        )
+
+    def __str__(self) -> str:
+        return "/".join(self.id)
+
+
+@attrs.frozen(eq=False)
+class NodePool:
+    """What one node can use of a pool."""
+
+    pool: Pool
+    slices: Sequence[PublishedSlice]
+    waits_for_binding: bool = attrs.field(init=False)
+    """Whether any of its devices has to be prepared before the pod is bound."""
+
+    @waits_for_binding.default
+    def _waits(self) -> bool:
+        return any(each.device.binding_conditions for slice_ in self.slices for each in slice_.devices)
+
+
+class Inventory:
+    """All slices, in one state of the cluster."""
+
+    def __init__(self, slices: Sequence[PublishedSlice]) -> None:
+        by_pool: dict[PoolId, list[PublishedSlice]] = defaultdict(list)
+        for each in slices:
+            by_pool[each.pool].append(each)
+        self.slices = slices
+        self.pools: Mapping[PoolId, Pool] = {id_: Pool.of(by_pool[id_]) for id_ in sorted(by_pool)}
+        self._local: dict[str, list[PoolId]] = defaultdict(list)
+        self._shared: list[PoolId] = []
+        for id_, pool in self.pools.items():
+            names = {each.slice.spec.node_name for each in pool.slices}
+            if "" in names:
+                self._shared.append(id_)
+            else:
+                for name in names:
+                    self._local[name].append(id_)
+        self._on_node: dict[str, tuple[Node, Sequence[NodePool]]] = {}
+
+    def on(self, node: Node) -> Sequence[NodePool]:
+        """What the node can use, in the order in which devices are tried."""
+        known = self._on_node.get(node.name)
+        if known is None or known[0] is not node:
+            found = list(self._find(node))
+            found.sort(key=lambda each: (each.waits_for_binding, each.pool.id))
+            known = self._on_node[node.name] = node, found
+        return known[1]
+
+    def _find(self, node: Node) -> Iterator[NodePool]:
+        for id_ in (*self._local.get(node.name, ()), *self._shared):
+            pool = self.pools[id_]
+            slices = [each for each in pool.slices if each.is_reached_by(node)]
+            if slices:
+                yield NodePool(pool, slices)
+
+
+def _input(device: Device, driver: str) -> DeviceInput:
+    return DeviceInput(
+        driver,
+        {name: _value(attribute) for name, attribute in device.attributes.items()},
+        {name: capacity.value for name, capacity in device.capacity.items()},
+        device.allow_multiple_allocations,
+    )
+
+
+def _value(attribute: DeviceAttribute) -> AttributeValue:
+    for value in (attribute.bool_value, attribute.int_value, attribute.string_value):
+        if value is not None:
+            return value
+    return Version.parse(attribute.version_value or "")
