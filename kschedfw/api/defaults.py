@@ -25,6 +25,7 @@ from kschedfw.api.pod import (
     PodSpec,
     PreemptionPolicy,
     ResourceRequirements,
+    TolerationOperator,
     TopologySpreadConstraint,
 )
 from kschedfw.api.quantity import Quantity
@@ -111,7 +112,10 @@ def _counted(request: _Counted) -> _Counted:
     count = request.count
     if mode is DeviceAllocationMode.EXACT_COUNT and not count:
         count = 1
-    return attrs.evolve(request, allocation_mode=mode, count=count)
+    tolerations = tuple(
+        attrs.evolve(each, operator=each.operator or TolerationOperator.EQUAL) for each in request.tolerations
+    )
+    return attrs.evolve(request, allocation_mode=mode, count=count, tolerations=tolerations)
 
 
 def default_selector(workload: Named) -> Named:

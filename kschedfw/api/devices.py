@@ -154,10 +154,13 @@ class DeviceTaint:
 
 @attrs.frozen
 class DeviceToleration:
-    """Lets a request have tainted devices (resource.k8s.io/v1 DeviceToleration); empty fields match everything."""
+    """Lets a request have tainted devices (resource.k8s.io/v1 DeviceToleration).
+
+    Empty fields match everything. The loader fills in the operator.
+    """
 
     key: str = ""
-    operator: TolerationOperator = TolerationOperator.EQUAL
+    operator: TolerationOperator | None = None
     value: str = ""
     effect: DeviceTaintEffect | None = None
     toleration_seconds: int | None = None

@@ -8,7 +8,7 @@ Semantics: kube-scheduler v1.36 `DRAExtendedResource`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 import attrs
@@ -122,11 +122,6 @@ def _request(held: _Held, device_class: str) -> DeviceRequest:
         device_class, allocation_mode=DeviceAllocationMode.EXACT_COUNT, count=held.count
     )
     return DeviceRequest(held.name, exactly)
-
-
-def dra_resources(pod: Pod, classes: Mapping[str, DeviceClass]) -> Sequence[str]:
-    """The extended resources that the pod requests and that a class stands behind."""
-    return [name for name, amount in pod.requests.amounts.scalar.items() if amount and name in classes]
 
 
 def may_come_from_devices(name: str) -> bool:

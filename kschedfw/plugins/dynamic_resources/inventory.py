@@ -1,6 +1,6 @@
 """The devices that drivers publish, by pool and by the nodes that reach them.
 
-A pool's slices of the highest generation count, all others are stale. Everything here is made once per state of a
+Of a pool's slices those of the latest generation count, all others are stale. Everything here is made once per state of a
 slice, or of all slices, and shared by all pods and nodes.
 
 Semantics: kube-scheduler v1.36 `structured` (KEP-4381).
@@ -131,7 +131,7 @@ def reaches(node: Node, node_name: str, selector: NodeSelector | None, all_nodes
 
 @attrs.frozen(eq=False)
 class Pool:
-    """The slices of a pool's latest generation, by name.
+    """The slices of one generation of a pool, by name.
 
     Some of an incomplete pool are missing (or too many are there), which happens while a driver publishes changes. An
     invalid one contradicts itself. `counters` are what its devices share: amounts by counter set and name.
@@ -144,17 +144,14 @@ class Pool:
 
     @classmethod
     def of(cls, slices: Sequence[PublishedSlice]) -> Pool:
-        generation = max(each.slice.spec.pool.generation for each in slices)
-        latest = sorted(
-            (each for each in slices if each.slice.spec.pool.generation == generation),
-            key=lambda each: each.slice.name,
-        )
-        names = [device.id for each in latest for device in each.devices]
-        sets = [counters.name for each in latest for counters in each.slice.spec.shared_counters]
+        """A pool of slices of one generation."""
+        ordered = sorted(slices, key=lambda each: each.slice.name)
+        names = [device.id for each in ordered for device in each.devices]
+        sets = [counters.name for each in ordered for counters in each.slice.spec.shared_counters]
         return cls(
-            slices[0].pool,
-            latest,
-            is_incomplete=any(each.slice.spec.pool.resource_slice_count != len(latest) for each in latest),
+            ordered[0].pool,
+            ordered,
+            is_incomplete=any(each.slice.spec.pool.resource_slice_count != len(ordered) for each in ordered),
             is_invalid=len(set(names)) < len(names) or len(set(sets)) < len(sets),
         )
 
@@ -180,37 +177,48 @@ class Inventory:
     """All slices, in one state of the cluster."""
 
     def __init__(self, slices: Sequence[PublishedSlice]) -> None:
-        by_pool: dict[PoolId, list[PublishedSlice]] = defaultdict(list)
+        generations: dict[PoolId, dict[int, list[PublishedSlice]]] = defaultdict(lambda: defaultdict(list))
+        self._local: dict[str, list[PublishedSlice]] = defaultdict(list)
+        self._shared: list[PublishedSlice] = []
         for each in slices:
-            by_pool[each.pool].append(each)
-        self.slices = slices
-        self.pools: Mapping[PoolId, Pool] = {id_: Pool.of(by_pool[id_]) for id_ in sorted(by_pool)}
-        self._local: dict[str, list[PoolId]] = defaultdict(list)
-        self._shared: list[PoolId] = []
-        for id_, pool in self.pools.items():
-            names = {each.slice.spec.node_name for each in pool.slices}
-            if "" in names:
-                self._shared.append(id_)
+            spec = each.slice.spec
+            generations[each.pool][spec.pool.generation].append(each)
+            if spec.node_name:
+                self._local[spec.node_name].append(each)
             else:
-                for name in names:
-                    self._local[name].append(id_)
+                self._shared.append(each)
+        self._pools: Mapping[PoolId, Mapping[int, Pool]] = {
+            id_: {generation: Pool.of(members) for generation, members in of_pool.items()}
+            for id_, of_pool in generations.items()
+        }
         self._on_node: dict[str, tuple[Node, Sequence[NodePool]]] = {}
+
+    def slices_on(self, node: Node) -> Iterator[PublishedSlice]:
+        """Every slice that the node can use, or whose devices it can use, stale ones, too."""
+        for each in (*self._local.get(node.name, ()), *self._shared):
+            if each.is_reached_by(node):
+                yield each
 
     def on(self, node: Node) -> Sequence[NodePool]:
         """What the node can use, in the order in which devices are tried."""
         known = self._on_node.get(node.name)
         if known is None or known[0] is not node:
-            found = list(self._find(node))
-            found.sort(key=lambda each: (each.waits_for_binding, each.pool.id))
-            known = self._on_node[node.name] = node, found
+            known = self._on_node[node.name] = node, self._find(node)
         return known[1]
 
-    def _find(self, node: Node) -> Iterator[NodePool]:
-        for id_ in (*self._local.get(node.name, ()), *self._shared):
-            pool = self.pools[id_]
-            slices = [each for each in pool.slices if each.is_reached_by(node)]
-            if slices:
-                yield NodePool(pool, slices)
+    def _find(self, node: Node) -> Sequence[NodePool]:
+        by_pool: dict[PoolId, list[PublishedSlice]] = defaultdict(list)
+        for each in self.slices_on(node):
+            by_pool[each.pool].append(each)
+        found = []
+        for id_, slices in by_pool.items():
+            # Which generation is the latest is judged by the slices for this node alone, as in v1.36.
+            latest = max(each.slice.spec.pool.generation for each in slices)
+            usable = [each for each in slices if each.slice.spec.pool.generation == latest]
+            usable.sort(key=lambda each: each.slice.name)
+            found.append(NodePool(self._pools[id_][latest], usable))
+        found.sort(key=lambda each: (each.waits_for_binding, each.pool.id))
+        return found
 
 
 def _input(device: Device, driver: str) -> DeviceInput:

@@ -5,11 +5,10 @@ Semantics: kube-scheduler v1.36 `dynamicresources`; KEP-4381 (structured paramet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
-from kschedfw.api.devices import DeviceClass, ResourceSlice
 from kschedfw.api.meta import ObjectMeta, OwnerReference
 from kschedfw.api.pod import Pod
 from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION, ResourceClaim
@@ -29,12 +28,12 @@ from kschedfw.framework.status import Status
 from kschedfw.plugins._normalize import normalized
 from kschedfw.plugins.dynamic_resources.args import DynamicResourcesArgs
 from kschedfw.plugins.dynamic_resources.binding import ClaimBinder, Reservation
-from kschedfw.plugins.dynamic_resources.claims import ClaimProblem, Claims
+from kschedfw.plugins.dynamic_resources.claims import ClaimProblem
 from kschedfw.plugins.dynamic_resources.decision import PodDevices
-from kschedfw.plugins.dynamic_resources.extended import SPECIAL_CLAIM, classes_by_resource, dra_resources
+from kschedfw.plugins.dynamic_resources.extended import SPECIAL_CLAIM
 from kschedfw.plugins.dynamic_resources.freeing import Freeing, plan_freeing
 from kschedfw.plugins.dynamic_resources.hints import claim_events
-from kschedfw.plugins.dynamic_resources.inventory import Inventory, PublishedSlice
+from kschedfw.plugins.dynamic_resources.manager import DeviceManager
 from kschedfw.plugins.dynamic_resources.requests import MissingClass, WantedClaim, wanted
 
 DEVICES = StateKey[PodDevices | None]("DynamicResources.devices")
@@ -54,45 +53,19 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        self.claims = Claims(handle.cluster)
-        self.binder = ClaimBinder(self.claims, handle, args.binding_timeout)
-        self._slices: dict[str, PublishedSlice] = {}
-        self._listed_slices: object = None
-        self._inventory = Inventory(())
-        self._listed_classes: object = None
-        self._classes: Mapping[str, DeviceClass] = {}
+        self._manager = DeviceManager.of(handle.cluster)
+        self.binder = ClaimBinder(self._manager.claims, handle, args.binding_timeout)
 
     def sign(self, pod: Pod) -> Hashable | None:
         # What is left for a pod with claims depends on all other claims; the score of others is always 0.
-        if pod.spec.resource_claims or dra_resources(pod, self.classes()):
+        if pod.spec.resource_claims or self._manager.resources_of(pod):
             return None
         return ()
-
-    def classes(self) -> Mapping[str, DeviceClass]:
-        """The class behind each extended resource."""
-        listed = self.handle.cluster.list(DeviceClass)
-        if listed is not self._listed_classes:
-            self._classes, self._listed_classes = classes_by_resource(listed), listed
-        return self._classes
-
-    def inventory(self) -> Inventory:
-        """All devices; what is known of a slice stays as long as it doesn't change."""
-        listed = self.handle.cluster.list(ResourceSlice)
-        if listed is not self._listed_slices:
-            slices: dict[str, PublishedSlice] = {}
-            for each in listed:
-                known = self._slices.get(each.name)
-                slices[each.name] = (
-                    known if known is not None and known.slice is each else PublishedSlice(each)
-                )
-            self._slices, self._listed_slices = slices, listed
-            self._inventory = Inventory(tuple(slices.values()))
-        return self._inventory
 
     @hookimpl
     def pre_enqueue(self, pod: Pod) -> Status | None:
         try:
-            for _ in self.claims.of(pod):
+            for _ in self._manager.claims.of(pod):
                 pass
         except ClaimProblem as problem:
             return Status.unresolvable(str(problem))
@@ -111,20 +84,19 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         return None
 
     def _devices(self, pod: Pod) -> PodDevices | None:
-        claims = list(self.claims.of(pod)) if pod.spec.resource_claims else []
-        classes = self.classes()
+        claims = list(self._manager.claims.of(pod)) if pod.spec.resource_claims else []
         special = left_over = None
-        if dra_resources(pod, classes):
-            left_over = self.claims.extended_of(pod)
+        if self._manager.resources_of(pod):
+            left_over = self._manager.claims.extended_of(pod)
             special = _special_claim(pod)
         if not claims and special is None:
             return None
         to_allocate: list[WantedClaim] = []
         for claim in claims:
             if claim.status.allocation is None:
-                if self.claims.is_in_flight(claim):
+                if self._manager.claims.is_in_flight(claim):
                     raise ClaimProblem(f"resource claim {claim.key} is in the process of being allocated")
-                to_allocate.append(wanted(claim, self._class))
+                to_allocate.append(wanted(claim, self._manager.device_class))
         clock, timeout = self.handle.clock, self.args.filter_timeout
 
         def deadline() -> Callable[[], bool]:
@@ -137,16 +109,13 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
             wanted=to_allocate,
             special=special,
             left_over=left_over,
-            classes=classes,
-            inventory=self.inventory(),
-            usage=self.claims.usage(),
+            classes=self._manager.classes(),
+            inventory=self._manager.inventory(),
+            usage=self._manager.claims.usage(),
             now=clock.now(),
             binding_timeout=self.args.binding_timeout,
             deadline=deadline,
         )
-
-    def _class(self, name: str) -> DeviceClass | None:
-        return self.handle.cluster.get(DeviceClass, name)
 
     @hookimpl
     def filter(self, state: CycleState, node_info: NodeInfo) -> Status | None:
@@ -220,7 +189,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
-        return claim_events(self.claims)
+        return claim_events(self._manager.claims)
 
 
 def _special_claim(pod: Pod) -> ResourceClaim:

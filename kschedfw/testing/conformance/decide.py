@@ -352,7 +352,11 @@ def _preemption(plan: PreemptionPlan) -> Json:
         **({"victims": [], "numPDBViolations": 0} if chosen is None else _victims(chosen)),
         "tied": sorted(candidate.node_name for candidate in plan.tied),
         "candidates": {candidate.node_name: _victims(candidate) for candidate in plan.candidates},
-        "rejected": {name: {"plugin": status.plugin} | _verdict(status) for name, status in plan.rejected},
+        "rejected": {
+            name: {"plugin": status.plugin} | _verdict(status)
+            for name, status in plan.rejected
+            if status.is_rejected
+        },
     }
 
 
