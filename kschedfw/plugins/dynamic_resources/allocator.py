@@ -92,7 +92,7 @@ class Search:
         self._candidates: Sequence[Candidate] = [
             (each, position)
             for pool in pools
-            if not pool.pool.is_incomplete and not pool.pool.is_invalid
+            if not pool.pool.is_incomplete and not pool.is_invalid
             for each in pool.slices
             for position in range(len(each.devices))
         ]
@@ -114,7 +114,7 @@ class Search:
         for wanted in self._claims:
             self._prepare(wanted)
         if not self._search():
-            if any(each.pool.is_invalid for each in self._pools):
+            if any(each.is_invalid for each in self._pools):
                 raise InvalidPoolsError
             return None
         return self._found
@@ -145,7 +145,7 @@ class Search:
             problem = ""
             if pool.pool.is_incomplete:
                 problem = "being updated"
-            elif pool.pool.is_invalid:
+            elif pool.is_invalid:
                 problem = "invalid"
             if problem:
                 raise AllocationError(

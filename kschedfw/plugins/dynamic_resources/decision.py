@@ -86,7 +86,8 @@ class PodDevices:
         if problem:
             return NodeDevices(problem)
         everything = list(self.wanted)
-        if extended.requests and self.special is not None:
+        # Beside other claims it is there even on nodes on which it asks for nothing, as in v1.36.
+        if self.special is not None and (extended.requests or self.claims):
             everything.append(self._special_claim(self.special, extended))
         found: Sequence[Sequence[Found]] | None = ()
         if everything:

@@ -133,26 +133,33 @@ def reaches(node: Node, node_name: str, selector: NodeSelector | None, all_nodes
 class Pool:
     """The slices of one generation of a pool, by name.
 
-    Some of an incomplete pool are missing (or too many are there), which happens while a driver publishes changes. An
-    invalid one contradicts itself. `counters` are what its devices share: amounts by counter set and name.
+    Some of an incomplete pool are missing (or too many are there), which happens while a driver publishes changes.
+    With `lacks_counters` its devices consume counters that aren't there, or are there twice.
     """
 
     id: PoolId
     slices: Sequence[PublishedSlice]
     is_incomplete: bool
-    is_invalid: bool
+    lacks_counters: bool
 
     @classmethod
     def of(cls, slices: Sequence[PublishedSlice]) -> Pool:
         """A pool of slices of one generation."""
         ordered = sorted(slices, key=lambda each: each.slice.name)
-        names = [device.id for each in ordered for device in each.devices]
         sets = [counters.name for each in ordered for counters in each.slice.spec.shared_counters]
+        consumed = {
+            consumption.counter_set
+            for each in ordered
+            for device in each.devices
+            for consumption in device.device.consumes_counters
+        }
+        is_incomplete = any(each.slice.spec.pool.resource_slice_count != len(ordered) for each in ordered)
         return cls(
             ordered[0].pool,
             ordered,
-            is_incomplete=any(each.slice.spec.pool.resource_slice_count != len(ordered) for each in ordered),
-            is_invalid=len(set(names)) < len(names) or len(set(sets)) < len(sets),
+            is_incomplete,
+            # What an incomplete pool lacks may be about to come.
+            lacks_counters=not is_incomplete and (len(set(sets)) < len(sets) or not consumed <= set(sets)),
         )
 
     def __str__(self) -> str:
@@ -161,16 +168,24 @@ class Pool:
 
 @attrs.frozen(eq=False)
 class NodePool:
-    """What one node can use of a pool."""
+    """What one node can use of a pool. With `is_invalid` that can't be used, since it contradicts itself."""
 
     pool: Pool
     slices: Sequence[PublishedSlice]
-    waits_for_binding: bool = attrs.field(init=False)
+    is_invalid: bool
+    waits_for_binding: bool
     """Whether any of its devices has to be prepared before the pod is bound."""
 
-    @waits_for_binding.default
-    def _waits(self) -> bool:
-        return any(each.device.binding_conditions for slice_ in self.slices for each in slice_.devices)
+    @classmethod
+    def of(cls, pool: Pool, slices: Sequence[PublishedSlice]) -> NodePool:
+        devices = [device.device for each in slices for device in each.devices]
+        has_twins = len({each.name for each in devices}) < len(devices)
+        return cls(
+            pool,
+            slices,
+            is_invalid=pool.lacks_counters or (has_twins and not pool.is_incomplete),
+            waits_for_binding=any(each.binding_conditions for each in devices),
+        )
 
 
 class Inventory:
@@ -191,6 +206,8 @@ class Inventory:
             id_: {generation: Pool.of(members) for generation, members in of_pool.items()}
             for id_, of_pool in generations.items()
         }
+        latest = (of_pool[max(of_pool)] for of_pool in self._pools.values())
+        self._lacking_counters = [pool for pool in latest if pool.lacks_counters]
         self._on_node: dict[str, tuple[Node, Sequence[NodePool]]] = {}
 
     def slices_on(self, node: Node) -> Iterator[PublishedSlice]:
@@ -216,7 +233,9 @@ class Inventory:
             latest = max(each.slice.spec.pool.generation for each in slices)
             usable = [each for each in slices if each.slice.spec.pool.generation == latest]
             usable.sort(key=lambda each: each.slice.name)
-            found.append(NodePool(self._pools[id_][latest], usable))
+            found.append(NodePool.of(self._pools[id_][latest], usable))
+        # A pool that lacks counters is in every node's way, as in v1.36, even if it is another node's.
+        found += [NodePool.of(pool, ()) for pool in self._lacking_counters if pool.id not in by_pool]
         found.sort(key=lambda each: (each.waits_for_binding, each.pool.id))
         return found
 

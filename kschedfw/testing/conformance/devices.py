@@ -46,10 +46,11 @@ def on_chosen(state: CycleState, info: NodeInfo) -> Json:
             wanted.claim.key: _manifest(allocation_result(wanted, found, info.node, lambda: _ANY_SHARE))
             for wanted, found in here.found
         }
-    if here.extended.requests:
+    special = devices.special
+    if special is not None and any(wanted.claim.uid == special.uid for wanted, _ in here.found):
         told["extendedResources"] = {
-            "requests": [unstructure(each) for each in here.extended.requests],
-            "mappings": [unstructure(each) for each in here.extended.mappings],
+            "requests": [unstructure(each) for each in here.extended.requests] or None,
+            "mappings": [unstructure(each) for each in here.extended.mappings] or None,
         }
     return told
 
@@ -101,7 +102,7 @@ def _in_short(devices: PodDevices, info: NodeInfo) -> Json:
 
 
 def _manifest(allocation: AllocationResult) -> Json:
-    manifest: Json = unstructure(allocation)
+    manifest: Json = {"devices": {}, **unstructure(allocation)}
     for config in manifest.get("devices", {}).get("config", ()):  # type: ignore[attr-defined]  # it is an object
         parameters = config.get("opaque", {}).get("parameters")
         if parameters is not None:
