@@ -14,7 +14,7 @@ DIST ?= plugins/*/
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo docs test downstream coverage soak lint fmt changelog clean
+.PHONY: help demo docs test downstream coverage soak fuzz lint fmt changelog clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -44,6 +44,9 @@ coverage: $(VENV)/.installed-dev ## the tests with branch coverage, which takes 
 
 soak: $(VENV)/.installed-dev ## run the scheduler through random worlds (SECONDS=600)
 	@$(BIN)/python -m tests.scheduler.invariants.soak $(SECONDS)
+
+fuzz: $(VENV)/.installed-dev ## read and simulate hostile input (SECONDS=600)
+	@$(BIN)/python -m tests.hostile.fuzz $(SECONDS)
 
 lint: $(VENV)/.installed-dev ## ruff, mypy and import-linter
 	@echo '== ruff check'

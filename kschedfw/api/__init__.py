@@ -11,6 +11,8 @@ from kschedfw.api.field_errors import FieldError, FieldErrors
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.manifests import (
     FieldValidation,
+    InvalidManifestsError,
+    Limits,
     ManifestError,
     Manifests,
     node_from_manifest,
@@ -180,6 +182,8 @@ __all__ = [
     "LabelSelected",
     "LabelSelector",
     "LocalSource",
+    "InvalidManifestsError",
+    "Limits",
     "ManifestError",
     "Manifests",
     "Named",

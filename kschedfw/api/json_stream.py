@@ -136,7 +136,8 @@ class JsonReader:
             if key in content:
                 self._duplicates.append(key)
             if window.skip_space() == "[":
-                content[key] = items = []
+                items: list[object] = []
+                content[key] = items
                 yield from self._read_items(key, items)
             else:
                 content[key] = self._value()

@@ -248,12 +248,13 @@ class _Loader:
             self._document = 0
             self._report([FieldError("", str(error))])
         self._before += source.size
-        self._tell(0)
+        self._tell(0, always=True)
 
-    def _tell(self, end: int) -> None:
-        if self._progress is not None and not 0 <= self._before + end - self._told < _STEP:
-            self._told = self._before + end
-            self._progress(self._told, max(self._told, self._total))
+    def _tell(self, end: int, *, always: bool = False) -> None:
+        position = max(self._told, self._before + end)
+        if self._progress is not None and (always or position - self._told >= _STEP):
+            self._told = position
+            self._progress(position, max(position, self._total))
 
     def result(self) -> Manifests:
         everything = list(expand(self._objects.values(), self._limits, self._refuse))

@@ -29,8 +29,8 @@ _MOST_KEPT: Final = 10_000
 _NO_STATUS: Final = PodStatus()
 _OWN: Final = frozenset(("nodeName", "volumes"))
 """What each pod of a workload may have of its own."""
-_COMMON: Final = frozenset(map(json_name, attrs.fields(PodSpec))) - _OWN
-_OF_CONTAINERS: Final = frozenset(map(json_name, attrs.fields(Container)))
+_COMMON: Final = frozenset(json_name(field) for field in attrs.fields(PodSpec)) - _OWN
+_OF_CONTAINERS: Final = frozenset(json_name(field) for field in attrs.fields(Container))
 _FORMAT: Final = 2  # of marshal: the last one in which equal values have equal bytes
 
 _with_labels = evolver(ObjectMeta, "labels")

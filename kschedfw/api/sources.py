@@ -18,7 +18,7 @@ from kschedfw.api.limits import DEFAULT_LIMITS, Limits, how_to_raise
 
 SUFFIXES: Final = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
 _EXPECTED: Final = "expected .yaml, .yml or .json (or the same with .gz) files"
-_PIECE: Final = 1 << 20
+_PIECE: Final = 1 << 17
 _MAGIC: Final = 16
 _SIMKUBE: Final = (
     "is no text, and looks like a SimKube trace (MessagePack), which isn't read here; "

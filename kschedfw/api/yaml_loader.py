@@ -246,6 +246,7 @@ class _Builder:
         next_event = self._parser.get_event
         next_event()  # the beginning of the stream
         root: list[object] = []
+        end = 0
         if not isinstance(next_event(), yaml.StreamEndEvent):
             frame = _Frame(root, None, 0)
             stack: list[_Frame] = []
@@ -281,12 +282,13 @@ class _Builder:
                 else:
                     frame.container[frame.key] = value
                     frame.key = _NO_KEY
+            end = event.end_mark.index
             event = next_event()
             if not isinstance(event, yaml.StreamEndEvent):
                 raise DocumentError(
                     "there is another document, but nothing in between", event.start_mark.line
                 )
-        yield Built(root[0] if root else None, duplicates=self._found_duplicates())
+        yield Built(root[0] if root else None, duplicates=self._found_duplicates(), end=end)
 
     def _scalar(self, event: Any, frame: _Frame) -> object:
         self._values += 1
@@ -372,7 +374,7 @@ def _key(key: object, line: int) -> str:
 
 
 def _to_merge(value: object, event: Any) -> list[dict[str, object]]:
-    mappings = value if isinstance(value, list) else [value]
+    mappings: list[Any] = value if isinstance(value, list) else [value]
     if not all(isinstance(mapping, dict) for mapping in mappings):
         raise DocumentError("only objects can be merged with <<", event.start_mark.line)
     return mappings

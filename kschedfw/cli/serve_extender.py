@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import ssl
 import sys
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -56,7 +57,7 @@ def serve_extender(
         list[str] | None,
         typer.Option(
             metavar="NAME[=WEIGHT]",
-            help="A plugin to run, and the weight of its score. Repeatable; at least one is needed.",
+            help="A plugin to run, and the weight of its score. Repeatable; one is needed, or a --config.",
         ),
     ] = None,
     args: Annotated[
@@ -142,6 +143,11 @@ def serve_extender(
         # `strerror` repeats the address, where it isn't about finding it
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
         raise UsageError(f"can't listen on {host}, port {port}: {why}") from error
+    if tls_client_ca is None and not _is_here(listening):
+        print(
+            f"kschedfw: warning: everybody who reaches {host} is answered; --tls-client-ca asks for certificates",
+            file=sys.stderr,
+        )
     url = _url(host, listening, "https" if settings.is_ssl else "http")
 
     def say_where() -> None:
@@ -150,6 +156,10 @@ def serve_extender(
 
     with listening:
         Server(settings, say_where).run(sockets=[listening])
+
+
+def _is_here(listening: socket.socket) -> bool:
+    return ip_address(listening.getsockname()[0]).is_loopback
 
 
 def _url(host: str, listening: socket.socket, scheme: str) -> str:

@@ -43,6 +43,8 @@ class ServerLimits:
     """Bytes of one request's body; 64 MiB are some thousands of nodes in full."""
     total_bytes: int = attrs.field()
     """Bytes of all bodies that are there at a time; by default twice those of one."""
+    nodes: int = 1 << 16
+    """Nodes in one request, whole or by name."""
     waiting: int = 32
     """Requests that have come completely and aren't answered yet."""
     read_seconds: float = 10.0
@@ -111,10 +113,15 @@ class ExtenderApp:
         executor: Executor | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._evaluator = Evaluator(
-            profile, registry=registry, cluster=cluster, parallelism=parallelism, clock=clock
-        )
         self._limits = ServerLimits() if limits is None else limits
+        self._evaluator = Evaluator(
+            profile,
+            registry=registry,
+            cluster=cluster,
+            parallelism=parallelism,
+            max_nodes=self._limits.nodes,
+            clock=clock,
+        )
         self._hosts = HostRule(allowed_hosts)
         self._executor = ThreadPoolExecutor(1, "kschedfw-extender") if executor is None else executor
         self._owns_executor = executor is None
@@ -169,7 +176,7 @@ class ExtenderApp:
     async def _respond(self, scope: Scope, receive: Receive) -> _Response | None:
         method, path = scope["method"], _path(scope)
         if not self._hosts.allows(scope["headers"]):
-            return _message(421, "the Host isn't one that this server goes by", _CLOSE)
+            return _message(421, "the Host is none that this server goes by; see --allowed-host", _CLOSE)
         if path == "/healthz":
             if method not in ("GET", "HEAD"):
                 return _message(405, "/healthz is for GET", (b"allow", b"GET, HEAD"))
@@ -365,6 +372,6 @@ def _worked_on(path: str, verb: _Verb, body: bytes, abandoned: threading.Event) 
         return _message(400, str(error))
     except AbandonedError:
         return _busy("the work was given up")
-    except Exception as error:
+    except BaseException as error:  # a plugin's SystemExit, too, which would end the event loop
         _LOG.exception("%s failed", path)
         return _message(500, f"{path} failed: {error}")

@@ -94,9 +94,11 @@ class Evaluator:
         registry: Registry | None = None,
         cluster: Cluster | None = None,
         parallelism: int = 1,
+        max_nodes: int = 1 << 16,
         clock: Clock | None = None,
     ) -> None:
         self._knows_cluster = cluster is not None
+        self._max_nodes = max_nodes
         self._parallelizer = _Interruptible(parallelism)
         self._framework = Framework(
             Registry() if registry is None else registry,
@@ -193,6 +195,9 @@ class Evaluator:
     # In a request's turn
 
     def _question(self, args: ExtenderArgs) -> _Question:
+        count = len(args.nodes or args.node_names or ())
+        if count > self._max_nodes:
+            raise RequestError(f"there are {count} nodes; at most {self._max_nodes} may be asked about")
         pod, snapshot = _read_pod(args.pod), self._framework.handle.snapshot
         if args.nodes is not None:
             sent = [self._read_node(index, json) for index, json in enumerate(args.nodes)]

@@ -148,7 +148,7 @@ class Bindings:
         except Exception as error:  # an executor that was shut down, for one
             self._abandon(binding, error)
             return
-        if isinstance(future, _Future):
+        if future is not None and isinstance(future, _Future):
             future.add_done_callback(lambda done: self._note_cancelled(binding) if done.cancelled() else None)
 
     def _note_cancelled(self, binding: _Binding) -> None:

@@ -14,6 +14,7 @@ from kschedfw.api.field_errors import FieldErrors
 from kschedfw.api.node import Node, Taint, TaintEffect
 from kschedfw.api.pod import Pod, Protocol, TolerationOperator
 from kschedfw.api.quantity import Quantity
+from kschedfw.api.selectors import LabelSelector, NodeSelectorTerm
 from kschedfw.api.workloads import PodDisruptionBudgetSpec
 from kschedfw.testing.strategies import node_manifests, pod_manifests
 
@@ -217,3 +218,18 @@ class TestWriting:
     def test_nodes_are_read_back(self, manifest: dict[str, Any]) -> None:
         node = structure(manifest, Node)
         assert structure(unstructure(node), Node) == node
+
+
+@pytest.mark.parametrize(
+    ("cls", "field", "supported"),
+    [
+        (LabelSelector, "matchExpressions", '"In", "NotIn", "Exists", "DoesNotExist"'),
+        (NodeSelectorTerm, "matchExpressions", '"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"'),
+    ],
+)
+def test_an_unknown_operator_is_told_which_there_are(cls: type, field: str, supported: str) -> None:
+    manifest = {field: [{"key": "a", "operator": "Like", "values": ["b"]}]}
+    with pytest.raises(FieldErrors) as caught:
+        structure(manifest, cls)
+    (error,) = caught.value.errors
+    assert str(error) == f'{field}[0].operator: Unsupported value: "Like": supported values: {supported}'

@@ -11,7 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedfw import CustomKind, CustomObject, CustomResource, FieldError, FrozenDict, ObjectMeta, Quantity
+from kschedfw import (
+    CustomKind,
+    CustomObject,
+    CustomResource,
+    FieldError,
+    FrozenDict,
+    InMemoryCluster,
+    KschedfwError,
+    ObjectMeta,
+    Quantity,
+)
 from kschedfw.api.manifests import ManifestError, object_from_manifest, parse_manifests, to_manifest
 
 API_VERSION = "scheduling.example.com/v1alpha1"
@@ -105,6 +115,44 @@ class TestReading:
         with pytest.raises(ManifestError) as error:
             Gang.of(read(manifest(spec=spec)))
         assert str(error.value).startswith(f"Gang default/train: {message}")
+
+
+class TestClassesThatSayTooLittle:
+    def test_a_class_without_a_kind_is_told_when_its_objects_are_asked_for(self) -> None:
+        @attrs.frozen
+        class Nameless(CustomResource):
+            metadata: ObjectMeta
+
+        cluster = InMemoryCluster()
+        for ask in (
+            lambda: cluster.list(Nameless),
+            lambda: cluster.get(Nameless, "a"),
+            lambda: Nameless.of(read(manifest())),
+        ):
+            with pytest.raises(
+                KschedfwError, match="Nameless is a CustomResource without a kind; give it one"
+            ):
+                ask()
+
+    def test_a_kind_is_a_custom_kind(self) -> None:
+        with pytest.raises(KschedfwError, match=r'Wrong\.kind is "Gang"; it has to be a CustomKind'):
+
+            class Wrong(CustomResource):
+                kind = "Gang"  # type: ignore[assignment]  # what is tested
+
+
+class TestMalformedObjects:
+    def test_do_not_hide_the_others_of_their_kind(self, caplog: pytest.LogCaptureFixture) -> None:
+        good, bad = manifest("good", spec={"minMember": 2}), manifest("bad", spec={"minMember": "many"})
+        cluster = InMemoryCluster(map(read, (bad, good)))
+        for _ in range(2):
+            assert [gang.name for gang in cluster.list(Gang)] == ["good"]
+            cluster.add(Gang(ObjectMeta(name=f"new-{_}")))
+            cluster.delete(Gang(ObjectMeta(name=f"new-{_}", namespace="default")))
+        (record,) = caplog.records  # once, not with every list
+        assert "Gang default/bad: spec.minMember: Invalid value" in record.getMessage()
+        with pytest.raises(ManifestError, match=r"spec\.minMember"):
+            cluster.get(Gang, "default/bad")
 
 
 class TestKeeping:

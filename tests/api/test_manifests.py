@@ -6,14 +6,17 @@ import gzip
 import io
 import json
 import pickle
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+import yaml
 from hypothesis import given
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.manifests import (
+    InvalidManifestsError,
     ManifestError,
     Manifests,
     node_from_manifest,
@@ -415,6 +418,128 @@ class TestObjectsTogether:
         manifests = parse_manifests(json.dumps({"apiVersion": "v1", "kind": "List", "items": given}))
         assert manifests.nodes == cluster.nodes
         assert manifests.pods == (*cluster.bound, *cluster.pending)
+
+
+class TestWhoeverTakesTheObjects:
+    """… is told of what is missing among them."""
+
+    def test_a_missing_file_is_an_error(self, tmp_path: Path) -> None:
+        with pytest.raises(InvalidManifestsError, match=r"missing\.yaml: can't be read: No such file"):
+            read_manifests(tmp_path / "missing.yaml").objects()
+
+    def test_so_is_a_directory_without_manifests(self, tmp_path: Path) -> None:
+        with pytest.raises(InvalidManifestsError, match="no manifest in this directory"):
+            read_manifests(tmp_path).objects()
+
+    def test_all_problems_are_in_one_error(self) -> None:
+        loaded = parse_manifests(f"{a_node_named('A')}---\n{a_node_named('b')}---\nx", "n.yaml")
+        with pytest.raises(InvalidManifestsError) as caught:
+            loaded.objects()
+        assert caught.value.problems == loaded.problems
+        first, second = str(caught.value).splitlines()
+        assert first.startswith("n.yaml: document 1 (Node A): metadata.name: ")
+        assert second.startswith("n.yaml: document 3: must be an object")
+        assert isinstance(caught.value, KschedfwError)
+
+    def test_unless_he_can_do_without(self) -> None:
+        loaded = parse_manifests(f"{a_node_named('A')}---\n{a_node_named('b')}")
+        assert [obj.name for obj in loaded.objects(skip_invalid=True)] == ["b"]
+
+    def test_what_is_right_is_no_error(self) -> None:
+        assert [obj.name for obj in parse_manifests(a_node_named("a")).objects()] == ["a"]
+
+
+class TestLongLists:
+    """They are read item by item, which nobody notices but for the memory that it takes."""
+
+    KINDS: ClassVar[list[dict[str, Any]]] = [
+        {"apiVersion": "v1", "kind": "List", "items": "…", "metadata": {}},
+        {"apiVersion": "v1", "items": "…", "kind": "PodList"},
+        {"kind": "PodList", "apiVersion": "v1", "items": "…"},
+    ]
+
+    @pytest.mark.parametrize("outer", KINDS)
+    @pytest.mark.parametrize("write", [json.dumps, yaml.safe_dump])
+    @pytest.mark.parametrize("number", [3, 2000])
+    def test_are_loaded(self, outer: dict[str, Any], write: Callable[[Any], str], number: int) -> None:
+        padding = "x" * (2_000_000 // number)  # more than is read at a time
+        pods = [{**POD, "metadata": {"name": f"p{n}", "annotations": {"a": padding}}} for n in range(number)]
+        if outer["kind"] == "PodList":
+            for pod in pods[::2]:  # items of typed lists needn't say what they are
+                del pod["kind"], pod["apiVersion"]
+        loaded = parse_manifests(write({**outer, "items": pods}))
+        assert loaded.problems == ()
+        assert {pod.name for pod in loaded.pods} == {f"p{n}" for n in range(number)}
+
+    @pytest.mark.parametrize("indent", [None, 4])
+    def test_a_broken_item_is_told_with_its_line(self, indent: int | None) -> None:
+        pods = [{**POD, "metadata": {"name": f"p{n}"}} for n in range(20_000)]
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}, indent=indent)
+        at = text.index('"p19000"')
+        loaded = parse_manifests(f"{text[:at]}nothing{text[at:]}", "x")
+        line = text.count("\n", 0, at) + 1
+        assert problems(loaded) == [f"x: document 1: is not valid JSON: line {line}: Expecting value"]
+        assert len(loaded.pods) == 19_000
+
+    def test_how_far_it_is_read_is_told_early_and_often(self, tmp_path: Path) -> None:
+        for name, write in (("a.json", json.dumps), ("b.yaml", yaml.safe_dump), ("c.json.gz", json.dumps)):
+            pods = [{**POD, "metadata": {"name": f"{name[0]}{n}"}} for n in range(3000)]
+            text = write({"apiVersion": "v1", "kind": "List", "items": pods})
+            data = text.encode()
+            (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+        told: list[tuple[int, int]] = []
+        read_manifests(tmp_path, progress=lambda done, total: told.append((done, total)))
+        assert len(told) > 10
+        assert told == sorted(told)
+        assert told[0][0] < told[0][1] / 5
+        assert told[-1][0] == told[-1][1]
+        assert len({total for _, total in told}) == 1
+
+
+class TestFilesOfOtherTools:
+    SNAPSHOT: ClassVar[dict[str, Any]] = {
+        "pods": [{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}],
+        "nodes": [{"metadata": {"name": "n"}}],
+        "pvs": [],
+        "pvcs": None,
+        "storageClasses": [{"metadata": {"name": "fast"}, "provisioner": "x"}],
+        "priorityClasses": [{"metadata": {"name": "high"}, "value": 5}],
+        "schedulerConfig": {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+        },
+        "namespaces": [{"metadata": {"name": "x"}}],
+    }
+
+    @pytest.mark.parametrize("write", [json.dumps, yaml.safe_dump])
+    def test_what_kube_scheduler_simulator_exports(self, write: Callable[[Any], str]) -> None:
+        loaded = parse_manifests(write(self.SNAPSHOT))
+        assert [obj.key for obj in loaded.objects()] == ["x", "high", "fast", "n", "default/p"]
+        assert loaded.ignored == {"KubeSchedulerConfiguration": 1}
+
+    def test_what_is_wrong_in_it_is_named(self) -> None:
+        pods = [{"metadata": {"name": "P"}, "spec": {"containers": [{"name": "c"}]}}, 5]
+        first, second, third = problems(
+            parse_manifests(json.dumps({**self.SNAPSHOT, "pods": pods, "pvs": {}}))
+        )
+        assert first.startswith("document 1 (Pod P): metadata.name: ")
+        assert second.startswith("document 1 (pods[1]): must be an object")
+        assert third == "document 1: pvs: must be a list"
+
+    def test_a_simkube_trace_is_told_as_such(self, tmp_path: Path) -> None:
+        path = tmp_path / "trace"
+        path.write_bytes(b"\x85\xa7version\x02\xa6config\x80")
+        (problem,) = problems(read_manifests(path))
+        assert "looks like a SimKube trace (MessagePack), which isn't read here" in problem
+        trace = {"version": 2, "config": {}, "events": [], "index": {}, "pod_lifecycles": {}}
+        (problem,) = problems(parse_manifests(json.dumps(trace)))
+        assert "is a SimKube trace" in problem
+
+    def test_kubectls_list_of_several_kinds(self) -> None:
+        items = [node("n"), POD, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}]
+        kubectl = {"apiVersion": "v1", "items": items, "kind": "List", "metadata": {"resourceVersion": ""}}
+        loaded = parse_manifests(json.dumps(kubectl, indent=4))
+        assert (names(loaded), loaded.ignored, loaded.problems) == (["n", "web"], {"ConfigMap": 1}, ())
 
 
 class TestFiles:

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import pickle
 from collections.abc import Callable
 from fractions import Fraction
@@ -375,3 +376,11 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         return
     assert -MAX - 1 <= quantity.value() <= MAX
     assert str(quantity)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0", 0.0), ("100m", 0.1), ("1.5Gi", 1.5 * 2**30), ("-3k", -3000.0), ("1n", 1e-9), ("1e400", math.inf)],
+)
+def test_float_is_the_nearest_one(text: str, number: float) -> None:
+    assert float(Quantity.parse(text)) == number

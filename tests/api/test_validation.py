@@ -276,7 +276,10 @@ class TestPlacement:
             ({"namespaces": ["A"]}, 'namespaces[0]: Invalid value: "A": a lowercase RFC 1123 label'),
             (
                 {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]}},
-                'labelSelector.matchExpressions[0].operator: Invalid value: "Gt": not a valid selector operator',
+                (
+                    'labelSelector.matchExpressions[0].operator: Invalid value: "Gt": not a valid selector '
+                    'operator; label selectors support "In", "NotIn", "Exists", "DoesNotExist"'
+                ),
             ),
             (
                 {"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}},

@@ -202,7 +202,7 @@ class TestExplain:
                 return None
 
         class GangsEntryPoint:
-            value, dist = "gang:Gang", None
+            value, dist, group = "gang:Gang", None, "kschedfw"
 
             def load(self) -> type[Gang]:
                 return Gang

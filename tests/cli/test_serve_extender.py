@@ -130,6 +130,15 @@ class TestInThisProcess:
         assert "NodeResourcesFit" in profiles[0].plugin_names
         assert "ImageLocality" not in profiles[0].plugin_names
 
+    def test_a_warning_where_everybody_is_answered(self, capsys: pytest.CaptureFixture[str]) -> None:
+        options = ["serve-extender", "--plugin", "NodeName", "--port", "0"]
+        assert run([*options, "--host", "0.0.0.0"]) == 0
+        assert capsys.readouterr().err == (
+            "kschedfw: warning: everybody who reaches 0.0.0.0 is answered; --tls-client-ca asks for certificates\n"
+        )
+        assert run([*options, "--host", "localhost"]) == 0
+        assert capsys.readouterr().err == ""
+
     def test_what_does_not_go_together(self, configuration: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert "has several profiles; --scheduler-name says which: one, two" in complaint(
             capsys, "--config", configuration

@@ -206,14 +206,14 @@ answer = [registry.load("Rack") is Rack, registry.distribution("Rack")]
         (
             GOOD.replace("def filter", "def fliter"),
             "Rack = my_racks:Rack",
-            "unknown hook 'fliter' in plugin <plugin Rack>; did you mean 'filter'?",
+            "unknown hook 'fliter'; did you mean 'filter'?",
         ),
         (
             GOOD.replace("self, node_info", "self, node"),
             "Rack = my_racks:Rack",
             (
-                "Plugin 'Rack' for hook 'filter'\nhookimpl definition: filter(node)\n"
-                "Argument(s) {{'node'}} are declared in the hookimpl but can not be found in the hookspec"
+                "its hook 'filter' has no argument 'node'; did you mean 'node_info'? "
+                "(it may take state, pod, node_info)"
             ),
         ),
     ],

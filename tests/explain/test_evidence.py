@@ -24,7 +24,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 def node(name: str, zone: str = "a", **capacity: str | int) -> Node:
-    return make_node(name).labels({ZONE: zone}).capacity(**{"cpu": 4, "memory": "8Gi", **capacity}).build()  # type: ignore[arg-type]
+    return make_node(name).labels({ZONE: zone}).capacity(**{"cpu": 4, "memory": "8Gi", **capacity}).build()
 
 
 def texts(explanation: Explanation, node_name: str, plugin: str) -> list[str]:

@@ -272,7 +272,9 @@ CLUSTER: Final[Value] = {
                     }
                 ],
                 "nodeSelector": {"zone": "a"},
-                "tolerations": [{"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3}],
+                "tolerations": [
+                    {"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3}
+                ],
                 "topologySpreadConstraints": [_SPREAD],
                 "affinity": {
                     "nodeAffinity": {

@@ -41,7 +41,7 @@ WHOLE = json.dumps({"Pod": POD, "Nodes": {"items": [{"metadata": {"name": n}} fo
 HEAD = b"POST /filter HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
 
 
-@attrs.define
+@attrs.define(slots=False)
 class Slow:
     """A filter that waits at its first node until it may go on; `asked` are the nodes it was asked about."""
 
@@ -193,6 +193,27 @@ class TestWaitingWork:
             late = server.ask()
             assert (late.status, late.read()) == (503, b"there was no answer within 0.2 s\n")
 
+    @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), MemoryError()])
+    def test_a_plugin_that_wants_to_end_it(
+        self, error: BaseException, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        def failing(node_info: NodeInfo) -> Status | None:
+            raise error
+
+        slow = Slow()
+        slow.filter = failing  # type: ignore[method-assign]
+        with served(slow) as server:
+            refused = server.ask()
+            failed = refused.status == 500 or json.loads(refused.read())["Error"]
+            assert failed
+            assert http_get(server, "/healthz") == 200
+
+
+def http_get(server: Served, path: str) -> int:
+    connection = http.client.HTTPConnection(*server.address, timeout=10)
+    connection.request("GET", path, headers={"Connection": "close"})
+    return connection.getresponse().status
+
 
 class TestReading:
     def test_half_a_body(self) -> None:
@@ -251,11 +272,21 @@ class TestReading:
             assert eventually(lambda: server.app._memory.used == 0)
             assert server.ask().status == 200
 
-    def test_values_that_are_small_only_as_text(self) -> None:
-        body = b'{"Pod":{"x":[' + b"[]," * 300_000 + b"[]]}}"
+    @pytest.mark.parametrize("values", [b"[],", b"[[[[[[]]]]]],", b'{"":{}},'])
+    def test_values_that_are_small_only_as_text(self, values: bytes) -> None:
+        body = b'{"Pod":{"x":[' + values * (900_000 // len(values)) + b"[]]}}"
         with served(limits=ServerLimits(body_bytes=1 << 20)) as server:
             refused = server.ask(body)
             assert (refused.status, refused.read()) == (413, b"the body has too many values\n")
+
+    @pytest.mark.parametrize("body", [BODY, WHOLE])
+    def test_more_nodes_than_any_cluster_has(self, body: bytes) -> None:
+        with served(limits=ServerLimits(nodes=49)) as server:
+            refused = server.ask(body)
+            assert (refused.status, refused.read()) == (
+                400,
+                b"there are 50 nodes; at most 49 may be asked about\n",
+            )
 
     def test_connections_that_are_too_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(extender_http, "MAX_CONNECTIONS", 3)

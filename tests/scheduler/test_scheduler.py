@@ -259,7 +259,7 @@ class TestBindingsElsewhere:
         assert stage.condition() == (
             "False",
             "SchedulerError",
-            "cannot schedule new futures after shutdown",
+            "RuntimeError: cannot schedule new futures after shutdown",
         )
         assert stage.in_cache() == {}
         assert stage.waiting() == []

@@ -85,4 +85,4 @@ def run_files(*paths: Path) -> dict[str, str | None]:
     manifests = read_manifests(*paths)
     for problem in manifests.problems:
         print(problem)  # noqa: T201
-    return Loop(InMemoryCluster(manifests.objects())).run()
+    return Loop(InMemoryCluster(manifests.objects(skip_invalid=True))).run()
