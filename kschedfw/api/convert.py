@@ -248,9 +248,7 @@ def _is_tuple(type_: Any) -> bool:
 def _converter(detailed_validation: bool) -> cattrs.Converter:
     converter = cattrs.Converter(detailed_validation=detailed_validation)
     converter.register_structure_hook_factory(attrs.has, lambda cls: _class_hook(cls, converter))
-    converter.register_structure_hook_factory(
-        _is_object_map, lambda cls: _object_map_hook(cls, converter)
-    )
+    converter.register_structure_hook_factory(_is_object_map, lambda cls: _object_map_hook(cls, converter))
     converter.register_structure_hook_factory(_is_tuple, lambda cls: _tuple_hook(cls, converter))
     converter.register_structure_hook_factory(
         functools.partial(operator.is_, LabelSelector), lambda _cls: _label_selector_hook(converter)

@@ -25,7 +25,7 @@ from kschedfw.framework.handle import Handle
 from kschedfw.framework.waiting_pods import PodInPreBind
 from kschedfw.plugins.dynamic_resources.claims import Claims, without_allocation
 from kschedfw.plugins.dynamic_resources.decision import NodeDevices, PodDevices, binding_readiness
-from kschedfw.plugins.dynamic_resources.extended import ExtendedRequests
+from kschedfw.plugins.dynamic_resources.extended import NO_REQUESTS, ExtendedRequests
 from kschedfw.plugins.dynamic_resources.results import allocation_result
 
 _POLL_INTERVAL: Final = 5.0
@@ -47,7 +47,7 @@ class Reservation:
     claims: tuple[ResourceClaim, ...]
     allocations: dict[str, AllocationResult]
     special: ResourceClaim | None = None
-    extended: ExtendedRequests = ExtendedRequests()
+    extended: ExtendedRequests = NO_REQUESTS
     made: ResourceClaim | None = None
 
 

@@ -22,7 +22,7 @@ from kschedfw.plugins.dynamic_resources.inventory import PoolId
 from kschedfw.plugins.dynamic_resources.usage import NOTHING_USED, PoolUsage, Usage, counting_results
 
 
-class ClaimProblem(Exception):  # noqa: N818  # a reason for which a pod isn't scheduled, as its text says
+class ClaimProblem(Exception):
     """A pod can't be scheduled because of one of its claims."""
 
 

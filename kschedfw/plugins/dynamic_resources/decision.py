@@ -15,6 +15,7 @@ from kschedfw.framework.resource import Resource
 from kschedfw.plugins._node_terms import any_matches, usable_terms
 from kschedfw.plugins.dynamic_resources.allocator import AllocationTimeoutError, InvalidPoolsError, Search
 from kschedfw.plugins.dynamic_resources.extended import (
+    NO_REQUESTS,
     ExtendedRequests,
     extended_requests,
     may_come_from_devices,
@@ -44,16 +45,16 @@ class NodeDevices:
     problem: str = ""
     unavailable: Sequence[ResourceClaim] = ()
     found: Sequence[tuple[WantedClaim, Sequence[Found]]] = ()
-    extended: ExtendedRequests = ExtendedRequests()
+    extended: ExtendedRequests = NO_REQUESTS
 
 
 @attrs.define(eq=False)
 class PodDevices:
     """A pod's claims and extended resources, with what there is in this cycle.
 
-    `claims` are all that it names; `wanted` those of them without an allocation. `special` is the claim for the extended
-    resources that classes stand behind, `left_over` that of an earlier attempt. `class_of` knows the class behind each
-    extended resource.
+    `claims` are all that it names; `wanted` those of them without an allocation. `special` is the claim for the
+    extended resources that classes stand behind, `left_over` that of an earlier attempt. `classes` has the class behind
+    each extended resource. `deadline` starts the time for a node, and gives what tells when it is over.
     """
 
     pod: Pod
@@ -89,15 +90,16 @@ class PodDevices:
         # Beside other claims it is there even on nodes on which it asks for nothing, as in v1.36.
         if self.special is not None and (extended.requests or self.claims):
             everything.append(self._special_claim(self.special, extended))
-        found: Sequence[Sequence[Found]] | None = ()
+        found: Sequence[Sequence[Found]] = ()
         if everything:
             pools = self.inventory.on(node)
             try:
-                found = Search(everything, node, pools, self.usage, self.deadline()).run()
+                solution = Search(everything, node, pools, self.usage, self.deadline()).run()
             except (InvalidPoolsError, AllocationTimeoutError) as reason:
                 return NodeDevices(str(reason))
-            if found is None:
+            if solution is None:
                 return NodeDevices(CANNOT_ALLOCATE)
+            found = solution
         if unavailable:
             return NodeDevices(NOT_AVAILABLE, unavailable)
         return NodeDevices(found=tuple(zip(everything, found, strict=True)), extended=extended)
@@ -118,9 +120,9 @@ class PodDevices:
     def _extended_on(self, allocatable: Resource) -> tuple[ExtendedRequests, str]:
         """What of the pod's extended resources has to come from devices on the node, or why it can't run there."""
         if self.special is None and self.left_over is None:
-            return ExtendedRequests(), ""
+            return NO_REQUESTS, ""
         if self.left_over is not None:
-            return ExtendedRequests(), LEFT_OVER
+            return NO_REQUESTS, LEFT_OVER
         resources = []
         for name, amount in self.pod.requests.amounts.scalar.items():
             if not amount or not may_come_from_devices(name):
@@ -130,7 +132,7 @@ class PodDevices:
                 if not there:
                     resources.append(name)
             elif there is None:
-                return ExtendedRequests(), CANNOT_FIT
+                return NO_REQUESTS, CANNOT_FIT
         return extended_requests(self.pod, resources, self.classes), ""
 
     def _special_claim(self, special: ResourceClaim, extended: ExtendedRequests) -> WantedClaim:

@@ -54,6 +54,9 @@ class ExtendedRequests:
     mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
 
 
+NO_REQUESTS = ExtendedRequests()
+
+
 @attrs.define
 class _Held:
     """A request that an init container may use, before a later container does."""
@@ -87,9 +90,10 @@ def extended_requests(
             if container.is_sidecar:
                 continue
             lacking = _count(container, resource)
-            usable = [each for number, each in held.items() if number > index or _ends(everyone[number], number < first)]
-            for each in usable:
-                if lacking > 0:
+            for number, each in held.items():
+                starts_later = number > index
+                has_ended = number < first and not everyone[number].is_sidecar
+                if lacking > 0 and (starts_later or has_ended):
                     mappings.append(_mapping(container, resource, each))
                     lacking -= each.count
             if lacking > 0:
@@ -97,10 +101,6 @@ def extended_requests(
                 mappings.append(_mapping(container, resource, held[index]))
         found += [_request(each, device_class) for each in held.values()]
     return ExtendedRequests(tuple(sorted(found, key=lambda each: each.name)), tuple(mappings))
-
-
-def _ends(container: Container, is_init: bool) -> bool:
-    return is_init and not container.is_sidecar
 
 
 def _count(container: Container, resource: str) -> int:

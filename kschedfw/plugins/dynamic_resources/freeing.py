@@ -18,7 +18,7 @@ from kschedfw.plugins.dynamic_resources.decision import NOT_AVAILABLE, PodDevice
 class Freeing:
     """What can be freed.
 
-    `unavailable` are the pod's allocated claims that some node couldn't be used for, `eligible` those of them that nobody
+    `unavailable` are the pod's allocated claims that couldn't be used on some node, `eligible` those that nobody
     else has reserved. `left_over` is a claim for extended resources that an earlier attempt made.
     """
 

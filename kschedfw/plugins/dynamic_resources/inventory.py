@@ -1,7 +1,7 @@
 """The devices that drivers publish, by pool and by the nodes that reach them.
 
-Of a pool's slices those of the latest generation count, all others are stale. Everything here is made once per state of a
-slice, or of all slices, and shared by all pods and nodes.
+Of a pool's slices those of the latest generation count, all others are stale. Everything here is made once per state of
+a slice, or of all slices, and shared by all pods and nodes.
 
 Semantics: kube-scheduler v1.36 `structured` (KEP-4381).
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final, TypeAlias
 
 import attrs
@@ -35,8 +36,8 @@ _MOST_SELECTORS: Final = 256
 """Of so many lists of selectors each slice remembers what they match."""
 
 
-class Refusal(Exception):  # noqa: N818  # it says which selector couldn't be evaluated; who asked makes the error of it
-    """A selector can't be evaluated for a device."""
+class Refusal(Exception):
+    """A selector can't be evaluated for a device; whoever asked knows whose selector it is."""
 
     def __init__(self, index: int, why: str) -> None:
         super().__init__(index, why)
@@ -44,14 +45,18 @@ class Refusal(Exception):  # noqa: N818  # it says which selector couldn't be ev
         self.why = why
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class PublishedDevice:
     """A device, where it comes from, and how selectors see it."""
 
     id: DeviceId
     device: Device
     slice: ResourceSlice
-    input: DeviceInput
+
+    @cached_property
+    def input(self) -> DeviceInput:
+        """The device in expressions. Raises ValueError where an attribute is no version and says that it is one."""
+        return _input(self.device, self.id[0])
 
     def attribute(self, name: str) -> DeviceAttribute | None:
         """By its full name; attributes of the driver's own domain may be published without it."""
@@ -78,8 +83,7 @@ class PublishedSlice:
         self.slice = published
         self.pool: PoolId = spec.driver, spec.pool.name
         self.devices: Sequence[PublishedDevice] = tuple(
-            PublishedDevice((*self.pool, device.name), device, published, _input(device, spec.driver))
-            for device in spec.devices
+            PublishedDevice((*self.pool, device.name), device, published) for device in spec.devices
         )
         self._matches: dict[tuple[str, ...], list[bool | Refusal | None]] = {}
 
@@ -96,7 +100,7 @@ class PublishedSlice:
             known = self._matches[expressions] = [None] * len(self.devices)
         answer = known[position]
         if answer is None:
-            answer = known[position] = _evaluated(self.devices[position].input, expressions)
+            answer = known[position] = _evaluated(self.devices[position], expressions)
         if isinstance(answer, Refusal):
             raise answer
         return answer
@@ -109,15 +113,15 @@ class PublishedSlice:
         return reaches(node, spec.node_name, spec.node_selector, spec.all_nodes)
 
 
-def _evaluated(device: DeviceInput, expressions: tuple[str, ...]) -> bool | Refusal:
+def _evaluated(device: PublishedDevice, expressions: tuple[str, ...]) -> bool | Refusal:
     for index, expression in enumerate(expressions):
         selector = compile_selector(expression)
         if selector.compile_error is not None:
             return Refusal(index, f"CEL compile error: {selector.compile_error}")
         try:
-            if not selector.matches(device):
+            if not selector.matches(device.input):
                 return False
-        except SelectorError as error:
+        except (SelectorError, ValueError) as error:
             return Refusal(index, f"CEL runtime error: {error}")
     return True
 

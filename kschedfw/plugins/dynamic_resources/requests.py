@@ -21,7 +21,7 @@ from kschedfw.plugins.dynamic_resources.capacity import Amounts
 ClassLookup: TypeAlias = Callable[[str], DeviceClass | None]
 
 
-class MissingClass(Exception):  # noqa: N818  # a reason for which a pod isn't scheduled, as its text says
+class MissingClass(Exception):
     """A request names a class that doesn't exist."""
 
 

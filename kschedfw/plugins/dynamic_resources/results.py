@@ -63,9 +63,7 @@ def _configuration(wanted: WantedClaim, options: Sequence[Option]) -> Iterator[D
     """What the classes have to say, and then the claim."""
     for option in options:
         for of_class in option.device_class.spec.config:
-            yield DeviceAllocationConfiguration(
-                ConfigSource.FROM_CLASS, (option.full_name,), of_class.opaque
-            )
+            yield DeviceAllocationConfiguration(ConfigSource.FROM_CLASS, (option.full_name,), of_class.opaque)
     names = {name for option in options for name in (option.request, option.full_name)}
     for of_claim in wanted.claim.spec.devices.config:
         if not of_claim.requests or not names.isdisjoint(of_claim.requests):

@@ -108,5 +108,3 @@ def _manifest(allocation: AllocationResult) -> Json:
         if parameters is not None:
             config["opaque"]["parameters"] = dict(parameters)
     return manifest
-
-
