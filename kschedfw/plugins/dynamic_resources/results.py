@@ -61,9 +61,13 @@ def _result(found: Found, share_id: Callable[[], str]) -> DeviceRequestAllocatio
 
 def _configuration(wanted: WantedClaim, options: Sequence[Option]) -> Iterator[DeviceAllocationConfiguration]:
     """What the classes have to say, and then the claim."""
+    by_class: dict[str, list[Option]] = {}
     for option in options:
-        for of_class in option.device_class.spec.config:
-            yield DeviceAllocationConfiguration(ConfigSource.FROM_CLASS, (option.full_name,), of_class.opaque)
+        by_class.setdefault(option.device_class.name, []).append(option)
+    for members in by_class.values():
+        requests = tuple(option.full_name for option in members)
+        for of_class in members[0].device_class.spec.config:
+            yield DeviceAllocationConfiguration(ConfigSource.FROM_CLASS, requests, of_class.opaque)
     names = {name for option in options for name in (option.request, option.full_name)}
     for of_claim in wanted.claim.spec.devices.config:
         if not of_claim.requests or not names.isdisjoint(of_claim.requests):

@@ -23,7 +23,7 @@ from kschedfw.framework.registry import Registry
 from kschedfw.framework.results import IntArray
 from kschedfw.framework.scores import NodeScores
 from kschedfw.framework.snapshot import Snapshot
-from kschedfw.framework.status import Status
+from kschedfw.framework.status import Code, Status
 from kschedfw.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from kschedfw.plugins.dynamic_resources import DynamicResources
 from kschedfw.plugins.volume_binding.binder import Reservation
@@ -355,7 +355,7 @@ def _preemption(plan: PreemptionPlan) -> Json:
         "rejected": {
             name: {"plugin": status.plugin} | _verdict(status)
             for name, status in plan.rejected
-            if status.is_rejected
+            if plan.status.code is not Code.ERROR
         },
     }
 
