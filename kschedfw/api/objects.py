@@ -112,7 +112,7 @@ def supported_kind(manifest: object, kind: str | None = None) -> Kind | None:
         if not isinstance(value, str):
             raise ManifestError((FieldError(field, f"Invalid value: {shown(value)}: must be a string"),))
     known, group = KINDS.get(str(name)), group_of(str(version))
-    if known is None or group in known.groups:
+    if known is None or (group in known.groups and (not known.versions or version in known.versions)):
         return known
     if group not in BUILT_IN_GROUPS:
         return None
