@@ -19,7 +19,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.requests import QosClass, pod_qos_class
-from kschedfw.cluster import InMemoryCluster, VolumeController
+from kschedfw.cluster import ClaimController, InMemoryCluster, VolumeController
 from kschedfw.config import ConfigurationError, SchedulerConfiguration, default_profile, load_configuration
 from kschedfw.framework.activation import activate_pods
 from kschedfw.framework.clock import Clock, SystemClock
@@ -72,6 +72,7 @@ __all__ = [
     "Clock",
     "ClusterClient",
     "ClusterEvent",
+    "ClaimController",
     "Code",
     "ConcurrentCycleError",
     "ConfigurationError",

@@ -95,6 +95,21 @@ def _map_hook(
     return hook
 
 
+def _object_map_hook(
+    type_: Any, converter: cattrs.Converter
+) -> Callable[[object, object], FrozenDict[str, Any]]:
+    item_type = get_args(type_)[1]
+    item = converter.get_structure_hook(item_type)
+    read = _map_hook(lambda value, _type: item(value, item_type), None)
+
+    def hook(value: object, _type: object) -> FrozenDict[str, Any]:
+        if isinstance(value, Mapping) and None in value.values():  # a null object is there, and is empty
+            value = {key: {} if content is None else content for key, content in value.items()}
+        return read(value, _type)
+
+    return hook
+
+
 def _as_it_is(value: object, _type: object) -> object:
     return value
 
@@ -222,6 +237,10 @@ def _renamed(cls: type[Any]) -> dict[str, Any]:
     return {attribute.name: override(rename=json_name(attribute)) for attribute in attrs.fields(cls)}
 
 
+def _is_object_map(type_: Any) -> bool:
+    return get_origin(type_) is FrozenDict and attrs.has(get_args(type_)[1])
+
+
 def _is_tuple(type_: Any) -> bool:
     return get_origin(type_) is tuple
 
@@ -229,6 +248,7 @@ def _is_tuple(type_: Any) -> bool:
 def _converter(detailed_validation: bool) -> cattrs.Converter:
     converter = cattrs.Converter(detailed_validation=detailed_validation)
     converter.register_structure_hook_factory(attrs.has, lambda cls: _class_hook(cls, converter))
+    converter.register_structure_hook_factory(_is_object_map, lambda cls: _object_map_hook(cls, converter))
     converter.register_structure_hook_factory(_is_tuple, lambda cls: _tuple_hook(cls, converter))
     converter.register_structure_hook_factory(
         functools.partial(operator.is_, LabelSelector), lambda _cls: _label_selector_hook(converter)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -25,10 +25,20 @@ from kschedfw.api.pod import (
     PodSpec,
     PreemptionPolicy,
     ResourceRequirements,
+    TolerationOperator,
     TopologySpreadConstraint,
 )
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.requests import aggregate
+from kschedfw.api.resource_claims import (
+    DeviceAllocationMode,
+    DeviceRequest,
+    DeviceSubRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceClaimTemplate,
+)
 from kschedfw.api.resource_names import is_huge_pages, is_pod_level_resource, may_overcommit
 from kschedfw.api.selectors import LabelSelector, Operator, Requirement
 from kschedfw.api.workloads import (
@@ -69,6 +79,43 @@ def default_namespace(namespace: Namespace) -> Namespace:
     if not namespace.name or labels == namespace.labels:
         return namespace
     return attrs.evolve(namespace, metadata=attrs.evolve(namespace.metadata, labels=labels))
+
+
+def default_claim(claim: ResourceClaim) -> ResourceClaim:
+    """Every request is for one device, unless it says otherwise."""
+    return attrs.evolve(claim, spec=_with_counts(claim.spec))
+
+
+def default_claim_template(template: ResourceClaimTemplate) -> ResourceClaimTemplate:
+    spec = template.spec
+    return attrs.evolve(template, spec=attrs.evolve(spec, spec=_with_counts(spec.spec)))
+
+
+def _with_counts(spec: ResourceClaimSpec) -> ResourceClaimSpec:
+    requests = tuple(_with_count(request) for request in spec.devices.requests)
+    return ResourceClaimSpec(attrs.evolve(spec.devices, requests=requests))
+
+
+def _with_count(request: DeviceRequest) -> DeviceRequest:
+    return DeviceRequest(
+        request.name,
+        None if request.exactly is None else _counted(request.exactly),
+        tuple(_counted(each) for each in request.first_available),
+    )
+
+
+_Counted = TypeVar("_Counted", ExactDeviceRequest, DeviceSubRequest)
+
+
+def _counted(request: _Counted) -> _Counted:
+    mode = request.allocation_mode or DeviceAllocationMode.EXACT_COUNT
+    count = request.count
+    if mode is DeviceAllocationMode.EXACT_COUNT and not count:
+        count = 1
+    tolerations = tuple(
+        attrs.evolve(each, operator=each.operator or TolerationOperator.EQUAL) for each in request.tolerations
+    )
+    return attrs.evolve(request, allocation_mode=mode, count=count, tolerations=tolerations)
 
 
 def default_selector(workload: Named) -> Named:

@@ -6,9 +6,11 @@ from typing import Final
 
 import attrs
 
+from kschedfw.api.devices import DeviceClass, ResourceSlice
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.resource_claims import ResourceClaim, ResourceClaimTemplate
 from kschedfw.api.storage import (
     CSIDriver,
     CSINode,
@@ -41,6 +43,8 @@ class Kind:
     cls: type[Named]
     namespaced: bool = True
     older_groups: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
+    """The only versions of which objects look as they do here; all versions, if none is named."""
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -51,6 +55,8 @@ def group_of(api_version: str) -> str:
     """The group in `group/version`; empty for the core's plain `v1`."""
     return api_version.rpartition("/")[0]
 
+
+_DEVICE_VERSIONS: Final = ("resource.k8s.io/v1", "resource.k8s.io/v1beta2")
 
 _KINDS: Final = (
     Kind("Node", "v1", Node, namespaced=False),
@@ -71,6 +77,10 @@ _KINDS: Final = (
     Kind("CSINode", "storage.k8s.io/v1", CSINode, namespaced=False),
     Kind("CSIDriver", "storage.k8s.io/v1", CSIDriver, namespaced=False),
     Kind("CSIStorageCapacity", "storage.k8s.io/v1", CSIStorageCapacity),
+    Kind("DeviceClass", "resource.k8s.io/v1", DeviceClass, namespaced=False, versions=_DEVICE_VERSIONS),
+    Kind("ResourceSlice", "resource.k8s.io/v1", ResourceSlice, namespaced=False, versions=_DEVICE_VERSIONS),
+    Kind("ResourceClaim", "resource.k8s.io/v1", ResourceClaim, versions=_DEVICE_VERSIONS),
+    Kind("ResourceClaimTemplate", "resource.k8s.io/v1", ResourceClaimTemplate, versions=_DEVICE_VERSIONS),
     Kind("VolumeAttachment", "storage.k8s.io/v1", VolumeAttachment, namespaced=False),
 )
 

@@ -17,6 +17,7 @@ import attrs
 
 from kschedfw.api.custom import CustomObject, read_custom_object
 from kschedfw.api.defaults import default_priorities
+from kschedfw.api.devices import DeviceClass, ResourceSlice
 from kschedfw.api.documents import Document, documents
 from kschedfw.api.expand import expand
 from kschedfw.api.field_errors import FieldError
@@ -37,6 +38,7 @@ from kschedfw.api.objects import (
     to_manifest,
 )
 from kschedfw.api.pod import Pod
+from kschedfw.api.resource_claims import ResourceClaim, ResourceClaimTemplate
 from kschedfw.api.sources import Source, UnreadableError, sources
 from kschedfw.api.storage import (
     CSIDriver,
@@ -125,6 +127,10 @@ class Manifests:
     csi_drivers: tuple[CSIDriver, ...] = ()
     csi_storage_capacities: tuple[CSIStorageCapacity, ...] = ()
     volume_attachments: tuple[VolumeAttachment, ...] = ()
+    device_classes: tuple[DeviceClass, ...] = ()
+    resource_slices: tuple[ResourceSlice, ...] = ()
+    resource_claim_templates: tuple[ResourceClaimTemplate, ...] = ()
+    resource_claims: tuple[ResourceClaim, ...] = ()
     custom_objects: tuple[CustomObject, ...] = ()
     ignored: FrozenDict[str, int] = EMPTY
     problems: tuple[ManifestError, ...] = ()
@@ -152,6 +158,10 @@ class Manifests:
         yield from self.persistent_volumes
         yield from self.persistent_volume_claims
         yield from self.volume_attachments
+        yield from self.device_classes
+        yield from self.resource_slices
+        yield from self.resource_claim_templates
+        yield from self.resource_claims
         yield from self.services
         yield from self.replication_controllers
         yield from self.replica_sets
@@ -280,6 +290,10 @@ class _Loader:
             csi_drivers=of(CSIDriver),
             csi_storage_capacities=of(CSIStorageCapacity),
             volume_attachments=of(VolumeAttachment),
+            device_classes=of(DeviceClass),
+            resource_slices=of(ResourceSlice),
+            resource_claim_templates=of(ResourceClaimTemplate),
+            resource_claims=of(ResourceClaim),
             custom_objects=of(CustomObject),
             ignored=FrozenDict(sorted(self._ignored.items())),
             problems=tuple(self._problems),

@@ -41,6 +41,7 @@ class ObjectMeta:
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
     resource_version: str = ""
+    finalizers: tuple[str, ...] = ()
 
     @property
     def controller(self) -> OwnerReference | None:

@@ -10,6 +10,8 @@ import attrs
 from kschedfw.api.convert import structure, unstructure
 from kschedfw.api.custom import CustomObject, CustomResource, custom_manifest, read_custom_object
 from kschedfw.api.defaults import (
+    default_claim,
+    default_claim_template,
     default_metadata,
     default_namespace,
     default_node,
@@ -22,6 +24,7 @@ from kschedfw.api.manifest_error import ManifestError, subject_of
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodStatus
+from kschedfw.api.resource_claims import ResourceClaim, ResourceClaimTemplate
 from kschedfw.api.sharing import shared_spec, with_shared_parts
 from kschedfw.api.validation import is_valid_with_spec, validate
 from kschedfw.api.workloads import Namespace, ReplicationController
@@ -109,7 +112,7 @@ def supported_kind(manifest: object, kind: str | None = None) -> Kind | None:
         if not isinstance(value, str):
             raise ManifestError((FieldError(field, f"Invalid value: {shown(value)}: must be a string"),))
     known, group = KINDS.get(str(name)), group_of(str(version))
-    if known is None or group in known.groups:
+    if known is None or (group in known.groups and (not known.versions or version in known.versions)):
         return known
     if group not in BUILT_IN_GROUPS:
         return None
@@ -197,6 +200,8 @@ _DEFAULTS: Final[Mapping[type, Callable[[Any], Named]]] = {
     Node: default_node,
     Namespace: default_namespace,
     ReplicationController: default_selector,
+    ResourceClaim: default_claim,
+    ResourceClaimTemplate: default_claim_template,
 }
 # In these versions a workload without selector has that of its template's labels.
 _WITH_DEFAULT_SELECTOR: Final = ("extensions/v1beta1", "apps/v1beta1")

@@ -254,6 +254,40 @@ class PodSchedulingGate:
 
 
 @attrs.frozen
+class PodResourceClaim:
+    """A claim that a pod uses: an existing one by name, or one that is made from a template (core/v1)."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+@attrs.frozen
+class PodResourceClaimStatus:
+    """Which claim was made for a pod from a template; none, where none was needed (core/v1)."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+@attrs.frozen
+class ContainerExtendedResourceRequest:
+    """Which request of a pod's special claim serves a container's extended resource (core/v1)."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+@attrs.frozen
+class PodExtendedResourceClaimStatus:
+    """The special claim for a pod's extended resources (core/v1 PodExtendedResourceClaimStatus)."""
+
+    request_mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
+    resource_claim_name: str = ""
+
+
+@attrs.frozen
 class PodSpec:
     """What a pod asks for (core/v1 PodSpec)."""
 
@@ -276,6 +310,7 @@ class PodSpec:
     host_users: bool | None = None
     runtime_class_name: str = ""
     volumes: tuple[Volume, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
 
 
 _placed = evolver(PodSpec, "node_name")
@@ -320,6 +355,8 @@ class PodStatus:
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     allocated_resources: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
     resources: ResourceRequirements | None = None
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
     @property
     def tells_of_resources(self) -> bool:

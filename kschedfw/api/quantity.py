@@ -106,6 +106,11 @@ class Quantity:
         """
         return _parse(text if isinstance(text, str) else _text_of(text))
 
+    @classmethod
+    def of(cls, value: int, format: QuantityFormat) -> "Quantity":
+        """A whole number in a format, as `resource.NewQuantity` makes it."""
+        return cls(*_without_factors_of_ten(value, 0), format, None, "")
+
     @property
     def sign(self) -> int:
         """-1, 0 or 1."""
@@ -123,6 +128,16 @@ class Quantity:
     def milli_value(self) -> int:
         """Give the amount in thousandths (millicores), with the range, rounding and overflows of `value`."""
         return self._counted_in(_MILLI)
+
+    def as_int64(self) -> int | None:
+        """Give the amount if it is narrow, whole and fits an int64; else None (Kubernetes' `AsInt64`).
+
+        Unlike there, what was written with a fraction that is zero (`1.0`, `1000m`) counts as whole.
+        """
+        if self._grain is not None or self._scale < 0:
+            return None
+        number: int = self._unscaled * 10 ** min(self._scale, 19)
+        return number if -_INT64_MAX - 1 <= number <= _INT64_MAX else None
 
     def _counted_in(self, power: int) -> int:
         """Give the amount in units of 10 ** `power`, which is 0 or -3."""
@@ -184,6 +199,10 @@ class Quantity:
         narrow = self._grain is other._grain is None and -_INT64_MAX <= number <= _INT64_MAX
         format = self.format if self.sign else other.format
         return Quantity(*_without_factors_of_ten(number, scale), format, None if narrow else min(grains), "")
+
+    def __neg__(self) -> "Quantity":
+        """Give the amount with the other sign, in the same format."""
+        return Quantity(-self._unscaled, self._scale, self.format, self._grain, "")
 
     def __lt__(self, other: "Quantity") -> bool:
         if not isinstance(other, Quantity):

@@ -10,13 +10,22 @@ from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import Any, Final
 
+from kschedfw.api.devices import DeviceClass, ResourceSlice
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.names import label_problems, label_value_problems, subdomain_problems
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodTemplateSpec, RestartPolicy
+from kschedfw.api.resource_claims import ResourceClaim, ResourceClaimTemplate
 from kschedfw.api.selectors import LabelSelector, Selector
 from kschedfw.api.storage import CSIStorageCapacity, PersistentVolume
+from kschedfw.api.validate_devices import (
+    device_class,
+    pod_claims,
+    resource_claim,
+    resource_claim_template,
+    resource_slice,
+)
 from kschedfw.api.validate_pods import gated_pod, metadata_key, node_name, pod_spec, resource_list
 from kschedfw.api.validate_selectors import Errors, label_key, label_selector, labels, node_selector
 from kschedfw.api.workloads import (
@@ -76,6 +85,7 @@ def _labels_and_annotations(metadata: ObjectMeta, path: str) -> Errors:
 
 def _pod(pod: Pod) -> Errors:
     yield from pod_spec(pod.spec, "spec")
+    yield from pod_claims(pod.spec, "spec")
     yield from gated_pod(pod)
 
 
@@ -200,4 +210,8 @@ _CHECKS: Final[Mapping[type, Callable[[Any], Errors]]] = {
     PriorityClass: _priority_class,
     PersistentVolume: _volume,
     CSIStorageCapacity: _capacity,
+    DeviceClass: device_class,
+    ResourceSlice: resource_slice,
+    ResourceClaim: resource_claim,
+    ResourceClaimTemplate: resource_claim_template,
 }

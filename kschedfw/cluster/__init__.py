@@ -1,5 +1,6 @@
 """Where objects live: the `Cluster` protocol, and the cluster in memory that is its embedded default."""
 
+from kschedfw.cluster.claim_controller import ClaimController
 from kschedfw.cluster.errors import AlreadyExistsError, ClusterError, ConflictError, NotFoundError
 from kschedfw.cluster.freeing import Freed, free_pods
 from kschedfw.cluster.loading import from_manifests
@@ -10,6 +11,7 @@ from kschedfw.cluster.volume_controller import VolumeController
 
 __all__ = [
     "AlreadyExistsError",
+    "ClaimController",
     "Cluster",
     "ClusterError",
     "ConflictError",

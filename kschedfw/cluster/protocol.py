@@ -61,6 +61,10 @@ class Cluster(Protocol):
         """
         ...
 
+    def add(self, obj: T) -> T:
+        """Create the object and return it as stored. Raises AlreadyExistsError."""
+        ...
+
     def update(self, obj: T) -> T:
         """Replace the object and return it as stored.
 

@@ -11,6 +11,7 @@ from kschedfw.api.defaults import BUILT_IN_PRIORITIES
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodAffinityTerm
+from kschedfw.api.resource_claims import ResourceClaim, ResourceClaimTemplate
 from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kschedfw.api.workloads import (
     Namespace,
@@ -48,7 +49,7 @@ class MissingObject:
 def missing_objects(cluster: Cluster) -> tuple[MissingObject, ...]:
     """What scheduling would read of the pods' surroundings and the cluster doesn't have; by kind, then by name.
 
-    These are the nodes of bound pods; claims, their volumes and, while they have none, their storage classes; priority
+    These are the nodes of bound pods; claims for devices, or the templates of claims that aren't made yet; claims, their volumes and, while they have none, their storage classes; priority
     classes of pods without a priority; of pending pods the controllers that default spreading counts by; and namespaces
     whose labels a namespaceSelector asks for. Pods that have ended refer to nothing.
     """
@@ -80,6 +81,12 @@ def _references(cluster: Cluster, pod: Pod, implied: frozenset[str]) -> Iterator
     for volume in pod.storage:
         if volume.persistent_volume_claim is not None:
             yield from _of_claim(cluster, f"{pod.namespace}/{volume.persistent_volume_claim.claim_name}")
+    told = {each.name for each in pod.status.resource_claim_statuses}
+    for claim in spec.resource_claims:
+        if claim.resource_claim_name is not None:
+            yield ResourceClaim, f"{pod.namespace}/{claim.resource_claim_name}"
+        elif claim.resource_claim_template_name is not None and claim.name not in told:
+            yield ResourceClaimTemplate, f"{pod.namespace}/{claim.resource_claim_template_name}"
     owner = pod.metadata.controller
     if owner is not None and not spec.node_name and not spec.topology_spread_constraints:
         kind = _SPREADING_OWNERS.get((owner.api_version, owner.kind))

@@ -92,7 +92,7 @@ def _configured(
 
 
 def _is_here(name: str, catalog: PluginCatalog) -> bool:
-    return catalog.is_known(name) and not catalog.is_absent(name)
+    return catalog.is_known(name)
 
 
 def _args(profile: TracedProfile, catalog: PluginCatalog) -> tuple[Mapping[str, object], list[FieldError]]:

@@ -37,6 +37,10 @@ class ClusterClient(Protocol):
         """All objects of a kind, of one namespace or of all."""
         ...
 
+    def add(self, obj: ObjectT) -> ObjectT:
+        """Create the object and return it as stored; refused if there is one of its name."""
+        ...
+
     def update(self, obj: ObjectT) -> ObjectT:
         """Replace the object and return it as stored; refused if it has changed since the state this was made from."""
         ...

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from kschedfw.api.custom import CustomObject, CustomResource
+from kschedfw.api.devices import DeviceClass, ResourceSlice
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodCondition
+from kschedfw.api.resource_claims import ResourceClaim
 from kschedfw.api.storage import (
     CSIDriver,
     CSINode,
@@ -52,6 +54,9 @@ _RESOURCES: Mapping[type[Named], EventResource] = {
     CSIDriver: EventResource.CSI_DRIVER,
     CSIStorageCapacity: EventResource.CSI_STORAGE_CAPACITY,
     VolumeAttachment: EventResource.VOLUME_ATTACHMENT,
+    ResourceClaim: EventResource.RESOURCE_CLAIM,
+    ResourceSlice: EventResource.RESOURCE_SLICE,
+    DeviceClass: EventResource.DEVICE_CLASS,
 }
 
 

@@ -11,7 +11,7 @@ from random import Random
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.cluster import Cluster, InMemoryCluster, VolumeController, missing_objects
+from kschedfw.cluster import ClaimController, Cluster, InMemoryCluster, VolumeController, missing_objects
 from kschedfw.config import default_profile
 from kschedfw.explain import Explaining, ExplainingScheduler, gated
 from kschedfw.framework.extender import Extender
@@ -118,7 +118,9 @@ class Simulation:
             self._stays = arrivals.plan(self._found.pending, seed)
             self._notes += tuple(arrivals.notes(self._found.pending))
             self._hold_back_the_future()
-        self._volumes = VolumeController(cluster) if isinstance(cluster, InMemoryCluster) else None
+        self._controllers: Sequence[VolumeController | ClaimController] = ()
+        if isinstance(cluster, InMemoryCluster):
+            self._controllers = VolumeController(cluster), ClaimController(cluster)
         chance = Random(seed)
         self._ledger = Ledger(cluster, self._time, self._on_bound)
         self.scheduler = Scheduler(
@@ -190,8 +192,8 @@ class Simulation:
         if progress is not None and not interrupted:
             progress(len(self._found.pending), len(self._found.pending))
         self._ledger.close()
-        if self._volumes is not None:
-            self._volumes.close()
+        for controller in self._controllers:
+            controller.close()
         self._end(interrupted)
         return self._report(elapsed, interrupted)
 

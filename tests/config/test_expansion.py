@@ -19,6 +19,7 @@ SCORES = [
     "VolumeBinding",
     "PodTopologySpread",
     "InterPodAffinity",
+    "DynamicResources",
     "NodeResourcesBalancedAllocation",
     "ImageLocality",
 ]
@@ -117,15 +118,15 @@ def test_disabling_all_in_multi_point_leaves_what_is_named() -> None:
 
 
 def test_what_is_not_in_this_version_is_shown_and_left_out_of_what_runs() -> None:
-    profile = profile_with(reserve={"enabled": some("DynamicResources")})
+    profile = profile_with(filter={"enabled": some("NodeDeclaredFeatures")})
     (resources,) = (
-        plugin for plugin in profile.plugins[ExtensionPoint.RESERVE] if plugin.name == "DynamicResources"
+        plugin for plugin in profile.plugins[ExtensionPoint.FILTER] if plugin.name == "NodeDeclaredFeatures"
     )
     assert resources.absence == "not in this version"
     assert resources.distribution is None
-    assert "DynamicResources" not in profile.profile().plugin_names
-    assert "DynamicResources" not in profile.profile().args
-    assert profile.absent_by_name == ("DynamicResources",)
+    assert "NodeDeclaredFeatures" not in profile.profile().plugin_names
+    assert "NodeDeclaredFeatures" not in profile.profile().args
+    assert profile.absent_by_name == ("NodeDeclaredFeatures",)
     (default,) = loaded(document()).profiles
     assert default.absent_by_name == ()
 

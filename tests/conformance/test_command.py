@@ -16,7 +16,8 @@ DATA = Path(__file__).parent / "data"
 
 def scenarios(category: str, count: int) -> list[dict[str, Any]]:
     with gzip.open(DATA / f"{category}.jsonl.gz", "rt") as file:
-        return [json.loads(next(file)) for _ in range(count)]
+        lines = [json.loads(next(file)) for _ in range(count)]
+    return lines
 
 
 def write(path: Path, lines: list[dict[str, Any]]) -> Path:

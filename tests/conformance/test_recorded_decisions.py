@@ -27,6 +27,11 @@ COMPARED = {
     "preemption": 293,
     "config": 620,
     "volumes": 376,
+    "dra": 462,
+    "quirks": 65,
+    "podlevel": 432,
+    "declared": 443,
+    "full": 767,
 }
 REFUSED_CONFIGURATIONS = 20
 

@@ -16,8 +16,10 @@ from kschedfw.framework.plugin import Plugin, Reads, hookimpl
 from kschedfw.framework.results import IntArray, Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins._resources import Plan, Planner, ScoredResource, plan_columns, valid_score
+from kschedfw.plugins.dynamic_resources.manager import DeviceManager
 from kschedfw.plugins.node_resources_fit.args import NodeResourcesFitArgs
 from kschedfw.plugins.node_resources_fit.batch_scoring import batch_scorer_of
+from kschedfw.plugins.node_resources_fit.device_backed import DeviceBacked
 from kschedfw.plugins.node_resources_fit.queueing import after_node_change, after_pod_change
 from kschedfw.plugins.node_resources_fit.scoring import scorer_of
 from kschedfw.plugins.node_resources_fit.shortage import shortages, verdict, verdicts, without_ignored
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 _DEMAND = StateKey[ResourceAmounts]("NodeResourcesFit.demand")
 _PLAN = StateKey[Plan]("NodeResourcesFit.plan")
+_BACKED = StateKey[DeviceBacked]("NodeResourcesFit.backed")
 
 
 class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
@@ -43,9 +46,11 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         self._planner = Planner([ScoredResource.of(spec, non_zero=True) for spec in strategy.resources])
         self._scorer = scorer_of(strategy)
         self._batch_scorer = batch_scorer_of(strategy)
+        self._devices = DeviceManager.of(handle.cluster)
 
     def sign(self, pod: Pod) -> Hashable | None:
-        return pod.requests
+        # What classes of devices stand behind depends on other objects than the node.
+        return None if self._devices.resources_of(pod) else pod.requests
 
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> None:
@@ -53,17 +58,19 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         if demand.scalar and any(self._ignored):
             demand = without_ignored(demand, *self._ignored)
         state.write(_DEMAND, demand)
+        if backed := self._devices.resources_of(pod):
+            state.write(_BACKED, DeviceBacked(backed, self._devices))
 
     @hookimpl
     def filter(self, state: CycleState, node_info: NodeInfo) -> Status | None:
-        return verdict(state.read(_DEMAND), node_info)
+        return verdict(_demand(state, node_info), node_info)
 
     def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:  # noqa: ARG002  # see GivesEvidence
-        return (each.evidence for each in shortages(state.read(_DEMAND), node_info))
+        return (each.evidence for each in shortages(_demand(state, node_info), node_info))
 
     @hookimpl
     def filter_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
-        return verdicts(state.read(_DEMAND), nodes, rows)
+        return None if _BACKED in state else verdicts(state.read(_DEMAND), nodes, rows)
 
     @hookimpl
     def pre_score(self, state: CycleState, pod: Pod) -> None:
@@ -72,14 +79,19 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
     @hookimpl
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
         usages = []
+        backed = state.read(_BACKED) if _BACKED in state else None
         for resource, request in self._plan(state, pod):
             allocatable, used = resource.on_node(node_info)
+            if not allocatable and backed is not None:
+                allocatable, used = backed.amounts(resource.name, node_info)
             if allocatable:
                 usages.append((used + request, allocatable, resource.weight))
         return valid_score(self._scorer(usages))
 
     @hookimpl
     def score_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray | None:
+        if _BACKED in state:
+            return None
         plan = self._plan(state, pod)
         columns = plan_columns(plan, nodes, rows)
         if columns is None:
@@ -104,3 +116,9 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
             return state.read(_PLAN)
         except StateKeyError:  # this plugin isn't enabled at pre_score
             return self._planner.plan_for(pod)
+
+
+def _demand(state: CycleState, node_info: NodeInfo) -> ResourceAmounts:
+    """What the node must have left itself."""
+    demand = state.read(_DEMAND)
+    return state.read(_BACKED).without(demand, node_info) if _BACKED in state else demand

@@ -18,7 +18,7 @@ from kschedfw.api.volume_matching import (
 )
 from kschedfw.api.volumes import Volume, claim_name, is_claim_of
 from kschedfw.framework.handle import ClusterClient
-from kschedfw.plugins.volume_binding.assume_cache import AssumeCache
+from kschedfw.plugins._assume_cache import AssumeCache
 from kschedfw.plugins.volume_binding.pod_volumes import PodVolumes, Unbound, by_size
 from kschedfw.plugins.volume_binding.provisioning import Provisioning
 from kschedfw.plugins.volume_binding.reach import BoundReach, Reach

@@ -30,7 +30,9 @@ def differences(scenario: Scenario, decisions: list[Json]) -> Iterator[Differenc
     """Every value of these decisions that isn't the recorded one; what they leave out is not compared."""
     for expected, actual in zip(scenario.expected or (), decisions, strict=True):
         where = f"{scenario.name} {expected['pod']}"
-        comparable = {key: value for key, value in expected.items() if key in actual}
+        recorded_devices, decided_devices = _devices(expected), _devices(actual)
+        comparable = {key: value for key, value in expected.items() if key in actual} | recorded_devices
+        actual = actual | decided_devices
         if "postFilter" in comparable:
             recorded, planned = expected["postFilter"], actual["postFilter"]
             comparable["postFilter"] = _preemption(recorded, following=planned)
@@ -45,6 +47,16 @@ def refused_otherwise(scenario: Scenario, error: ConfigurationError | None) -> I
         yield Difference(
             f"{scenario.name} error", scenario.error, "accepted" if error is None else str(error)
         )
+
+
+def _devices(decision: Json) -> Json:
+    """What is said about devices, and which error ended the attempt; to say nothing is to say that there is none."""
+    on_nodes = decision.get("nodeAllocations")
+    return {key: decision.get(key) or {} for key in ("abort", "allocations", "extendedResources")} | {
+        "nodeAllocations": {name: found for name, found in on_nodes.items() if found}
+        if isinstance(on_nodes, dict)
+        else {}
+    }
 
 
 def _preemption(post_filter: object, following: object = None) -> object:

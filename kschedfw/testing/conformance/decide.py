@@ -23,13 +23,15 @@ from kschedfw.framework.registry import Registry
 from kschedfw.framework.results import IntArray
 from kschedfw.framework.scores import NodeScores
 from kschedfw.framework.snapshot import Snapshot
-from kschedfw.framework.status import Status
+from kschedfw.framework.status import Code, Status
 from kschedfw.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
+from kschedfw.plugins.dynamic_resources import DynamicResources
 from kschedfw.plugins.volume_binding.binder import Reservation
 from kschedfw.plugins.volume_binding.plugin import RESERVATION
 from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
+from kschedfw.testing.conformance import devices
 from kschedfw.testing.conformance.changes import PassingChanges
 from kschedfw.testing.conformance.mode import Mode
 from kschedfw.testing.conformance.scenario import KINDS, Json, Scenario, ScenarioError
@@ -54,7 +56,7 @@ def decide(scenario: Scenario, registry: Registry, mode: Mode = Mode.MEMO) -> li
         decision = run.decide(pod)
         if scenario.sequential:
             recorded = scenario.expected[index] if scenario.expected else decision
-            run.assume(pod, recorded["chosen"], decision)
+            run.assume(pod, recorded["chosen"], decision, bind=scenario.bind)
         decisions.append(decision)
     return decisions
 
@@ -144,7 +146,10 @@ class _Run:
     def _ask(self, pod: Pod) -> None:
         self.cache.update_snapshot(self.snapshot)
         state = CycleState()
-        feasible, _ = self.scheduler.find_nodes_that_fit_pod(self.framework, state, pod)
+        try:
+            feasible, _ = self.scheduler.find_nodes_that_fit_pod(self.framework, state, pod)
+        except SchedulingError:
+            return
         if len(feasible):
             self.scheduler.prioritize_nodes(self.framework, state, pod, feasible)
 
@@ -152,24 +157,23 @@ class _Run:
         self.cache.update_snapshot(self.snapshot)
         state = self.state = CycleState()
         pre_filter, rejected, left_over = self._pre_filter(pod)
-        feasible, diagnosis = self.scheduler.find_nodes_that_fit_pod(self.framework, state, pod)
+        try:
+            feasible, diagnosis = self.scheduler.find_nodes_that_fit_pod(self.framework, state, pod)
+        except SchedulingError:
+            return {"pod": pod.key, "preFilter": pre_filter} | self._aborted(state, pod, left_over)
         decision: Json = {
             "pod": pod.key,
             "preFilter": pre_filter,
             "filter": {} if rejected else self._filter(feasible, diagnosis, left_over),
             "filterPlugins": {} if rejected else self._filter_plugins(state, pod),
             "feasible": sorted(info.name for info in feasible),
+            **devices.on_feasible(state, feasible),
         }
         if not feasible:
             return (
                 decision
+                | _NOTHING_SCORED
                 | {
-                    "preScoreSkip": [],
-                    "scores": {},
-                    "totals": {},
-                    "best": [],
-                    "chosen": None,
-                    "singleNode": False,
                     "fitError": str(FitError(pod, len(self.snapshot), diagnosis)),
                 }
                 | self._post_filter(state, pod, diagnosis)
@@ -187,9 +191,37 @@ class _Run:
             "fitError": None,
             "fitErrorWithPostFilter": None,
             "postFilter": None,
+            **devices.on_chosen(state, self.snapshot.get(best[0])),
         }
 
-    def assume(self, pod: Pod, node_name: object, decision: Json) -> None:
+    def _aborted(self, state: CycleState, pod: Pod, left_over: frozenset[str] | None) -> Json:
+        """An attempt that an error of some node's filter ends; all nodes' verdicts are told nevertheless."""
+        filtered: dict[str, Json] = {}
+        feasible: list[NodeInfo] = []
+        texts: set[str] = set()
+        for info in self.snapshot.node_infos:
+            if left_over is not None and info.name not in left_over:
+                continue
+            status = self.framework.run_filter_plugins(state, pod, info)
+            if status.is_success:
+                feasible.append(info)
+            else:
+                filtered[info.name] = {"plugin": status.plugin} | _verdict(status)
+                if not status.is_rejected:
+                    texts.add(status.message)
+        return {
+            "filter": filtered,
+            "filterPlugins": self._filter_plugins(state, pod),
+            "feasible": sorted(info.name for info in feasible),
+            **devices.on_feasible(state, feasible),
+            **_NOTHING_SCORED,
+            "abort": sorted(texts),
+            "fitError": None,
+            "fitErrorWithPostFilter": None,
+            "postFilter": None,
+        }
+
+    def assume(self, pod: Pod, node_name: object, decision: Json, *, bind: bool) -> None:
         if isinstance(node_name, str):
             bound = pod.bound_to(node_name)
             self.cache.assume_pod(bound)
@@ -201,6 +233,8 @@ class _Run:
                 "assumedPVs": {volume.name: claim.key for volume, claim in reserved.bindings},
                 "selectedNodes": {claim.key: node_name for claim in reserved.claims},
             }
+            if bind:
+                devices.write_claims(self.framework, self.state, bound)
 
     def _pre_filter(self, pod: Pod) -> tuple[Json, bool, frozenset[str] | None]:
         state = CycleState()
@@ -240,13 +274,40 @@ class _Run:
 
     def _post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> Json:
         # Only planned: evictions would change what later pods of the scenario meet.
+        statuses: dict[str, Status] = {}
+        claims: Json = {}
+        if devices.plugin_of(self.framework) is not None:
+            planned = devices.freeing(self.framework, state, pod, diagnosis.node_to_status)
+            if planned is None:
+                statuses[DynamicResources.name] = Status.from_error("not found")
+            else:
+                statuses[DynamicResources.name] = Status.unschedulable(planned.message)
+                claims = devices.freed_claims(planned)
+        plan = None
         preemption = self.framework.plugins.get(DefaultPreemption.name)
-        if not isinstance(preemption, DefaultPreemption):
+        if isinstance(preemption, DefaultPreemption) and all(each.is_rejected for each in statuses.values()):
+            plan = preemption.plan(state, pod, diagnosis.node_to_status)
+            statuses[DefaultPreemption.name] = plan.status
+        if not statuses:
             return {}
-        plan = preemption.plan(state, pod, diagnosis.node_to_status)
-        diagnosis.post_filter_message = plan.status.message
+        last = list(statuses.values())[-1]
+        message = (
+            last.message
+            if not last.is_rejected
+            else ", ".join(status.message for status in statuses.values())
+        )
+        diagnosis.post_filter_message = message
         return {
-            "postFilter": _preemption(plan),
+            "postFilter": {
+                **_preemption(plan or PreemptionPlan(last)),
+                "code": str(last.code),
+                "message": message,
+                "plugins": {
+                    name: {"code": str(status.code), "message": status.message}
+                    for name, status in statuses.items()
+                },
+                **claims,
+            },
             "fitErrorWithPostFilter": str(FitError(pod, len(self.snapshot), diagnosis)),
         }
 
@@ -255,12 +316,31 @@ class _Run:
         for info in self.snapshot.node_infos:
             for plugin, status in self.framework.run_each_filter_plugin(state, pod, info).items():
                 if not status.is_success:
-                    refusals.setdefault(plugin, {})[info.name] = _verdict(status)
+                    refusals.setdefault(plugin, {})[info.name] = _own_verdict(status)
         return dict(refusals)
 
 
 def _verdict(status: Status) -> Json:
     return {"code": str(status.code), "reasons": sorted(status.reasons)}
+
+
+def _own_verdict(status: Status) -> Json:
+    """What the plugin itself has said: without what is put before its errors."""
+    prefix = f'running "{status.plugin}" filter plugin: '
+    return {
+        "code": str(status.code),
+        "reasons": sorted(reason.removeprefix(prefix) for reason in status.reasons),
+    }
+
+
+_NOTHING_SCORED: Json = {
+    "preScoreSkip": [],
+    "scores": {},
+    "totals": {},
+    "best": [],
+    "chosen": None,
+    "singleNode": False,
+}
 
 
 def _preemption(plan: PreemptionPlan) -> Json:
@@ -272,7 +352,11 @@ def _preemption(plan: PreemptionPlan) -> Json:
         **({"victims": [], "numPDBViolations": 0} if chosen is None else _victims(chosen)),
         "tied": sorted(candidate.node_name for candidate in plan.tied),
         "candidates": {candidate.node_name: _victims(candidate) for candidate in plan.candidates},
-        "rejected": {name: {"plugin": status.plugin} | _verdict(status) for name, status in plan.rejected},
+        "rejected": {
+            name: {"plugin": status.plugin} | _verdict(status)
+            for name, status in plan.rejected
+            if plan.status.code is not Code.ERROR
+        },
     }
 
 

@@ -21,6 +21,9 @@ KINDS = {
     "csinodes": "CSINode",
     "persistentvolumes": "PersistentVolume",
     "persistentvolumeclaims": "PersistentVolumeClaim",
+    "deviceclasses": "DeviceClass",
+    "resourceslices": "ResourceSlice",
+    "resourceclaims": "ResourceClaim",
     "pods": "Pod",
     "namespaces": "Namespace",
     "services": "Service",
@@ -35,12 +38,16 @@ class ScenarioError(KschedfwError):
 
 @attrs.frozen
 class Scenario:
-    """One scenario; `sequential` ones assume each pod on its recorded node before the next is decided."""
+    """One scenario; `sequential` ones assume each pod on its recorded node before the next is decided.
+
+    With `bind` its claims are written, too, and else stay in flight.
+    """
 
     name: str
     objects: Mapping[str, list[Json]]
     pending: list[Json]
     sequential: bool = False
+    bind: bool = False
     config: Json | None = None
     expected: list[Json] | None = None
     error: str | None = None
@@ -53,6 +60,7 @@ class Scenario:
             objects=data["objects"],
             pending=data["pending"],
             sequential=data.get("mode") == "sequential",
+            bind=bool(data.get("bind")),
             config=data.get("config"),
             expected=data.get("expected"),
             error=data.get("error"),

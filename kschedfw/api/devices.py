@@ -1,0 +1,225 @@
+"""Devices that drivers offer: classes of them, and the slices in which drivers publish them (resource.k8s.io/v1).
+
+Semantics: KEP-4381 (structured parameters), KEP-4815 (partitionable devices), KEP-5055 (taints), KEP-5075 (consumable
+capacity), KEP-5007 (binding conditions), KEP-5004 (extended resources).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+import attrs
+
+from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.meta import Named, ObjectMeta
+from kschedfw.api.pod import TolerationOperator
+from kschedfw.api.quantity import Quantity
+from kschedfw.api.selectors import NodeSelector
+
+IMPLICIT_RESOURCE_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
+"""Before the name of a class, this is an extended resource that stands for its devices."""
+
+
+@attrs.frozen
+class CELSelector:
+    """An expression in CEL over `device` that is true for the devices that are meant."""
+
+    expression: str = ""
+
+
+@attrs.frozen
+class DeviceSelector:
+    """Which devices are meant (resource.k8s.io/v1 DeviceSelector); there is but one form of it."""
+
+    cel: CELSelector | None = None
+
+    @property
+    def expression(self) -> str:
+        return "" if self.cel is None else self.cel.expression
+
+
+@attrs.frozen
+class OpaqueConfiguration:
+    """Parameters for a driver, which alone understands them."""
+
+    driver: str = ""
+    parameters: FrozenDict[str, object] = EMPTY
+
+
+@attrs.frozen
+class DeviceClassConfiguration:
+    """What is told the driver about every device of a class."""
+
+    opaque: OpaqueConfiguration | None = None
+
+
+@attrs.frozen
+class DeviceClassSpec:
+    """What the devices of a class have in common (resource.k8s.io/v1 DeviceClassSpec)."""
+
+    selectors: tuple[DeviceSelector, ...] = ()
+    config: tuple[DeviceClassConfiguration, ...] = ()
+    extended_resource_name: str = ""
+
+
+@attrs.frozen
+class DeviceClass(Named):
+    """Devices that a request can name together (resource.k8s.io/v1 DeviceClass).
+
+    With an extended resource name, pods get such devices by requesting that resource.
+    """
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: DeviceClassSpec = attrs.field(factory=DeviceClassSpec)
+
+
+@attrs.frozen
+class DeviceAttribute:
+    """A property of a device, of exactly one of four types (resource.k8s.io/v1 DeviceAttribute)."""
+
+    int_value: int | None = attrs.field(default=None, metadata={"json": "int"})
+    bool_value: bool | None = attrs.field(default=None, metadata={"json": "bool"})
+    string_value: str | None = attrs.field(default=None, metadata={"json": "string"})
+    version_value: str | None = attrs.field(default=None, metadata={"json": "version"})
+
+
+@attrs.frozen
+class CapacityRange:
+    """The amounts of a capacity that can be had: from `min` in steps to `max`; None where there is no such limit."""
+
+    min: Quantity | None = None
+    max: Quantity | None = None
+    step: Quantity | None = None
+
+
+@attrs.frozen
+class CapacityPolicy:
+    """How requests for a shared device's capacity are answered (resource.k8s.io/v1 CapacityRequestPolicy)."""
+
+    default: Quantity | None = None
+    valid_values: tuple[Quantity, ...] = ()
+    valid_range: CapacityRange | None = None
+
+
+@attrs.frozen
+class DeviceCapacity:
+    """How much of something a device has (resource.k8s.io/v1 DeviceCapacity)."""
+
+    value: Quantity
+    request_policy: CapacityPolicy | None = None
+
+
+@attrs.frozen
+class Counter:
+    """An amount that devices of a pool share, or that one of them takes of it."""
+
+    value: Quantity
+
+
+@attrs.frozen
+class CounterSet:
+    """What the devices of a pool share: partitions of one card its memory, say."""
+
+    name: str = ""
+    counters: FrozenDict[str, Counter] = EMPTY
+
+
+@attrs.frozen
+class DeviceCounterConsumption:
+    """What a device takes of a counter set while it is allocated."""
+
+    counter_set: str = ""
+    counters: FrozenDict[str, Counter] = EMPTY
+
+
+class DeviceTaintEffect(StrEnum):
+    """What a taint does to claims that don't tolerate it; `NONE` only informs."""
+
+    NO_SCHEDULE = "NoSchedule"
+    NO_EXECUTE = "NoExecute"
+    NONE = "None"
+
+
+@attrs.frozen
+class DeviceTaint:
+    """A mark on a device that repels claims without a matching toleration (resource.k8s.io/v1 DeviceTaint)."""
+
+    key: str = ""
+    value: str = ""
+    effect: DeviceTaintEffect | None = None
+    time_added: datetime | None = None
+
+
+@attrs.frozen
+class DeviceToleration:
+    """Lets a request have tainted devices (resource.k8s.io/v1 DeviceToleration).
+
+    Empty fields match everything. The loader fills in the operator.
+    """
+
+    key: str = ""
+    operator: TolerationOperator | None = None
+    value: str = ""
+    effect: DeviceTaintEffect | None = None
+    toleration_seconds: int | None = None
+
+    def tolerates(self, taint: DeviceTaint) -> bool:
+        if self.effect is not None and self.effect is not taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        return self.operator is TolerationOperator.EXISTS or self.value == taint.value
+
+
+@attrs.frozen
+class Device:
+    """Something of a node, or that nodes can reach, which pods can have (resource.k8s.io/v1 Device).
+
+    `node_name`, `node_selector` and `all_nodes` count where the slice says that every device speaks for itself.
+    """
+
+    name: str = ""
+    attributes: FrozenDict[str, DeviceAttribute] = EMPTY
+    capacity: FrozenDict[str, DeviceCapacity] = EMPTY
+    consumes_counters: tuple[DeviceCounterConsumption, ...] = ()
+    node_name: str = ""
+    node_selector: NodeSelector | None = None
+    all_nodes: bool = False
+    taints: tuple[DeviceTaint, ...] = ()
+    binds_to_node: bool = False
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
+    allow_multiple_allocations: bool = False
+
+
+@attrs.frozen
+class ResourcePool:
+    """Which pool a slice belongs to; of a pool's slices only those of the highest generation count."""
+
+    name: str = ""
+    generation: int = 0
+    resource_slice_count: int = 0
+
+
+@attrs.frozen
+class ResourceSliceSpec:
+    """Devices of one driver and pool, or counters that they share, and which nodes reach them."""
+
+    driver: str = ""
+    pool: ResourcePool = attrs.field(factory=ResourcePool)
+    node_name: str = ""
+    node_selector: NodeSelector | None = None
+    all_nodes: bool = False
+    devices: tuple[Device, ...] = ()
+    per_device_node_selection: bool = False
+    shared_counters: tuple[CounterSet, ...] = ()
+
+
+@attrs.frozen
+class ResourceSlice(Named):
+    """What a driver offers, or a part of it (resource.k8s.io/v1 ResourceSlice)."""
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: ResourceSliceSpec = attrs.field(factory=ResourceSliceSpec)

@@ -1,0 +1,243 @@
+"""Claims for devices: what is asked for, and what was given (resource.k8s.io/v1).
+
+Semantics: KEP-4381 (structured parameters), KEP-4816 (alternatives), KEP-5018 (admin access), KEP-5075 (consumable
+capacity), KEP-4817 (status of devices).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+import attrs
+
+from kschedfw.api.devices import DeviceSelector, DeviceToleration, OpaqueConfiguration
+from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.meta import Named, ObjectMeta
+from kschedfw.api.quantity import Quantity, quantities
+from kschedfw.api.selectors import NodeSelector
+
+MAX_RESULTS: Final = 32
+"""The most devices that a claim can have."""
+MAX_RESERVATIONS: Final = 256
+"""The most pods that a claim can be reserved for."""
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+"""Keeps a claim while it has devices."""
+EXTENDED_RESOURCE_ANNOTATION: Final = "resource.kubernetes.io/extended-resource-claim"
+"""Marks a claim that the scheduler has made for a pod's extended resources."""
+
+
+class DeviceAllocationMode(StrEnum):
+    """How many devices a request is for."""
+
+    EXACT_COUNT = "ExactCount"
+    ALL = "All"
+
+
+@attrs.frozen
+class CapacityRequirements:
+    """How much of a device's capacities is needed."""
+
+    requests: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
+
+
+@attrs.frozen
+class ExactDeviceRequest:
+    """Devices of one class (resource.k8s.io/v1 ExactDeviceRequest). The loader fills in mode and count."""
+
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] = ()
+    allocation_mode: DeviceAllocationMode | None = None
+    count: int = 0
+    admin_access: bool = False
+    tolerations: tuple[DeviceToleration, ...] = ()
+    capacity: CapacityRequirements | None = None
+
+
+@attrs.frozen
+class DeviceSubRequest:
+    """One of several ways to satisfy a request (resource.k8s.io/v1 DeviceSubRequest)."""
+
+    name: str = ""
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] = ()
+    allocation_mode: DeviceAllocationMode | None = None
+    count: int = 0
+    tolerations: tuple[DeviceToleration, ...] = ()
+    capacity: CapacityRequirements | None = None
+
+    @property
+    def admin_access(self) -> bool:
+        """Alternatives never have it."""
+        return False
+
+
+@attrs.frozen
+class DeviceRequest:
+    """Either `exactly` these devices, or the first of the alternatives that is available."""
+
+    name: str = ""
+    exactly: ExactDeviceRequest | None = None
+    first_available: tuple[DeviceSubRequest, ...] = ()
+
+
+@attrs.frozen
+class DeviceConstraint:
+    """What the devices of some requests (all, where none is named) must have in common, or must not."""
+
+    requests: tuple[str, ...] = ()
+    match_attribute: str = ""
+    distinct_attribute: str = ""
+
+
+@attrs.frozen
+class DeviceClaimConfiguration:
+    """What is told the driver about the devices of some requests (all, where none is named)."""
+
+    requests: tuple[str, ...] = ()
+    opaque: OpaqueConfiguration | None = None
+
+
+@attrs.frozen
+class DeviceClaim:
+    """What is asked for (resource.k8s.io/v1 DeviceClaim)."""
+
+    requests: tuple[DeviceRequest, ...] = ()
+    constraints: tuple[DeviceConstraint, ...] = ()
+    config: tuple[DeviceClaimConfiguration, ...] = ()
+
+
+@attrs.frozen
+class ResourceClaimSpec:
+    """What is asked for (resource.k8s.io/v1 ResourceClaimSpec)."""
+
+    devices: DeviceClaim = attrs.field(factory=DeviceClaim)
+
+
+class ConfigSource(StrEnum):
+    """Who has given a driver's parameters."""
+
+    FROM_CLASS = "FromClass"
+    FROM_CLAIM = "FromClaim"
+
+
+@attrs.frozen
+class DeviceAllocationConfiguration:
+    """Parameters for the driver of allocated devices, from a class or from the claim."""
+
+    source: ConfigSource
+    requests: tuple[str, ...] = ()
+    opaque: OpaqueConfiguration | None = None
+
+
+@attrs.frozen
+class DeviceRequestAllocationResult:
+    """A device that a request was given; `request` is `name` or `name/alternative`.
+
+    With a `share_id` it is a share, of `consumed_capacity`, of a device that others may have shares of, too.
+    """
+
+    request: str = ""
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    admin_access: bool = False
+    tolerations: tuple[DeviceToleration, ...] = ()
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
+    share_id: str = attrs.field(default="", metadata={"json": "shareID"})
+    consumed_capacity: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
+
+
+@attrs.frozen
+class DeviceAllocationResult:
+    """Which devices were given, and what their drivers are told."""
+
+    results: tuple[DeviceRequestAllocationResult, ...] = ()
+    config: tuple[DeviceAllocationConfiguration, ...] = ()
+
+
+@attrs.frozen
+class AllocationResult:
+    """What a claim was given, and on which nodes it can be used; without a selector on all (resource.k8s.io/v1)."""
+
+    devices: DeviceAllocationResult = attrs.field(factory=DeviceAllocationResult)
+    node_selector: NodeSelector | None = None
+    allocation_timestamp: datetime | None = None
+
+
+@attrs.frozen
+class ConsumerReference:
+    """Who may use an allocated claim: nearly always a pod (resource.k8s.io/v1 ResourceClaimConsumerReference)."""
+
+    api_group: str = ""
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+@attrs.frozen
+class DeviceCondition:
+    """What a driver says about an allocated device."""
+
+    type: str
+    status: str = "Unknown"
+    reason: str = ""
+    message: str = ""
+
+
+@attrs.frozen
+class AllocatedDeviceStatus:
+    """How an allocated device is doing (resource.k8s.io/v1 AllocatedDeviceStatus)."""
+
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    share_id: str = attrs.field(default="", metadata={"json": "shareID"})
+    conditions: tuple[DeviceCondition, ...] = ()
+
+    def is_true(self, condition: str) -> bool:
+        return any(each.type == condition and each.status == "True" for each in self.conditions)
+
+
+@attrs.frozen
+class ResourceClaimStatus:
+    """What a claim was given, if anything, and who may use it (resource.k8s.io/v1 ResourceClaimStatus)."""
+
+    allocation: AllocationResult | None = None
+    reserved_for: tuple[ConsumerReference, ...] = ()
+    devices: tuple[AllocatedDeviceStatus, ...] = ()
+
+
+@attrs.frozen
+class ResourceClaim(Named):
+    """A pod's, or several pods', request for devices (resource.k8s.io/v1 ResourceClaim)."""
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: ResourceClaimSpec = attrs.field(factory=ResourceClaimSpec)
+    status: ResourceClaimStatus = attrs.field(factory=ResourceClaimStatus)
+
+    def is_owned_by(self, pod: Named) -> bool:
+        """Whether it was made for this pod."""
+        owner = self.metadata.controller
+        return self.namespace == pod.namespace and owner is not None and owner.uid == pod.uid
+
+    def is_reserved_for(self, pod: Named) -> bool:
+        return any(each.uid == pod.uid for each in self.status.reserved_for)
+
+
+@attrs.frozen
+class ResourceClaimTemplateSpec:
+    """What the claims made from a template look like."""
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: ResourceClaimSpec = attrs.field(factory=ResourceClaimSpec)
+
+
+@attrs.frozen
+class ResourceClaimTemplate(Named):
+    """From which every pod that names it gets a claim of its own (resource.k8s.io/v1 ResourceClaimTemplate)."""
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: ResourceClaimTemplateSpec = attrs.field(factory=ResourceClaimTemplateSpec)

@@ -1,0 +1,111 @@
+"""Makes claims for devices from templates, in a cluster where nobody else does."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.meta import ObjectMeta, OwnerReference
+from kschedfw.api.pod import Pod, PodResourceClaim, PodResourceClaimStatus
+from kschedfw.api.resource_claims import FINALIZER, ResourceClaim, ResourceClaimTemplate
+from kschedfw.cluster.errors import ClusterError
+from kschedfw.cluster.memory import InMemoryCluster
+from kschedfw.cluster.protocol import EventType, WatchEvent
+
+POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
+"""Says which of a pod's claims a ResourceClaim was made for."""
+
+
+class ClaimController:
+    """What Kubernetes' resource claim controller does, as far as scheduling depends on it.
+
+    * A pod gets a claim of its own for each template that it names, and its status tells the names.
+    * A claim that was made for a pod goes with it; other claims are no longer reserved for a pod that is gone or has
+      ended, and without a user they are deallocated.
+
+    It reacts to a change before the write that made it returns.
+    """
+
+    def __init__(self, cluster: InMemoryCluster) -> None:
+        self._cluster = cluster
+        self._waiting: dict[str, None] = {}
+        """Pods whose templates aren't there yet, by key."""
+        self.close = cluster.watch(self._handle)
+
+    def _handle(self, event: WatchEvent) -> None:
+        obj = event.object
+        try:
+            if isinstance(obj, ResourceClaimTemplate):
+                for key in tuple(self._waiting):
+                    if (pod := self._cluster.get(Pod, key)) is not None:
+                        self._make_claims(pod)
+            elif isinstance(obj, Pod) and _uses_claims(obj):
+                if event.type is EventType.DELETED or obj.is_terminal:
+                    self._release_claims(obj)
+                else:
+                    self._make_claims(obj)
+        except ClusterError:
+            return  # somebody else was faster, on another thread; that is an event of its own
+
+    def _make_claims(self, pod: Pod) -> None:
+        self._waiting.pop(pod.key, None)
+        told = {each.name for each in pod.status.resource_claim_statuses}
+        made = []
+        for reference in pod.spec.resource_claims:
+            if reference.resource_claim_template_name is None or reference.name in told:
+                continue
+            key = f"{pod.namespace}/{reference.resource_claim_template_name}"
+            template = self._cluster.get(ResourceClaimTemplate, key)
+            if template is None:
+                self._waiting[pod.key] = None
+                continue
+            claim = self._claim_of(pod, reference) or self._cluster.add(_claim(pod, reference, template))
+            made.append(PodResourceClaimStatus(reference.name, claim.name))
+        if made:
+            statuses = (*pod.status.resource_claim_statuses, *made)
+            self._cluster.update(pod.with_status(attrs.evolve(pod.status, resource_claim_statuses=statuses)))
+
+    def _claim_of(self, pod: Pod, reference: PodResourceClaim) -> ResourceClaim | None:
+        """The claim that was made before, as in a dump that lacks the pod's status."""
+        for claim in self._cluster.list(ResourceClaim, pod.namespace):
+            if claim.annotations.get(POD_CLAIM) == reference.name and claim.is_owned_by(pod):
+                return claim
+        return None
+
+    def _release_claims(self, pod: Pod) -> None:
+        for claim in self._cluster.list(ResourceClaim, pod.namespace):
+            if claim.is_owned_by(pod):
+                self._cluster.delete(claim)
+            elif claim.is_reserved_for(pod):
+                left = tuple(each for each in claim.status.reserved_for if each.uid != pod.uid)
+                allocation = claim.status.allocation if left else None
+                finalizers = claim.metadata.finalizers
+                if allocation is None:
+                    finalizers = tuple(each for each in finalizers if each != FINALIZER)
+                self._cluster.update(
+                    attrs.evolve(
+                        claim,
+                        metadata=attrs.evolve(claim.metadata, finalizers=finalizers),
+                        status=attrs.evolve(claim.status, allocation=allocation, reserved_for=left),
+                    )
+                )
+
+
+def _uses_claims(pod: Pod) -> bool:
+    return bool(pod.spec.resource_claims or pod.status.extended_resource_claim_status)
+
+
+def _claim(pod: Pod, reference: PodResourceClaim, template: ResourceClaimTemplate) -> ResourceClaim:
+    given = template.spec.metadata
+    owner = OwnerReference(kind="Pod", name=pod.name, uid=pod.uid, api_version="v1", controller=True)
+    metadata = ObjectMeta(
+        # Kubernetes adds random letters; a name that is always the same makes simulations reproducible.
+        name=f"{pod.name}-{reference.name}",
+        namespace=pod.namespace,
+        labels=given.labels,
+        annotations=FrozenDict({**given.annotations, POD_CLAIM: reference.name}),
+        owner_references=(owner,),
+    )
+    return ResourceClaim(metadata, template.spec.spec)

@@ -1,0 +1,27 @@
+"""The arguments of DynamicResources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from kschedfw.api.field_errors import FieldError
+from kschedfw.api.scalars import Duration
+from kschedfw.framework.clock import format_duration
+
+
+@attrs.frozen
+class DynamicResourcesArgs:
+    """How long allocation may take for a node (0: as long as it takes), and binding altogether."""
+
+    filter_timeout: Duration = 10.0
+    binding_timeout: Duration = 600.0
+
+    def validate(self) -> Iterator[FieldError]:
+        if self.filter_timeout < 0:
+            given = format_duration(self.filter_timeout)
+            yield FieldError.invalid("filterTimeout", given, "must be zero or positive")
+        if self.binding_timeout < 1:
+            given = format_duration(self.binding_timeout)
+            yield FieldError.invalid("bindingTimeout", given, "must be at least 1 second")

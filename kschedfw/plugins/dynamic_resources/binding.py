@@ -1,0 +1,205 @@
+"""Takes the devices that were found, and writes them into the claims' status (kube-scheduler `bindClaim`)."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from datetime import UTC, datetime
+from typing import Final
+
+import attrs
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod, PodExtendedResourceClaimStatus
+from kschedfw.api.resource_claims import (
+    FINALIZER,
+    MAX_RESERVATIONS,
+    AllocationResult,
+    ConsumerReference,
+    DeviceClaim,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
+from kschedfw.framework.handle import Handle
+from kschedfw.framework.waiting_pods import PodInPreBind
+from kschedfw.plugins.dynamic_resources.claims import Claims, without_allocation
+from kschedfw.plugins.dynamic_resources.decision import NodeDevices, PodDevices, binding_readiness
+from kschedfw.plugins.dynamic_resources.extended import NO_REQUESTS, ExtendedRequests
+from kschedfw.plugins.dynamic_resources.results import allocation_result
+
+_POLL_INTERVAL: Final = 5.0
+"""Seconds between looks at devices that have to be prepared."""
+
+
+class ClaimBindingError(KschedfwError):
+    """The claims of a pod couldn't be made its own; it has to be scheduled anew."""
+
+
+@attrs.define(eq=False)
+class Reservation:
+    """What a pod gets on its node: its claims, with what is new for some of them, by uid.
+
+    `special` is the claim for extended resources, which `extended` describes; `made` that claim once it is in the
+    cluster.
+    """
+
+    claims: tuple[ResourceClaim, ...]
+    allocations: dict[str, AllocationResult]
+    special: ResourceClaim | None = None
+    extended: ExtendedRequests = NO_REQUESTS
+    made: ResourceClaim | None = None
+
+
+class ClaimBinder:
+    """Carries out what was decided for a node: at first in the scheduler's own books alone, then in the cluster."""
+
+    def __init__(self, claims: Claims, handle: Handle, timeout: float) -> None:
+        self._claims = claims
+        self._handle = handle
+        self._timeout = timeout
+
+    def reserve(self, devices: PodDevices, node: Node, decided: NodeDevices) -> Reservation:
+        """Take the devices, so that no other pod gets them."""
+        allocations = {
+            wanted.claim.uid: allocation_result(wanted, found, node, self._share_id)
+            for wanted, found in decided.found
+        }
+        for uid, allocation in allocations.items():
+            self._claims.put_in_flight(uid, allocation)
+        special = devices.special if decided.extended.requests else None
+        return Reservation(tuple(devices.claims), allocations, special, decided.extended)
+
+    def _share_id(self) -> str:
+        return str(uuid.UUID(int=self._handle.random.getrandbits(128), version=4))
+
+    def give_up(self, reservation: Reservation, pod: Pod) -> None:
+        """Give back what was taken; what is in the cluster by now isn't the pod's any more."""
+        for uid in reservation.allocations:
+            self._claims.landed(uid)
+        if reservation.made is not None:
+            self.remove(reservation.made)
+            reservation.made = None
+        for claim in reservation.claims:
+            present = self._claims.cache.get(claim.key)
+            if present is not None and present.is_reserved_for(pod):
+                others = tuple(each for each in present.status.reserved_for if each.uid != pod.uid)
+                self._update(attrs.evolve(present, status=attrs.evolve(present.status, reserved_for=others)))
+
+    def bind(self, reservation: Reservation, pod: Pod, in_pre_bind: PodInPreBind | None = None) -> None:
+        """Write what was decided, and wait until devices that have to be prepared are, or the pod is cancelled.
+
+        Raises:
+            ClaimBindingError: a claim is gone or somebody else's by now, or its devices aren't ready in time.
+            Exception: whatever the cluster raises.
+        """
+        self.write(reservation, pod)
+        if reservation.special is not None:
+            self._make(reservation, reservation.special, pod)
+        self._wait(reservation, pod, in_pre_bind)
+
+    def write(self, reservation: Reservation, pod: Pod) -> None:
+        """Write allocations and reservations into the pod's claims."""
+        for claim in reservation.claims:
+            self._bind(claim, reservation.allocations.get(claim.uid), pod)
+
+    def _bind(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: Pod) -> None:
+        present = self._claims.cache.get(claim.key)
+        if present is None or present.uid != claim.uid:
+            raise ClaimBindingError(f'claim "{claim.key}" got deleted in the meantime')
+        if present.metadata.deletion_timestamp is not None:
+            raise ClaimBindingError(f"claim {claim.key} got deleted in the meantime")
+        bound = self._reserved(present, pod)
+        if allocation is not None:
+            if present.status.allocation is not None:
+                raise ClaimBindingError(f"claim {claim.key} got allocated elsewhere in the meantime")
+            bound = self._allocated(bound, allocation)
+        elif present.status.allocation is None:
+            raise ClaimBindingError(f"claim {claim.key} got deallocated elsewhere in the meantime")
+        if bound is not present:
+            self._update(bound)
+        self._claims.landed(claim.uid)
+
+    def _reserved(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
+        if claim.is_reserved_for(pod):
+            return claim
+        if len(claim.status.reserved_for) >= MAX_RESERVATIONS:
+            raise ClaimBindingError(
+                f"claim {claim.key} is reserved for {MAX_RESERVATIONS} pods already, no more are possible"
+            )
+        mine = ConsumerReference(resource="pods", name=pod.name, uid=pod.uid)
+        status = attrs.evolve(claim.status, reserved_for=(*claim.status.reserved_for, mine))
+        return attrs.evolve(claim, status=status)
+
+    def _allocated(self, claim: ResourceClaim, allocation: AllocationResult) -> ResourceClaim:
+        now = datetime.fromtimestamp(self._handle.clock.now(), UTC)
+        metadata = claim.metadata
+        if FINALIZER not in metadata.finalizers:
+            metadata = attrs.evolve(metadata, finalizers=(*metadata.finalizers, FINALIZER))
+        stamped = attrs.evolve(allocation, allocation_timestamp=now)
+        return attrs.evolve(claim, metadata=metadata, status=attrs.evolve(claim.status, allocation=stamped))
+
+    def _make(self, reservation: Reservation, special: ResourceClaim, pod: Pod) -> None:
+        """Put the claim for extended resources into the cluster, and tell the pod of it."""
+        suffix = uuid.UUID(int=self._handle.random.getrandbits(128), version=4).hex[:5]
+        metadata = attrs.evolve(special.metadata, name=f"{pod.name}-extended-resources-{suffix}", uid="")
+        spec = ResourceClaimSpec(DeviceClaim(reservation.extended.requests))
+        claim = self._reserved(attrs.evolve(special, metadata=metadata, spec=spec), pod)
+        claim = self._allocated(claim, reservation.allocations[special.uid])
+        reservation.made = self._handle.cluster.add(claim)
+        self._claims.landed(special.uid)
+        present = self._handle.cluster.get(Pod, pod.key)
+        if present is not None and present.uid == pod.uid:
+            told = PodExtendedResourceClaimStatus(reservation.extended.mappings, reservation.made.name)
+            status = attrs.evolve(present.status, extended_resource_claim_status=told)
+            self._handle.cluster.update(present.with_status(status))
+
+    def _update(self, claim: ResourceClaim) -> ResourceClaim:
+        stored = self._handle.cluster.update(claim)
+        if self._handle.cluster.get(ResourceClaim, stored.key) != stored:
+            self._claims.cache.assume(stored)  # reads lag behind
+        return stored
+
+    def _wait(self, reservation: Reservation, pod: Pod, in_pre_bind: PodInPreBind | None) -> None:
+        condition = threading.Condition()
+        clock = self._handle.clock
+        deadline = clock.now() + self._timeout
+        while not self._are_ready(reservation, pod):
+            if in_pre_bind is not None and in_pre_bind.cancelled is not None:
+                raise ClaimBindingError(in_pre_bind.cancelled)
+            now = clock.now()
+            if now >= deadline:
+                raise ClaimBindingError("device binding timeout")
+            with condition:
+                clock.wait_until(condition, min(deadline, now + _POLL_INTERVAL))
+
+    def _are_ready(self, reservation: Reservation, pod: Pod) -> bool:
+        claims = [*reservation.claims, *([reservation.made] if reservation.made is not None else ())]
+        for claim in claims:
+            present = self._claims.cache.get(claim.key)
+            if present is None or present.status.allocation is None or not present.is_reserved_for(pod):
+                raise ClaimBindingError(f"claim {claim.key} is not the pod's any more")
+            readiness = binding_readiness(present)
+            if readiness is None:
+                self._update(without_allocation(present))
+                raise ClaimBindingError(f"claim {claim.key}: binding its devices failed")
+            if not readiness:
+                return False
+        return True
+
+    def deallocate(self, claim: ResourceClaim) -> None:
+        """Free a claim, so that it can be allocated anew."""
+        self._update(without_allocation(claim))
+
+    def remove(self, claim: ResourceClaim) -> None:
+        """Delete a claim that was made for extended resources, and what it has."""
+        stored = self._update(
+            attrs.evolve(
+                without_allocation(claim),
+                metadata=attrs.evolve(
+                    claim.metadata,
+                    finalizers=tuple(each for each in claim.metadata.finalizers if each != FINALIZER),
+                ),
+            )
+        )
+        self._handle.cluster.delete(stored)

@@ -1,0 +1,85 @@
+"""How much of a device's capacities a request takes (KEP-5075).
+
+Semantics: kube-scheduler v1.36 `consumable capacity`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from kschedfw.api.devices import CapacityPolicy, CapacityRange, DeviceCapacity
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.quantity import Quantity, QuantityFormat
+
+Amounts: TypeAlias = Mapping[str, Quantity]
+"""By the name of the capacity."""
+
+
+def consumed(capacities: Mapping[str, DeviceCapacity], wanted: Amounts) -> FrozenDict[str, Quantity] | None:
+    """What a device with these capacities gives for a request; None where it lacks one, or its policy forbids it.
+
+    What isn't asked for takes the policy's default, or else everything.
+    """
+    if any(name not in capacities for name in wanted):
+        return None
+    taken = {name: _amount(capacity, wanted.get(name)) for name, capacity in capacities.items()}
+    if any(_is_forbidden(taken[name], capacity.request_policy) for name, capacity in capacities.items()):
+        return None
+    return FrozenDict(taken)
+
+
+def is_left(capacities: Mapping[str, DeviceCapacity], taken: Amounts, used: Amounts) -> bool:
+    """Whether the device has so much, beside what is used already."""
+    return all(
+        (taken[name] + used[name] if name in used else taken[name]) <= capacity.value
+        for name, capacity in capacities.items()
+    )
+
+
+def added(amounts: Amounts, more: Amounts) -> FrozenDict[str, Quantity]:
+    total = dict(amounts)
+    for name, amount in more.items():
+        total[name] = total[name] + amount if name in total else amount
+    return FrozenDict(total)
+
+
+def _amount(capacity: DeviceCapacity, wanted: Quantity | None) -> Quantity:
+    policy = capacity.request_policy
+    if wanted is None:
+        return capacity.value if policy is None or policy.default is None else policy.default
+    if policy is None:
+        return wanted
+    if policy.valid_range is not None:
+        return _in_range(wanted, policy.valid_range)
+    return next((value for value in policy.valid_values if value >= wanted), wanted)
+
+
+def _in_range(wanted: Quantity, valid: CapacityRange) -> Quantity:
+    if valid.min is None:
+        return wanted
+    if wanted < valid.min:
+        return valid.min
+    if valid.step is None:
+        return wanted
+    least, step = valid.min.value(), valid.step.value()
+    steps = -((least - wanted.value()) // step)
+    return Quantity.of(least + steps * step, QuantityFormat.BINARY_SI)
+
+
+def _is_forbidden(amount: Quantity, policy: CapacityPolicy | None) -> bool:
+    if policy is None or amount == policy.default:
+        return False
+    if policy.valid_range is not None:
+        return _is_outside(amount, policy.valid_range)
+    return bool(policy.valid_values) and amount not in policy.valid_values
+
+
+def _is_outside(amount: Quantity, valid: CapacityRange) -> bool:
+    if valid.max is not None and amount > valid.max:
+        return True
+    if valid.min is None:
+        return False
+    if valid.step is None:
+        return amount < valid.min
+    return (amount.value() - valid.min.value()) % valid.step.value() != 0

@@ -1,0 +1,131 @@
+"""The tree of a parsed expression, and how errors point into its source."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from kschedfw.plugins.dynamic_resources.cel.values import CompileError, Value
+
+if TYPE_CHECKING:
+    from kschedfw.plugins.dynamic_resources.cel.types import Overload, Type
+
+__all__ = [
+    "ACCUMULATOR",
+    "Call",
+    "Comprehension",
+    "Ident",
+    "Issue",
+    "ListLiteral",
+    "Literal",
+    "MapLiteral",
+    "Node",
+    "Select",
+    "compilation_failed",
+]
+
+ACCUMULATOR: Final = "@result"
+"""The variable in which the macros collect their result; no expression can name it."""
+
+
+@attrs.define(eq=False)
+class Node:
+    """An expression; `offset` is where an error in it points to."""
+
+    offset: int
+    type: "Type | None" = attrs.field(default=None, init=False)
+    """What the checker found."""
+
+
+@attrs.define(eq=False)
+class Literal(Node):
+    value: Value
+
+
+@attrs.define(eq=False)
+class Ident(Node):
+    name: str
+    is_type: bool = attrs.field(default=False, init=False)
+    """It is the name of a type, not a variable."""
+
+
+@attrs.define(eq=False)
+class Select(Node):
+    """`operand.field`; with `test`, `has(operand.field)`; with `optional`, `operand.?field`."""
+
+    operand: Node
+    field: str
+    test: bool = False
+    optional: bool = False
+
+
+@attrs.define(eq=False)
+class Call(Node):
+    """A call of a function, of a method where there is a `target`, or of an operator (`_+_`)."""
+
+    function: str
+    target: Node | None
+    arguments: list[Node]
+    overloads: "list[Overload]" = attrs.field(factory=list, init=False)
+    """Those that the checker thinks possible."""
+
+    @property
+    def operands(self) -> list[Node]:
+        return self.arguments if self.target is None else [self.target, *self.arguments]
+
+
+@attrs.define(eq=False)
+class ListLiteral(Node):
+    elements: list[Node]
+    optional: frozenset[int] = frozenset()
+    """The positions of elements that were written `?element`."""
+
+
+@attrs.define(eq=False)
+class MapLiteral(Node):
+    entries: list[tuple[Node, Node]]
+    optional: frozenset[int] = frozenset()
+
+
+@attrs.define(eq=False)
+class Comprehension(Node):
+    """A fold: what every macro over a list or a map stands for.
+
+    `accumulator` starts as `initial`; for each element, as long as `condition` holds, it becomes `step`; the value is
+    `result`. `cel.bind` is one over an empty list.
+    """
+
+    range: Node
+    variable: str
+    variable2: str | None
+    accumulator: str
+    initial: Node
+    condition: Node
+    step: Node
+    result: Node
+
+    @property
+    def is_binding(self) -> bool:
+        return self.accumulator != ACCUMULATOR
+
+
+@attrs.frozen
+class Issue:
+    """Something wrong at a place in the source."""
+
+    offset: int
+    message: str
+
+
+def compilation_failed(source: str, issues: Iterable[Issue]) -> CompileError:
+    """Make the error that lists all issues, each with its line and a mark below it."""
+    shown = "\n".join(_shown(source, issue) for issue in sorted(issues, key=lambda i: i.offset))
+    return CompileError(f"compilation failed: {shown}")
+
+
+def _shown(source: str, issue: Issue) -> str:
+    before = source[: issue.offset]
+    line, column = before.count("\n"), issue.offset - (before.rfind("\n") + 1)
+    lines: Sequence[str] = source.split("\n")
+    text = lines[line].replace("\t", " ")
+    return f"ERROR: <input>:{line + 1}:{column + 1}: {issue.message}\n | {text}\n | {'.' * column}^"

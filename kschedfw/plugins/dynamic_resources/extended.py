@@ -1,0 +1,129 @@
+"""Extended resources that device classes stand behind (KEP-5004).
+
+A pod requests them as it does those of device plugins. On nodes that have none of a device plugin's, a special claim is
+made for the pod, with a request per container and resource.
+
+Semantics: kube-scheduler v1.36 `DRAExtendedResource`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+import attrs
+
+from kschedfw.api.devices import IMPLICIT_RESOURCE_PREFIX, DeviceClass
+from kschedfw.api.pod import Container, ContainerExtendedResourceRequest, Pod
+from kschedfw.api.resource_claims import DeviceAllocationMode, DeviceRequest, ExactDeviceRequest
+from kschedfw.api.resource_names import is_extended
+
+SPECIAL_CLAIM = "<extended-resources>"
+"""The name of the claim as long as it isn't in the cluster."""
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def classes_by_resource(classes: Iterable[DeviceClass]) -> Mapping[str, DeviceClass]:
+    """The class behind each extended resource: by the name that the class gives it, and by the class's own name.
+
+    Of two classes with one name for it the newer has it; the older one, if it comes later, is left out altogether.
+    """
+    found: dict[str, DeviceClass] = {}
+    for each in sorted(classes, key=lambda each: each.name):
+        name = each.spec.extended_resource_name
+        if name:
+            other = found.get(name)
+            if other is not None and not _is_newer(each, other):
+                continue
+            found[name] = each
+        found[IMPLICIT_RESOURCE_PREFIX + each.name] = each
+    return found
+
+
+def _is_newer(one: DeviceClass, other: DeviceClass) -> bool:
+    mine, theirs = one.metadata.creation_timestamp or _NEVER, other.metadata.creation_timestamp or _NEVER
+    return mine > theirs or (mine == theirs and one.name < other.name)
+
+
+@attrs.frozen
+class ExtendedRequests:
+    """What the special claim asks for on a node, and whom each request serves."""
+
+    requests: tuple[DeviceRequest, ...] = ()
+    mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
+
+
+NO_REQUESTS = ExtendedRequests()
+
+
+@attrs.define
+class _Held:
+    """A request that an init container may use, before a later container does."""
+
+    name: str
+    count: int
+
+
+def extended_requests(
+    pod: Pod, resources: Iterable[str], classes: Mapping[str, DeviceClass]
+) -> ExtendedRequests:
+    """The requests for those of the pod's resources that come from devices.
+
+    Containers that run at the same time have requests of their own. Init containers run before, one after another: they
+    use what containers that start later will have, and have requests of their own for what that lacks.
+    """
+    everyone = (*pod.spec.init_containers, *pod.spec.containers)
+    first = len(pod.spec.init_containers)
+    found: list[DeviceRequest] = []
+    mappings: list[ContainerExtendedResourceRequest] = []
+    for resource in sorted(resources):
+        device_class = classes[resource].name
+        held: dict[int, _Held] = {}
+        for index, container in enumerate(everyone):
+            if index >= first or container.is_sidecar:
+                count = _count(container, resource)
+                if count:
+                    held[index] = _Held(_name(index, container, resource), count)
+                    mappings.append(_mapping(container, resource, held[index]))
+        for index, container in enumerate(pod.spec.init_containers):
+            if container.is_sidecar:
+                continue
+            lacking = _count(container, resource)
+            for number, each in held.items():
+                starts_later = number > index
+                has_ended = number < first and not everyone[number].is_sidecar
+                if lacking > 0 and (starts_later or has_ended):
+                    mappings.append(_mapping(container, resource, each))
+                    lacking -= each.count
+            if lacking > 0:
+                held[index] = _Held(_name(index, container, resource), lacking)
+                mappings.append(_mapping(container, resource, held[index]))
+        found += [_request(each, device_class) for each in held.values()]
+    return ExtendedRequests(tuple(sorted(found, key=lambda each: each.name)), tuple(mappings))
+
+
+def _count(container: Container, resource: str) -> int:
+    amount = container.resources.requests.get(resource)
+    return 0 if amount is None else amount.value()
+
+
+def _name(index: int, container: Container, resource: str) -> str:
+    position = sorted(container.resources.requests).index(resource)
+    return f"container-{index}-request-{position}"
+
+
+def _mapping(container: Container, resource: str, held: _Held) -> ContainerExtendedResourceRequest:
+    return ContainerExtendedResourceRequest(container.name, resource, held.name)
+
+
+def _request(held: _Held, device_class: str) -> DeviceRequest:
+    exactly = ExactDeviceRequest(
+        device_class, allocation_mode=DeviceAllocationMode.EXACT_COUNT, count=held.count
+    )
+    return DeviceRequest(held.name, exactly)
+
+
+def may_come_from_devices(name: str) -> bool:
+    """Whether it is a name that device plugins or device classes may offer."""
+    return is_extended(name) or name.startswith(IMPLICIT_RESOURCE_PREFIX)

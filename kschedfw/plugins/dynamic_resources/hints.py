@@ -1,0 +1,64 @@
+"""Which events are worth another attempt for a pod that was refused because of its devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kschedfw.api.pod import Pod
+from kschedfw.api.resource_claims import ResourceClaim
+from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw.plugins._hints import queue_if
+from kschedfw.plugins.dynamic_resources.claims import ClaimProblem, Claims
+
+
+def claim_events(claims: Claims) -> Sequence[ClusterEvent]:
+    """The events that the plugin subscribes to, with its judgement of each."""
+
+    def after_pod_change(pod: Pod, _old: object | None, new: object | None) -> QueueingHint:
+        """Queue when the pod's own claims have been made."""
+        if not isinstance(new, Pod) or new.uid != pod.uid:
+            return QueueingHint.SKIP
+        return queue_if(_has_claims(claims, new))
+
+    def after_claim_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+        """Queue when devices become free, or something happens to one of the pod's own claims."""
+        if not isinstance(new, ResourceClaim):
+            return queue_if(isinstance(old, ResourceClaim) and old.status.allocation is not None)
+        before = old if isinstance(old, ResourceClaim) else None
+        try:
+            own = any(claim.uid == new.uid for claim in claims.of(pod))
+        except ClaimProblem:
+            return QueueingHint.SKIP  # it has to wait for another one in any case
+        if before is not None and before.status.allocation is not None and new.status.allocation is None:
+            return QueueingHint.QUEUE
+        return queue_if(own and (before is None or before.status != new.status))
+
+    add_or_update = ActionType.ADD | ActionType.UPDATE
+    node_changes = (
+        ActionType.ADD
+        | ActionType.UPDATE_NODE_LABEL
+        | ActionType.UPDATE_NODE_TAINT
+        | ActionType.UPDATE_NODE_ALLOCATABLE
+    )
+    return (
+        ClusterEvent(
+            EventResource.UNSCHEDULED_POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM, after_pod_change
+        ),
+        ClusterEvent(
+            EventResource.RESOURCE_CLAIM,
+            ActionType.ADD | ActionType.UPDATE | ActionType.DELETE,
+            after_claim_change,
+        ),
+        ClusterEvent(EventResource.DEVICE_CLASS, add_or_update),
+        ClusterEvent(EventResource.RESOURCE_SLICE, add_or_update),
+        ClusterEvent(EventResource.NODE, node_changes),
+    )
+
+
+def _has_claims(claims: Claims, pod: Pod) -> bool:
+    try:
+        for _ in claims.of(pod):
+            pass
+    except ClaimProblem:
+        return False
+    return True

@@ -1,0 +1,260 @@
+"""The devices that drivers publish, by pool and by the nodes that reach them.
+
+Of a pool's slices those of the latest generation count, all others are stale. Everything here is made once per state of
+a slice, or of all slices, and shared by all pods and nodes.
+
+Semantics: kube-scheduler v1.36 `structured` (KEP-4381).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final, TypeAlias
+
+import attrs
+
+from kschedfw.api.devices import Device, DeviceAttribute, ResourceSlice
+from kschedfw.api.node import Node
+from kschedfw.api.selectors import NodeSelector
+from kschedfw.plugins._node_terms import any_matches, usable_terms
+from kschedfw.plugins.dynamic_resources.cel import (
+    AttributeValue,
+    DeviceInput,
+    SelectorError,
+    Version,
+    compile_selector,
+)
+
+PoolId: TypeAlias = tuple[str, str]
+"""Driver and name."""
+DeviceId: TypeAlias = tuple[str, str, str]
+"""Driver, name of the pool, name of the device."""
+
+_MOST_SELECTORS: Final = 256
+"""Of so many lists of selectors each slice remembers what they match."""
+
+
+class Refusal(Exception):
+    """A selector can't be evaluated for a device; whoever asked knows whose selector it is."""
+
+    def __init__(self, index: int, why: str) -> None:
+        super().__init__(index, why)
+        self.index = index
+        self.why = why
+
+
+@attrs.frozen(eq=False, slots=False)
+class PublishedDevice:
+    """A device, where it comes from, and how selectors see it."""
+
+    id: DeviceId
+    device: Device
+    slice: ResourceSlice
+
+    @cached_property
+    def input(self) -> DeviceInput:
+        """The device in expressions. Raises ValueError where an attribute is no version and says that it is one."""
+        return _input(self.device, self.id[0])
+
+    def attribute(self, name: str) -> DeviceAttribute | None:
+        """By its full name; attributes of the driver's own domain may be published without it."""
+        found = self.device.attributes.get(name)
+        if found is None:
+            domain, slash, bare = name.partition("/")
+            if slash and domain == self.id[0]:
+                found = self.device.attributes.get(bare)
+        return found
+
+    def is_reached_by(self, node: Node) -> bool:
+        """Whether it can be used on the node, if its slice leaves that to its devices."""
+        device = self.device
+        return not self.slice.spec.per_device_node_selection or reaches(
+            node, device.node_name, device.node_selector, device.all_nodes
+        )
+
+
+class PublishedSlice:
+    """The devices of one state of a slice, and what is known of which selectors match them."""
+
+    def __init__(self, published: ResourceSlice) -> None:
+        spec = published.spec
+        self.slice = published
+        self.pool: PoolId = spec.driver, spec.pool.name
+        self.devices: Sequence[PublishedDevice] = tuple(
+            PublishedDevice((*self.pool, device.name), device, published) for device in spec.devices
+        )
+        self._matches: dict[tuple[str, ...], list[bool | Refusal | None]] = {}
+
+    def matches(self, position: int, expressions: tuple[str, ...]) -> bool:
+        """Whether all of the selectors are true for a device; the first that is false ends it.
+
+        Raises:
+            Refusal: one before that can't be evaluated.
+        """
+        known = self._matches.get(expressions)
+        if known is None:
+            if len(self._matches) >= _MOST_SELECTORS:
+                self._matches.clear()
+            known = self._matches[expressions] = [None] * len(self.devices)
+        answer = known[position]
+        if answer is None:
+            answer = known[position] = _evaluated(self.devices[position], expressions)
+        if isinstance(answer, Refusal):
+            raise answer
+        return answer
+
+    def is_reached_by(self, node: Node) -> bool:
+        """Whether the node can use the slice, or any of its devices."""
+        spec = self.slice.spec
+        if spec.per_device_node_selection:
+            return any(device.is_reached_by(node) for device in self.devices)
+        return reaches(node, spec.node_name, spec.node_selector, spec.all_nodes)
+
+
+def _evaluated(device: PublishedDevice, expressions: tuple[str, ...]) -> bool | Refusal:
+    for index, expression in enumerate(expressions):
+        selector = compile_selector(expression)
+        if selector.compile_error is not None:
+            return Refusal(index, f"CEL compile error: {selector.compile_error}")
+        try:
+            if not selector.matches(device.input):
+                return False
+        except (SelectorError, ValueError) as error:
+            return Refusal(index, f"CEL runtime error: {error}")
+    return True
+
+
+def reaches(node: Node, node_name: str, selector: NodeSelector | None, all_nodes: bool) -> bool:
+    """Whether what is for one node, for those that a selector matches, or for all, is for this node."""
+    if node_name:
+        return node_name == node.name
+    return all_nodes or (selector is not None and any_matches(usable_terms(selector), node))
+
+
+@attrs.frozen(eq=False)
+class Pool:
+    """The slices of one generation of a pool, by name.
+
+    Some of an incomplete pool are missing (or too many are there), which happens while a driver publishes changes.
+    With `lacks_counters` its devices consume counters that aren't there, or are there twice.
+    """
+
+    id: PoolId
+    slices: Sequence[PublishedSlice]
+    is_incomplete: bool
+    lacks_counters: bool
+
+    @classmethod
+    def of(cls, slices: Sequence[PublishedSlice]) -> Pool:
+        """A pool of slices of one generation."""
+        ordered = sorted(slices, key=lambda each: each.slice.name)
+        sets = [counters.name for each in ordered for counters in each.slice.spec.shared_counters]
+        consumed = {
+            consumption.counter_set
+            for each in ordered
+            for device in each.devices
+            for consumption in device.device.consumes_counters
+        }
+        is_incomplete = any(each.slice.spec.pool.resource_slice_count != len(ordered) for each in ordered)
+        return cls(
+            ordered[0].pool,
+            ordered,
+            is_incomplete,
+            # What an incomplete pool lacks may be about to come.
+            lacks_counters=not is_incomplete and (len(set(sets)) < len(sets) or not consumed <= set(sets)),
+        )
+
+    def __str__(self) -> str:
+        return "/".join(self.id)
+
+
+@attrs.frozen(eq=False)
+class NodePool:
+    """What one node can use of a pool. With `is_invalid` that can't be used, since it contradicts itself."""
+
+    pool: Pool
+    slices: Sequence[PublishedSlice]
+    is_invalid: bool
+    waits_for_binding: bool
+    """Whether any of its devices has to be prepared before the pod is bound."""
+
+    @classmethod
+    def of(cls, pool: Pool, slices: Sequence[PublishedSlice]) -> NodePool:
+        devices = [device.device for each in slices for device in each.devices]
+        has_twins = len({each.name for each in devices}) < len(devices)
+        return cls(
+            pool,
+            slices,
+            is_invalid=pool.lacks_counters or (has_twins and not pool.is_incomplete),
+            waits_for_binding=any(each.binding_conditions for each in devices),
+        )
+
+
+class Inventory:
+    """All slices, in one state of the cluster."""
+
+    def __init__(self, slices: Sequence[PublishedSlice]) -> None:
+        generations: dict[PoolId, dict[int, list[PublishedSlice]]] = defaultdict(lambda: defaultdict(list))
+        self._local: dict[str, list[PublishedSlice]] = defaultdict(list)
+        self._shared: list[PublishedSlice] = []
+        for each in slices:
+            spec = each.slice.spec
+            generations[each.pool][spec.pool.generation].append(each)
+            if spec.node_name:
+                self._local[spec.node_name].append(each)
+            else:
+                self._shared.append(each)
+        self._pools: Mapping[PoolId, Mapping[int, Pool]] = {
+            id_: {generation: Pool.of(members) for generation, members in of_pool.items()}
+            for id_, of_pool in generations.items()
+        }
+        latest = (of_pool[max(of_pool)] for of_pool in self._pools.values())
+        self._lacking_counters = [pool for pool in latest if pool.lacks_counters]
+        self._on_node: dict[str, tuple[Node, Sequence[NodePool]]] = {}
+
+    def slices_on(self, node: Node) -> Iterator[PublishedSlice]:
+        """Every slice that the node can use, or whose devices it can use, stale ones, too."""
+        for each in (*self._local.get(node.name, ()), *self._shared):
+            if each.is_reached_by(node):
+                yield each
+
+    def on(self, node: Node) -> Sequence[NodePool]:
+        """What the node can use, in the order in which devices are tried."""
+        known = self._on_node.get(node.name)
+        if known is None or known[0] is not node:
+            known = self._on_node[node.name] = node, self._find(node)
+        return known[1]
+
+    def _find(self, node: Node) -> Sequence[NodePool]:
+        by_pool: dict[PoolId, list[PublishedSlice]] = defaultdict(list)
+        for each in self.slices_on(node):
+            by_pool[each.pool].append(each)
+        found = []
+        for id_, slices in by_pool.items():
+            # Which generation is the latest is judged by the slices for this node alone, as in v1.36.
+            latest = max(each.slice.spec.pool.generation for each in slices)
+            usable = [each for each in slices if each.slice.spec.pool.generation == latest]
+            usable.sort(key=lambda each: each.slice.name)
+            found.append(NodePool.of(self._pools[id_][latest], usable))
+        # A pool that lacks counters is in every node's way, as in v1.36, even if it is another node's.
+        found += [NodePool.of(pool, ()) for pool in self._lacking_counters if pool.id not in by_pool]
+        found.sort(key=lambda each: (each.waits_for_binding, each.pool.id))
+        return found
+
+
+def _input(device: Device, driver: str) -> DeviceInput:
+    return DeviceInput(
+        driver,
+        {name: _value(attribute) for name, attribute in device.attributes.items()},
+        {name: capacity.value for name, capacity in device.capacity.items()},
+        device.allow_multiple_allocations,
+    )
+
+
+def _value(attribute: DeviceAttribute) -> AttributeValue:
+    for value in (attribute.bool_value, attribute.int_value, attribute.string_value):
+        if value is not None:
+            return value
+    return Version.parse(attribute.version_value or "")

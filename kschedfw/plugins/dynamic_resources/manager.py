@@ -1,0 +1,100 @@
+"""What all profiles of a scheduler know about devices (kube-scheduler `SharedDRAManager`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from weakref import WeakValueDictionary
+
+from kschedfw.api.devices import DeviceClass, ResourceSlice
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.framework.handle import ClusterClient
+from kschedfw.plugins.dynamic_resources.claims import Claims
+from kschedfw.plugins.dynamic_resources.extended import classes_by_resource
+from kschedfw.plugins.dynamic_resources.inventory import Inventory, PublishedSlice, Refusal
+from kschedfw.plugins.dynamic_resources.usage import NOTHING_USED, Usage
+
+
+class DeviceManager:
+    """Classes, slices and claims of one cluster. What is in flight for one profile is so for all."""
+
+    def __init__(self, cluster: ClusterClient) -> None:
+        self.claims = Claims(cluster)
+        self._cluster = cluster
+        self._slices: dict[str, PublishedSlice] = {}
+        self._listed_slices: object = None
+        self._inventory = Inventory(())
+        self._listed_classes: object = None
+        self._classes: Mapping[str, DeviceClass] = {}
+
+    @classmethod
+    def of(cls, cluster: ClusterClient) -> DeviceManager:
+        """The one for this cluster."""
+        known = _MANAGERS.get(id(cluster))
+        if known is None:
+            known = _MANAGERS[id(cluster)] = cls(cluster)
+        return known
+
+    def device_class(self, name: str) -> DeviceClass | None:
+        return self._cluster.get(DeviceClass, name)
+
+    def classes(self) -> Mapping[str, DeviceClass]:
+        """The class behind each extended resource."""
+        listed = self._cluster.list(DeviceClass)
+        if listed is not self._listed_classes:
+            self._classes, self._listed_classes = classes_by_resource(listed), listed
+        return self._classes
+
+    def resources_of(self, pod: Pod) -> Sequence[str]:
+        """The extended resources that the pod requests and that a class stands behind."""
+        requested = pod.requests.amounts.scalar
+        if not requested:
+            return ()
+        classes = self.classes()
+        return [name for name, amount in requested.items() if amount and name in classes]
+
+    def inventory(self) -> Inventory:
+        """All devices; what is known of a slice stays as long as it doesn't change."""
+        listed = self._cluster.list(ResourceSlice)
+        if listed is not self._listed_slices:
+            slices: dict[str, PublishedSlice] = {}
+            for each in listed:
+                known = self._slices.get(each.name)
+                slices[each.name] = (
+                    known if known is not None and known.slice is each else PublishedSlice(each)
+                )
+            self._slices, self._listed_slices = slices, listed
+            self._inventory = Inventory(tuple(slices.values()))
+        return self._inventory
+
+    def amounts(self, resource: str, node: Node, usage: Usage) -> tuple[int, int]:
+        """How many devices of the class behind a resource the node has, and how many of them are taken.
+
+        As in v1.36, devices of stale slices and incomplete pools are counted, too.
+        """
+        device_class = self.classes().get(resource)
+        if device_class is None:
+            return 0, 0
+        expressions = tuple(each.expression for each in device_class.spec.selectors)
+        return _counted(self.inventory().slices_on(node), expressions, node, usage)
+
+
+def _counted(
+    slices: Iterable[PublishedSlice], expressions: tuple[str, ...], node: Node, usage: Usage
+) -> tuple[int, int]:
+    there = taken = 0
+    for slice_ in slices:
+        used = usage.get(slice_.pool, NOTHING_USED)
+        for position, device in enumerate(slice_.devices):
+            try:
+                if not device.is_reached_by(node) or not slice_.matches(position, expressions):
+                    continue
+            except Refusal:
+                return 0, 0
+            there += 1
+            taken += device.device.name in used.taken or device.device.name in used.shares
+    return there, taken
+
+
+_MANAGERS: WeakValueDictionary[int, DeviceManager] = WeakValueDictionary()
+"""By the identity of the cluster, which the manager keeps alive; plugins keep the manager."""

@@ -1,0 +1,205 @@
+"""The hooks of DynamicResources.
+
+Semantics: kube-scheduler v1.36 `dynamicresources`; KEP-4381 (structured parameters) and those named beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+
+from kschedfw.api.meta import ObjectMeta, OwnerReference
+from kschedfw.api.pod import Pod
+from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION, ResourceClaim
+from kschedfw.framework.cycle_state import CycleState, StateKey
+from kschedfw.framework.diagnosis import NodeToStatus
+from kschedfw.framework.events import ClusterEvent
+from kschedfw.framework.handle import Handle
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.node_table import NodeTable
+from kschedfw.framework.plugin import Plugin, Reads, hookimpl
+from kschedfw.framework.results import (
+    IntArray,
+    PostFilterResult,
+    PreBindPreFlightResult,
+)
+from kschedfw.framework.status import Status
+from kschedfw.plugins._normalize import normalized
+from kschedfw.plugins.dynamic_resources.args import DynamicResourcesArgs
+from kschedfw.plugins.dynamic_resources.binding import ClaimBinder, Reservation
+from kschedfw.plugins.dynamic_resources.claims import ClaimProblem
+from kschedfw.plugins.dynamic_resources.decision import PodDevices
+from kschedfw.plugins.dynamic_resources.extended import SPECIAL_CLAIM
+from kschedfw.plugins.dynamic_resources.freeing import Freeing, plan_freeing
+from kschedfw.plugins.dynamic_resources.hints import claim_events
+from kschedfw.plugins.dynamic_resources.manager import DeviceManager
+from kschedfw.plugins.dynamic_resources.requests import MissingClass, WantedClaim, wanted
+
+DEVICES = StateKey[PodDevices | None]("DynamicResources.devices")
+"""None where pre_filter refused the pod, or it has no claims."""
+RESERVATION = StateKey[Reservation]("DynamicResources.reservation")
+
+
+class DynamicResources(Plugin[DynamicResourcesArgs]):
+    """Lets a pod run where the devices of its claims are or can be had, and allocates what isn't yet.
+
+    Devices are taken in the scheduling cycle, and written into the claims' status before the pod is bound.
+    """
+
+    name = "DynamicResources"
+    args_type = DynamicResourcesArgs
+    reads = Reads.NODE
+
+    def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._manager = DeviceManager.of(handle.cluster)
+        self.binder = ClaimBinder(self._manager.claims, handle, args.binding_timeout)
+
+    def sign(self, pod: Pod) -> Hashable | None:
+        # What is left for a pod with claims depends on all other claims; the score of others is always 0.
+        if pod.spec.resource_claims or self._manager.resources_of(pod):
+            return None
+        return ()
+
+    @hookimpl
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        try:
+            for _ in self._manager.claims.of(pod):
+                pass
+        except ClaimProblem as problem:
+            return Status.unresolvable(str(problem))
+        return None
+
+    @hookimpl
+    def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
+        state.write(DEVICES, None)
+        try:
+            devices = self._devices(pod)
+        except (ClaimProblem, MissingClass) as problem:
+            return Status.unresolvable(str(problem))
+        if devices is None:
+            return Status.skip()
+        state.write(DEVICES, devices)
+        return None
+
+    def _devices(self, pod: Pod) -> PodDevices | None:
+        claims = list(self._manager.claims.of(pod)) if pod.spec.resource_claims else []
+        special = left_over = None
+        if self._manager.resources_of(pod):
+            left_over = self._manager.claims.extended_of(pod)
+            special = _special_claim(pod)
+        if not claims and special is None:
+            return None
+        to_allocate: list[WantedClaim] = []
+        for claim in claims:
+            if claim.status.allocation is None:
+                if self._manager.claims.is_in_flight(claim):
+                    raise ClaimProblem(f"resource claim {claim.key} is in the process of being allocated")
+                to_allocate.append(wanted(claim, self._manager.device_class))
+        clock, timeout = self.handle.clock, self.args.filter_timeout
+
+        def deadline() -> Callable[[], bool]:
+            started = clock.monotonic()
+            return lambda: 0 < timeout < clock.monotonic() - started
+
+        return PodDevices(
+            pod=pod,
+            claims=claims,
+            wanted=to_allocate,
+            special=special,
+            left_over=left_over,
+            classes=self._manager.classes(),
+            inventory=self._manager.inventory(),
+            usage=self._manager.claims.usage(),
+            now=clock.now(),
+            binding_timeout=self.args.binding_timeout,
+            deadline=deadline,
+        )
+
+    @hookimpl
+    def filter(self, state: CycleState, node_info: NodeInfo) -> Status | None:
+        devices = state.read(DEVICES)
+        if devices is None:
+            return None
+        problem = devices.on(node_info).problem
+        return Status.unresolvable(problem) if problem else None
+
+    def plan_freeing(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> Freeing:
+        """What post_filter could free for the pod; nothing is freed yet.
+
+        Raises:
+            StateKeyError: pre_filter hasn't been called.
+        """
+        return plan_freeing(
+            state.read(DEVICES), pod, self.name, node_to_status, self.handle.snapshot.node_infos
+        )
+
+    @hookimpl
+    def post_filter(
+        self, state: CycleState, pod: Pod, node_to_status: NodeToStatus
+    ) -> tuple[PostFilterResult | None, Status]:
+        if DEVICES not in state:
+            return None, Status.from_error("not found")
+        freeing = self.plan_freeing(state, pod, node_to_status)
+        if freeing.left_over is not None:
+            self.binder.remove(freeing.left_over)
+        elif freeing.eligible:
+            self.binder.deallocate(self.handle.random.choice(freeing.eligible))
+        return None, Status.unschedulable(freeing.message)
+
+    @hookimpl
+    def score(self, state: CycleState, node_info: NodeInfo) -> int:
+        devices = state.read(DEVICES) if DEVICES in state else None
+        return 0 if devices is None else devices.score(node_info)
+
+    @hookimpl
+    def score_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> IntArray:
+        devices = state.read(DEVICES) if DEVICES in state else None
+        if devices is None or not (devices.wanted or devices.special):
+            return np.zeros(len(rows), dtype=np.int64)
+        infos = nodes.node_infos
+        return np.array([devices.score(infos[row]) for row in rows.tolist()], dtype=np.int64)
+
+    @hookimpl
+    def normalize_score(self, scores: IntArray) -> IntArray:
+        return normalized(scores)
+
+    @hookimpl
+    def reserve(self, state: CycleState, node_name: str) -> None:
+        devices = state.read(DEVICES) if DEVICES in state else None
+        if devices is not None:
+            info = self.handle.snapshot.get(node_name)
+            reservation = self.binder.reserve(devices, info.node, devices.on(info))
+            state.write(RESERVATION, reservation)
+
+    @hookimpl
+    def unreserve(self, state: CycleState, pod: Pod) -> None:
+        if RESERVATION in state:
+            self.binder.give_up(state.read(RESERVATION), pod)
+
+    @hookimpl
+    def pre_bind_pre_flight(self, state: CycleState) -> PreBindPreFlightResult | Status:
+        return PreBindPreFlightResult(allow_parallel=True) if RESERVATION in state else Status.skip()
+
+    @hookimpl
+    def pre_bind(self, state: CycleState, pod: Pod) -> None:
+        if RESERVATION in state:
+            self.binder.bind(state.read(RESERVATION), pod, self.handle.pods_in_pre_bind.get(pod.uid))
+
+    @hookimpl
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        return claim_events(self._manager.claims)
+
+
+def _special_claim(pod: Pod) -> ResourceClaim:
+    """The claim for a pod's extended resources, as it will be made once its node is chosen."""
+    owner = OwnerReference(kind="Pod", name=pod.name, uid=pod.uid, api_version="v1", controller=True)
+    metadata = ObjectMeta(
+        name=SPECIAL_CLAIM,
+        namespace=pod.namespace,
+        uid=f"{SPECIAL_CLAIM} {pod.uid}",
+        annotations={EXTENDED_RESOURCE_ANNOTATION: "true"},
+        owner_references=(owner,),
+    )
+    return ResourceClaim(metadata)

@@ -1,0 +1,65 @@
+"""Which devices are taken, by allocated claims and by those that are about to be (kube-scheduler `AllocatedState`).
+
+Kept by pool, in values that never change, so that a pod's cycle has its own picture at the cost of copying a dict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import attrs
+
+from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.resource_claims import AllocationResult, DeviceRequestAllocationResult
+from kschedfw.plugins.dynamic_resources.capacity import Amounts, added
+from kschedfw.plugins.dynamic_resources.inventory import DeviceId, PoolId
+
+
+@attrs.frozen(eq=False)
+class PoolUsage:
+    """What is taken of a pool: devices as a whole, and shares of devices with what they consume, all by name.
+
+    `shares` has every share: its device, and how much of it.
+    """
+
+    taken: frozenset[str] = frozenset()
+    shares: FrozenDict[str, tuple[Amounts, ...]] = EMPTY
+
+    def consumed(self, device: str) -> Amounts:
+        """The sum of all shares of a device."""
+        total: Amounts = EMPTY
+        for share in self.shares.get(device, ()):
+            total = added(total, share)
+        return total
+
+    def with_result(self, result: DeviceRequestAllocationResult) -> PoolUsage:
+        if not result.share_id:
+            return attrs.evolve(self, taken=self.taken | {result.device})
+        shares = (*self.shares.get(result.device, ()), result.consumed_capacity)
+        return attrs.evolve(self, shares=FrozenDict({**self.shares, result.device: shares}))
+
+
+NOTHING_USED: Final = PoolUsage()
+
+Usage = Mapping[PoolId, PoolUsage]
+
+
+def usage_of(pool: PoolId, results: Iterable[DeviceRequestAllocationResult]) -> PoolUsage:
+    usage = NOTHING_USED
+    for result in results:
+        if (result.driver, result.pool) == pool:
+            usage = usage.with_result(result)
+    return usage
+
+
+def counting_results(allocation: AllocationResult | None) -> Iterator[DeviceRequestAllocationResult]:
+    """The devices that an allocation takes; admin access takes none."""
+    if allocation is not None:
+        for result in allocation.devices.results:
+            if not result.admin_access:
+                yield result
+
+
+def device_id(result: DeviceRequestAllocationResult) -> DeviceId:
+    return result.driver, result.pool, result.device

@@ -1,0 +1,110 @@
+"""What a decision says about devices, in the form in which it is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kschedfw.api.convert import unstructure
+from kschedfw.api.pod import Pod
+from kschedfw.api.resource_claims import AllocationResult
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.diagnosis import NodeToStatus
+from kschedfw.framework.framework import Framework
+from kschedfw.framework.node_info import NodeInfo
+from kschedfw.plugins.dynamic_resources.decision import PodDevices
+from kschedfw.plugins.dynamic_resources.freeing import Freeing
+from kschedfw.plugins.dynamic_resources.plugin import DEVICES, RESERVATION, DynamicResources
+from kschedfw.plugins.dynamic_resources.results import allocation_result
+from kschedfw.testing.conformance.scenario import Json
+
+_ANY_SHARE = "*"
+"""Identifiers of shares are drawn at random."""
+
+
+def plugin_of(framework: Framework) -> DynamicResources | None:
+    plugin = framework.plugins.get(DynamicResources.name)
+    return plugin if isinstance(plugin, DynamicResources) else None
+
+
+def on_feasible(state: CycleState, feasible: Sequence[NodeInfo]) -> Json:
+    """The devices on every feasible node, in short; nothing for a pod without claims."""
+    devices = _devices(state)
+    if devices is None:
+        return {}
+    return {"nodeAllocations": {info.name: _in_short(devices, info) for info in feasible}}
+
+
+def on_chosen(state: CycleState, info: NodeInfo) -> Json:
+    """The allocations on one node, in full."""
+    devices = _devices(state)
+    if devices is None:
+        return {}
+    here = devices.on(info)
+    told: Json = {}
+    if here.found:
+        told["allocations"] = {
+            wanted.claim.key: _manifest(allocation_result(wanted, found, info.node, lambda: _ANY_SHARE))
+            for wanted, found in here.found
+        }
+    special = devices.special
+    if special is not None and any(wanted.claim.uid == special.uid for wanted, _ in here.found):
+        told["extendedResources"] = {
+            "requests": [unstructure(each) for each in here.extended.requests] or None,
+            "mappings": [unstructure(each) for each in here.extended.mappings] or None,
+        }
+    return told
+
+
+def freeing(
+    framework: Framework, state: CycleState, pod: Pod, node_to_status: NodeToStatus
+) -> Freeing | None:
+    """What the plugin's post_filter would do; None where it fails, since pre_filter wasn't reached."""
+    plugin = plugin_of(framework)
+    if plugin is None or DEVICES not in state:
+        return None
+    return plugin.plan_freeing(state, pod, node_to_status)
+
+
+def freed_claims(planned: Freeing) -> Json:
+    """Which claims are in question, and what would be asked of the API server."""
+    calls: list[Mapping[str, str]] = []
+    if planned.left_over is not None:
+        calls = [{"action": action, "claim": planned.left_over.key} for action in ("update", "delete")]
+    elif planned.eligible:
+        calls = [{"action": "deallocate", "claim": planned.eligible[0].key}]
+    if not planned.unavailable and not calls:
+        return {}
+    return {
+        "claims": {
+            "unavailable": [claim.key for claim in planned.unavailable],
+            "eligible": [claim.key for claim in planned.eligible],
+            "calls": calls,
+        }
+    }
+
+
+def write_claims(framework: Framework, state: CycleState, pod: Pod) -> None:
+    """Write what was reserved into the claims, as pre_bind does before it waits for anything."""
+    plugin = plugin_of(framework)
+    if plugin is not None and RESERVATION in state:
+        plugin.binder.write(state.read(RESERVATION), pod)
+
+
+def _devices(state: CycleState) -> PodDevices | None:
+    return state.read(DEVICES) if DEVICES in state else None
+
+
+def _in_short(devices: PodDevices, info: NodeInfo) -> Json:
+    return {
+        wanted.claim.key: [f"{each.option.full_name}={'/'.join(each.device.id)}" for each in found]
+        for wanted, found in devices.on(info).found
+    }
+
+
+def _manifest(allocation: AllocationResult) -> Json:
+    manifest: Json = {"devices": {}, **unstructure(allocation)}
+    for config in manifest.get("devices", {}).get("config", ()):  # type: ignore[attr-defined]  # it is an object
+        parameters = config.get("opaque", {}).get("parameters")
+        if parameters is not None:
+            config["opaque"]["parameters"] = dict(parameters)
+    return manifest
