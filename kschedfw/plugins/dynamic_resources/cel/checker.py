@@ -76,7 +76,7 @@ def check(tree: Node, source: str) -> Type:
     checker = _Checker()
     checker.check(tree)
     if not checker.issues:
-        checker.finish()
+        checker.finish(tree)
     if checker.issues:
         raise compilation_failed(source, checker.issues)
     assert tree.type is not None
@@ -96,7 +96,7 @@ class _Checker:
         self._nodes.append(node)
         return found
 
-    def finish(self) -> None:
+    def finish(self, tree: Node) -> None:
         """Replace variables by types, and look at literals that functions are going to read."""
         for node in self._nodes:
             assert node.type is not None
@@ -104,6 +104,7 @@ class _Checker:
         for node in self._nodes:
             if isinstance(node, Call):
                 self._check_literals(node)
+        self._check_homogeneous(tree)
 
     def _issue(self, node: Node, message: str) -> Type:
         self.issues.append(Issue(node.offset, message))
@@ -232,15 +233,15 @@ class _Checker:
         joined: Type | None = None
         for i, element in enumerate(node.elements):
             found = self._content(element, self.check(element), i in node.optional)
-            joined = self._join(element, joined, found)
+            joined = self._join(joined, found)
         return Type("list", (joined or self._bindings.variable(),))
 
     def _map(self, node: MapLiteral) -> Type:
         keys: Type | None = None
         values: Type | None = None
         for i, (key, value) in enumerate(node.entries):
-            keys = self._join(key, keys, self.check(key))
-            values = self._join(value, values, self._content(value, self.check(value), i in node.optional))
+            keys = self._join(keys, self.check(key))
+            values = self._join(values, self._content(value, self.check(value), i in node.optional))
         if keys is None or values is None:
             return Type("map", (self._bindings.variable(), self._bindings.variable()))
         return Type("map", (keys, values))
@@ -255,13 +256,10 @@ class _Checker:
             self._issue(node, f"expected type 'optional_type({found})' but found '{found}'")
         return found
 
-    def _join(self, node: Node, previous: Type | None, current: Type) -> Type:
+    def _join(self, previous: Type | None, current: Type) -> Type:
         if previous is None:
             return current
-        if self._bindings.assign([previous], [current]):
-            return most_general(previous, current)
-        expected, found = self._bindings.resolve(previous), self._bindings.resolve(current)
-        return self._issue(node, f"expected type '{expected}' but found '{found}'")
+        return most_general(previous, current) if self._bindings.assign([previous], [current]) else DYN
 
     def _comprehension(self, node: Comprehension) -> Type:
         elements = self._bindings.resolve(self.check(node.range))
@@ -316,6 +314,33 @@ class _Checker:
                 compiled_pattern(argument.value)
         except EvaluationError:
             self._issue(argument, f"invalid {node.function} argument")
+
+    def _check_homogeneous(self, node: Node) -> None:
+        """Find literal lists and maps of several types; the arguments of `format` may be such."""
+        match node:
+            case Call(function="format"):
+                return
+            case ListLiteral():
+                self._check_one_type(node.elements, node.optional, first_only=True)
+            case MapLiteral():
+                self._check_one_type([key for key, _ in node.entries], frozenset())
+                self._check_one_type([value for _, value in node.entries], node.optional)
+        for child in node.children:
+            self._check_homogeneous(child)
+
+    def _check_one_type(
+        self, nodes: list[Node], optional: frozenset[int], *, first_only: bool = False
+    ) -> None:
+        expected: Type | None = None
+        for i, node in enumerate(nodes):
+            found = node.type or ERROR
+            if i in optional and found.parameters:
+                found = found.parameters[0]
+            expected = expected or found
+            if found != expected:
+                self._issue(node, f"expected type '{expected}' but found '{found}'")
+                if first_only:
+                    return
 
     def _check_format(self, node: Call) -> None:
         """Compare a literal format with a literal list of arguments."""

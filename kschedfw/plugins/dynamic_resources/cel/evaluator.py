@@ -15,6 +15,7 @@ from kschedfw.plugins.dynamic_resources.cel.containers import contains, inserted
 from kschedfw.plugins.dynamic_resources.cel.functions import dispatcher
 from kschedfw.plugins.dynamic_resources.cel.strings import compiled_pattern
 from kschedfw.plugins.dynamic_resources.cel.syntax import (
+    ACCUMULATOR,
     Call,
     Comprehension,
     Ident,
@@ -96,7 +97,7 @@ class Program:
             EvaluationError: the value is an error.
             SelectorError: it costs more than `limit`.
         """
-        return self._run(device, limit)[0]
+        return self._root(Frame([device, *[None] * self._size], limit))
 
     def cost(self, device: Value, limit: int) -> int:
         """Give what the evaluation costs, whether it ends with an error or not."""
@@ -106,10 +107,6 @@ class Program:
         except SelectorError:
             pass
         return frame.cost
-
-    def _run(self, device: Value, limit: int) -> tuple[Value, Frame]:
-        frame = Frame([device, *[None] * self._size], limit)
-        return self._root(frame), frame
 
 
 def plan(tree: Node) -> Program:
@@ -153,10 +150,15 @@ class _Planner:
         match node:
             case Literal():
                 return Constant(node.value)
-            case Ident():
-                return self._identifier(node)
-            case Select():
-                return self._selection(node)
+            case Ident(is_type=True):
+                return Constant(TypeValue(node.name))
+            case Select() if _names_type(node):
+                return Constant(TypeValue(_dotted(node)))
+            case Select(test=True):
+                return self._presence(node)
+            case Ident() | Select() | Call(function="_[_]" | "_[?_]" | "_?_:_"):
+                path = self._attribute(node)
+                return path if _is_conditional(node) else _charged_after(path, 1)
             case Call():
                 return self._call(node)
             case ListLiteral():
@@ -173,28 +175,34 @@ class _Planner:
         self._scopes.append({name: (self.size, lazy)})
         return self.size
 
-    def _identifier(self, node: Ident) -> Step:
-        if node.is_type:
-            return Constant(TypeValue(node.name))
+    def _attribute(self, node: Node) -> Step:
+        """Plan a variable or a path into a value, without the cost that the whole path has."""
+        if isinstance(node, Ident) and not node.is_type:
+            return self._variable(node)
+        if isinstance(node, Select) and not node.test and not _names_type(node):
+            return _indexed(self._attribute(node.operand), Constant(node.field), optional=node.optional)
+        if isinstance(node, Call) and node.function in _INDEXING:
+            operand, index = node.operands
+            return _indexed(
+                self._attribute(operand), self._attribute(index), optional=node.function == "_[?_]"
+            )
+        if isinstance(node, Call) and node.function == "_?_:_":
+            condition, *branches = node.operands
+            return _conditional(self.plan(condition), *map(self._attribute, branches))
+        return self.plan(node)
+
+    def _variable(self, node: Ident) -> Step:
         name = node.name.removeprefix(".")
         scopes = reversed(self._scopes) if name == node.name else iter(self._scopes[:1])
         slot, lazy = next(scope[name] for scope in scopes if name in scope)
         if lazy:
-            return _lazy(slot)
+            return lambda frame: frame.variables[slot].value(frame)
+        if name == ACCUMULATOR:
+            return _accumulator(slot)
+        return lambda frame: frame.variables[slot]
 
-        def identifier(frame: Frame) -> Value:
-            frame.charge(1)
-            return frame.variables[slot]
-
-        return identifier
-
-    def _selection(self, node: Select) -> Step:
-        if node.type is not None and node.type.name == "type" and node.operand.type is None:
-            return Constant(TypeValue(_dotted(node)))
-        operand = self.plan(node.operand)
-        if node.test:
-            return _presence(operand, node.field)
-        return _indexed(_attribute(operand), Constant(node.field), optional=node.optional)
+    def _presence(self, node: Select) -> Step:
+        return _presence(self._attribute(node.operand), node.field)
 
     # --- Calls
 
@@ -204,10 +212,6 @@ class _Planner:
         match name:
             case "_&&_" | "_||_":
                 return _logical(steps[0], steps[1], name == "_||_")
-            case "_?_:_":
-                return _conditional(*steps)
-            case "_[_]" | "_[?_]":
-                return _indexed(_attribute(steps[0]), steps[1], optional=name == "_[?_]")
             case "@not_strictly_false":
                 return _not_strictly_false(steps[0])
             case "or" | "orValue":
@@ -218,7 +222,9 @@ class _Planner:
         function = _function(node)
         cost = call_cost(node)
         if name in ("find", "findAll", "matches") and isinstance(steps[1], Constant):
-            compiled_pattern(steps[1].value)
+            if isinstance(steps[1].value, str):
+                compiled_pattern(steps[1].value)
+            return _nary(function, steps, cost)
         if name in _CONVERSIONS and len(steps) == 1 and isinstance(steps[0], Constant):
             return Constant(function(steps[0].value))
         if len(steps) == 1:
@@ -256,7 +262,6 @@ class _Planner:
 
         def made(frame: Frame) -> Value:
             entries = []
-            seen = Map()
             for i, (key_step, value_step) in enumerate(steps):
                 key = key_step(frame)
                 if type(key) not in (str, bool, int, UInt):
@@ -269,8 +274,7 @@ class _Planner:
                         continue
                     value = value.content
                 entries.append((key, value))
-            seen = Map(entries)
-            return seen
+            return Map(entries)
 
         if not optional and all(isinstance(s, Constant) for entry in steps for s in entry):
             return Constant(made(Frame([], 0)))
@@ -360,14 +364,33 @@ class _Lazy:
         return self._value
 
 
-def _lazy(slot: int) -> Step:
-    def variable(frame: Frame) -> Value:
-        try:
-            return frame.variables[slot].value(frame)
-        finally:
-            frame.charge(1)
+def _accumulator(slot: int) -> Step:
+    def accumulator(frame: Frame) -> Value:
+        value = frame.variables[slot]
+        if type(value) is _Failed:
+            raise value.error
+        return value
 
-    return variable
+    return accumulator
+
+
+_INDEXING: Final = ("_[_]", "_[?_]")
+
+
+def _names_type(node: Select) -> bool:
+    """Say whether `a.b` is the name of a type: then the checker has not looked at `a`."""
+    return node.operand.type is None
+
+
+def _is_conditional(node: Node) -> bool:
+    """Say whether a path starts at a `?:`, whose branches have the cost of a path then."""
+    while True:
+        if isinstance(node, Call) and node.function in _INDEXING:
+            node = node.operands[0]
+        elif isinstance(node, Select) and not node.test and not _names_type(node):
+            node = node.operand
+        else:
+            return isinstance(node, Call) and node.function == "_?_:_"
 
 
 def _dotted(node: Node) -> str:
@@ -421,12 +444,16 @@ def _in_constant(step: Step, elements: list[Value]) -> Step:
 # --- Calls that evaluate their arguments, and count
 
 
+_ERROR: Final = object()
+"""What costs are computed with in place of an argument or a result that is an error."""
+
+
 def _unary(function: Callable[..., Value], operand: Step, cost: CallCost) -> Step:
     def unary(frame: Frame) -> Value:
         try:
             value = operand(frame)
         except EvaluationError:
-            frame.charge(1)
+            _charge(frame, cost, (_ERROR,), _ERROR)
             raise
         return _applied(frame, function, (value,), cost)
 
@@ -434,21 +461,22 @@ def _unary(function: Callable[..., Value], operand: Step, cost: CallCost) -> Ste
 
 
 def _binary(function: Callable[..., Value], left: Step, right: Step, cost: CallCost) -> Step:
+    """Give a call that evaluates both arguments even if the first is an error, which then is the result."""
+
     def binary(frame: Frame) -> Value:
         try:
             a = left(frame)
         except EvaluationError:
-            # The other side is evaluated all the same, and the first error is the result.
             try:
-                right(frame)
+                b = right(frame)
             except EvaluationError:
-                pass
-            frame.charge(1)
+                b = _ERROR
+            _charge(frame, cost, (_ERROR, b), _ERROR)
             raise
         try:
             b = right(frame)
         except EvaluationError:
-            frame.charge(1)
+            _charge(frame, cost, (a, _ERROR), _ERROR)
             raise
         return _applied(frame, function, (a, b), cost)
 
@@ -456,10 +484,16 @@ def _binary(function: Callable[..., Value], left: Step, right: Step, cost: CallC
 
 
 def _nary(function: Callable[..., Value], steps: list[Step], cost: CallCost) -> Step:
+    """Give a call that stops at the first argument that is an error, and costs nothing then."""
+
     def nary(frame: Frame) -> Value:
         return _applied(frame, function, tuple(step(frame) for step in steps), cost)
 
     return nary
+
+
+def _charge(frame: Frame, cost: CallCost, arguments: tuple[Value, ...], result: Value) -> None:
+    frame.charge(cost if isinstance(cost, int) else cost.of(arguments, result))
 
 
 def _applied(frame: Frame, function: Callable[..., Value], arguments: tuple[Value, ...], cost: CallCost) -> Value:
@@ -468,12 +502,12 @@ def _applied(frame: Frame, function: Callable[..., Value], arguments: tuple[Valu
         return function(*arguments)
     if not cost.by_result:
         # Before the call: what costs too much isn't done.
-        frame.charge(cost.of(arguments, None))
+        frame.charge(cost.of(arguments, _ERROR))
         return function(*arguments)
     try:
         result = function(*arguments)
     except EvaluationError:
-        frame.charge(cost.of(arguments, None))
+        frame.charge(cost.of(arguments, _ERROR))
         raise
     frame.charge(cost.of(arguments, result))
     return result
@@ -556,11 +590,6 @@ def _or(left: Step, right: Step, value: bool) -> Step:
 # --- Fields and indices
 
 
-def _attribute(operand: Step) -> Step:
-    """Give what is indexed: a value that was computed costs one more to look into."""
-    return operand
-
-
 def _qualified(value: Value, key: Value) -> tuple[Value, bool]:
     """Give `value[key]`, and whether there is such a thing."""
     if isinstance(value, Map):
@@ -584,18 +613,18 @@ def _list_index(key: Value) -> int:
 def _indexed(operand: Step, index: Step, *, optional: bool) -> Step:
     def indexed(frame: Frame) -> Value:
         value = operand(frame)
-        key = index(frame)
         if isinstance(value, Optional) or optional:
             if isinstance(value, Optional):
                 if not value.present:
                     return NONE
                 value = value.content
-            found, present = _qualified(value, key)
+            found, present = _qualified(value, index(frame))
             if not present:
                 return NONE
             frame.charge(1)
             return Optional(found)
         frame.charge(1)
+        key = index(frame)
         found, present = _qualified(value, key)
         if present:
             return found
@@ -609,12 +638,11 @@ def _indexed(operand: Step, index: Step, *, optional: bool) -> Step:
 def _presence(operand: Step, field: str) -> Step:
     def presence(frame: Frame) -> Value:
         value = operand(frame)
+        frame.charge(1)
         if isinstance(value, Optional):
             if not value.present:
                 return False
             value = value.content
-        if isinstance(value, list):
-            _list_index(field)
-        return isinstance(value, Map) and value.find(field)[1]
+        return _qualified(value, field)[1]
 
     return presence

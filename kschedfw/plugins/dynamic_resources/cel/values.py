@@ -215,25 +215,40 @@ def no_such_overload() -> EvaluationError:
 
 
 def equal(a: Value, b: Value) -> bool:
-    """Compare as `==` does: values of different types differ, but numbers are compared as numbers."""
+    """Compare as `==` does: values of different types differ, but numbers are compared as numbers.
+
+    Raises:
+        EvaluationError: one of Kubernetes' types on the left is compared with another type.
+    """
     kind, other = type(a), type(b)
     if kind in _NUMBERS and other in _NUMBERS:
         return _equal_numbers(a, b)
     if kind is not other and not (isinstance(a, Map) and isinstance(b, Map)):
-        return False
+        if kind in _NAMES or b is None or isinstance(a, Map):
+            return False
+        # Kubernetes' types refuse others.
+        raise no_such_overload()
     if kind is list:
-        return len(a) == len(b) and all(map(equal, a, b))
+        return len(a) == len(b) and all(map(_not_unequal, a, b))
     if isinstance(a, Map):
         if len(a) != len(b):
             return False
         for key, value in a.items():
             found, present = b.find(key)
-            if not present or not equal(value, found):
+            if not present or not _not_unequal(value, found):
                 return False
         return True
     if kind is Optional:
         return bool(a.present == b.present and (not a.present or equal(a.content, b.content)))
     return bool(a == b)
+
+
+def _not_unequal(a: Value, b: Value) -> bool:
+    """Compare elements: where that is an error, cel-go takes them for equal."""
+    try:
+        return equal(a, b)
+    except EvaluationError:
+        return True
 
 
 _NUMBERS: Final = frozenset({int, UInt, float})
