@@ -11,7 +11,15 @@ from kschedfw.plugins.dynamic_resources.cel.network import CIDR, IP
 from kschedfw.plugins.dynamic_resources.cel.syntax import Call
 from kschedfw.plugins.dynamic_resources.cel.values import Map, Value, size_of
 
-__all__ = ["LIST_COST", "MAP_COST", "PER_CHARACTER", "PER_PATTERN_CHARACTER", "CallCost", "MeasuredCost", "call_cost"]
+__all__ = [
+    "LIST_COST",
+    "MAP_COST",
+    "PER_CHARACTER",
+    "PER_PATTERN_CHARACTER",
+    "CallCost",
+    "MeasuredCost",
+    "call_cost",
+]
 
 LIST_COST: Final = 10
 MAP_COST: Final = 30
@@ -91,7 +99,9 @@ def _flattening(arguments: tuple[Value, ...], _: Value) -> int:
     return LIST_COST + 1 + _size(arguments[0]) * max(depth, 0)
 
 
-_RESULT_SIZE: Final = MeasuredCost(lambda _, result: LIST_COST + 1 + (len(result) if isinstance(result, list) else 1), by_result=True)
+_RESULT_SIZE: Final = MeasuredCost(
+    lambda _, result: LIST_COST + 1 + (len(result) if isinstance(result, list) else 1), by_result=True
+)
 
 _BY_NAME: Final[dict[str, MeasuredCost]] = {
     **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _TRAVERSED),
@@ -101,7 +111,9 @@ _BY_NAME: Final[dict[str, MeasuredCost]] = {
     **dict.fromkeys(("find", "findAll"), _PATTERN),
     **dict.fromkeys(("_==_", "_!=_"), _SMALLER),
     **dict.fromkeys(("strings.quote", "format"), _FIRST),
-    "join": MeasuredCost(lambda _, result: _scaled((_size(result) if result is not None else 1) * 2), by_result=True),
+    "join": MeasuredCost(
+        lambda _, result: _scaled((_size(result) if result is not None else 1) * 2), by_result=True
+    ),
     "validate": MeasuredCost(_validation),
     "containsIP": MeasuredCost(lambda a, _: _containment(a, 0)),
     "containsCIDR": MeasuredCost(lambda a, _: _containment(a, _scaled(_size(a[0])) + 1)),
@@ -129,7 +141,9 @@ _BY_SIGNATURE: Final[dict[str, MeasuredCost]] = {
     "bytes(string) -> bytes": _FIRST,
     "string(bytes) -> string": _FIRST,
     "<string>.matches(string) -> bool": _PATTERN,
-    "<string>.contains(string) -> bool": MeasuredCost(lambda a, _: _scaled(_size(a[0])) * _scaled(_size(a[1]))),
+    "<string>.contains(string) -> bool": MeasuredCost(
+        lambda a, _: _scaled(_size(a[0])) * _scaled(_size(a[1]))
+    ),
     "ip(string) -> ip": _FIRST,
     "lists.range(int) -> list(int)": _RESULT_SIZE,
 }

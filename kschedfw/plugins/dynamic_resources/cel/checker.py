@@ -367,7 +367,9 @@ class _Checker:
             wrong = next((e for e in _formatted(letter, element) if not _may_format(letter, e)), None)
             if wrong is not None:
                 assert wrong.type is not None
-                self._issue(wrong, f"error during formatting: %{letter} can't show a value of type {wrong.type}")
+                self._issue(
+                    wrong, f"error during formatting: %{letter} can't show a value of type {wrong.type}"
+                )
 
 
 _FORMATTED: Final = {

@@ -49,7 +49,9 @@ def _is_sorted(elements: list[Value]) -> bool:
 def _declare_sum(kind: str, zero: Value) -> None:
     @overload(f"<list({kind})>.sum() -> {kind}")
     def _(elements: list[Value]) -> Value:
-        total = zero if not elements or type(elements[0]) is type(zero) else _ZEROS.get(type(elements[0]), zero)
+        total = (
+            zero if not elements or type(elements[0]) is type(zero) else _ZEROS.get(type(elements[0]), zero)
+        )
         for element in elements:
             total = add(total, element)
         return total
@@ -253,5 +255,3 @@ def _entries(value: Value) -> list[tuple[Value, Value]]:
     if not isinstance(value, Map):
         raise no_such_overload()
     return list(value.items())
-
-

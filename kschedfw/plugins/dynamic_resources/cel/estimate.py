@@ -309,9 +309,7 @@ class _Estimator:
 
     def _comprehension(self, node: Comprehension) -> int:
         cost = _sum(self.cost(node.range), self.cost(node.initial))
-        scope = {
-            node.accumulator: _Variable(None, self.known_size(node.initial), self.entries(node.initial))
-        }
+        scope = {node.accumulator: _Variable(None, self.known_size(node.initial), self.entries(node.initial))}
         scope |= self._iterated(node)
         for name, variable in scope.items():
             self._variables.setdefault(name, []).append(variable)
@@ -535,7 +533,9 @@ def _resized(least: Callable[[int], int], most: Callable[[int], int]) -> _Estima
 _BY_NAME: Final[dict[str, _Estimate]] = {
     **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _traversal),
     **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim"), _copied),
-    **dict.fromkeys(("isIP", "isCIDR", "cidr", "quantity", "isQuantity", "semver", "isSemver", "format"), _read),
+    **dict.fromkeys(
+        ("isIP", "isCIDR", "cidr", "quantity", "isQuantity", "semver", "isSemver", "format"), _read
+    ),
     "ip.isCanonical": _read_twice,
     "replace": _replace,
     "split": _split,
@@ -559,7 +559,11 @@ _BY_NAME: Final[dict[str, _Estimate]] = {
 }
 
 _BY_SIGNATURE: Final[dict[str, _Estimate]] = {
-    **{f"_{sign}_({t}, {t}) -> bool": _ordered_texts for sign in ("<", "<=", ">", ">=") for t in ("string", "bytes")},
+    **{
+        f"_{sign}_({t}, {t}) -> bool": _ordered_texts
+        for sign in ("<", "<=", ">", ">=")
+        for t in ("string", "bytes")
+    },
     "_+_(string, string) -> string": _concatenated,
     "_+_(bytes, bytes) -> bytes": _concatenated,
     "_+_(list(A), list(A)) -> list(A)": _appended,

@@ -217,7 +217,9 @@ class _Planner:
             case "or" | "orValue":
                 return _or(steps[0], steps[1], name == "orValue")
             case "@in":
-                if isinstance(steps[1], Constant) and [o.parameters[1].name for o in node.overloads] == ["list"]:
+                if isinstance(steps[1], Constant) and [o.parameters[1].name for o in node.overloads] == [
+                    "list"
+                ]:
                     return _in_constant(steps[0], steps[1].value)
         function = _function(node)
         cost = call_cost(node)
@@ -496,7 +498,9 @@ def _charge(frame: Frame, cost: CallCost, arguments: tuple[Value, ...], result: 
     frame.charge(cost if isinstance(cost, int) else cost.of(arguments, result))
 
 
-def _applied(frame: Frame, function: Callable[..., Value], arguments: tuple[Value, ...], cost: CallCost) -> Value:
+def _applied(
+    frame: Frame, function: Callable[..., Value], arguments: tuple[Value, ...], cost: CallCost
+) -> Value:
     if isinstance(cost, int):
         frame.charge(cost)
         return function(*arguments)

@@ -323,7 +323,9 @@ def _qualified_name(text: str) -> list[str]:
 
 
 _SUBDOMAIN_CHECK: Final = _fits(_SUBDOMAIN, 253, "a lowercase RFC 1123 subdomain is required")
-_NAME_CHECK: Final = _fits(_QUALIFIED, 63, "name part must consist of alphanumeric characters, '-', '_' or '.'")
+_NAME_CHECK: Final = _fits(
+    _QUALIFIED, 63, "name part must consist of alphanumeric characters, '-', '_' or '.'"
+)
 _FORMATS: Final[dict[str, Format]] = {}
 
 

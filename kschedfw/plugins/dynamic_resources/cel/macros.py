@@ -92,9 +92,7 @@ def _exists_one(offset: int, target: Node | None, arguments: list[Node]) -> Node
     *variables, predicate = arguments
     more = Call(offset, "_+_", None, [_accumulator(offset), Literal(offset, 1)])
     result = Call(offset, "_==_", None, [_accumulator(offset), Literal(offset, 1)])
-    return _fold(
-        offset, target, variables, Literal(offset, 0), _if(offset, predicate, more), None, result
-    )
+    return _fold(offset, target, variables, Literal(offset, 0), _if(offset, predicate, more), None, result)
 
 
 def _if(offset: int, condition: Node | None, changed: Node) -> Node:
@@ -190,12 +188,11 @@ def _sort_by(offset: int, target: Node | None, arguments: list[Node]) -> Node:
     assert target is not None
     if isinstance(target, (Literal, MapLiteral)):
         raise MacroError(
-            target, "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
+            target,
+            "sortBy can only be applied to a list, identifier, comprehension, call or select expression",
         )
     keys = _map(offset, Ident(offset, name), arguments)
-    return _binding(
-        offset, name, target, Call(offset, "@sortByAssociatedKeys", Ident(offset, name), [keys])
-    )
+    return _binding(offset, name, target, Call(offset, "@sortByAssociatedKeys", Ident(offset, name), [keys]))
 
 
 MACROS: Final[dict[tuple[str, int, bool], Macro]] = {

@@ -104,6 +104,10 @@ class Selector:
             return result
         raise SelectorError(_not_a_bool(result))
 
+    def cost(self, device: DeviceInput) -> int:
+        """Give what the evaluation for `device` costs, whether it ends with an error or not; 0 if it doesn't compile."""
+        return 0 if self._program is None else self._program.cost(device.value, COST_LIMIT)
+
 
 def _not_a_bool(value: Value) -> str:
     name = type_name(value)

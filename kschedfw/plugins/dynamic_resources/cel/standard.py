@@ -148,7 +148,9 @@ _DOUBLE: Final = re.compile(
 )
 
 
-@overload("double(double) -> double", "double(int) -> double", "double(string) -> double", "double(uint) -> double")
+@overload(
+    "double(double) -> double", "double(int) -> double", "double(string) -> double", "double(uint) -> double"
+)
 def _double(value: Value) -> float:
     if isinstance(value, str):
         if not _DOUBLE.fullmatch(value):

@@ -165,7 +165,9 @@ def format_clauses(text: str) -> Iterator[tuple[str, str, int]]:
         if not letter:
             raise EvaluationError("could not parse formatting clause: unexpected end of string")
         if letter not in "sdfebxXo":
-            raise EvaluationError(f'could not parse formatting clause: unrecognized formatting clause "{letter}"')
+            raise EvaluationError(
+                f'could not parse formatting clause: unrecognized formatting clause "{letter}"'
+            )
         precision = int(match[1] or "0") if match[1] is not None else _DEFAULT_PRECISION
         if precision > _MAX_PRECISION:
             raise EvaluationError(f"could not parse formatting clause: precision {precision} is too large")
@@ -296,7 +298,7 @@ def compiled_pattern(pattern: str) -> "re2._Regexp[str]":
         import re2
     except ImportError:
         raise SelectorError(
-            "regular expressions in selectors need google-re2; install it with: pip install 'kschedfw[dra]'"
+            "selectors with regular expressions need google-re2; install it with: pip install 'kschedfw[dra]'"
         ) from None
     options = re2.Options()
     options.log_errors = False

@@ -149,6 +149,8 @@ def compilation_failed(source: str, issues: Iterable[Issue]) -> CompileError:
 
 
 def _shown(source: str, issue: Issue) -> str:
+    if not source:
+        return f"ERROR: <input>:1:0: {issue.message}"
     before = source[: issue.offset]
     line, column = before.count("\n"), issue.offset - (before.rfind("\n") + 1)
     lines: Sequence[str] = source.split("\n")

@@ -11,7 +11,19 @@ import attrs
 
 from kschedfw.plugins.dynamic_resources.cel.values import Value
 
-__all__ = ["ANY", "BOOL", "DYN", "ERROR", "INT", "NULL", "STRING", "Bindings", "Overload", "Type", "read_signature"]
+__all__ = [
+    "ANY",
+    "BOOL",
+    "DYN",
+    "ERROR",
+    "INT",
+    "NULL",
+    "STRING",
+    "Bindings",
+    "Overload",
+    "Type",
+    "read_signature",
+]
 
 
 @attrs.frozen
@@ -114,7 +126,9 @@ class Bindings:
             return True
         if a == NULL or b == NULL:
             other = b if a == NULL else a
-            return other == NULL or other.name in _NULLABLE or "." in other.name or other.name == "optional_type"
+            return (
+                other == NULL or other.name in _NULLABLE or "." in other.name or other.name == "optional_type"
+            )
         if a.name == "type" == b.name:
             return True
         return (
@@ -182,7 +196,9 @@ class Overload:
     implementation: Callable[..., Value] | None
 
 
-_SIGNATURE: Final = re.compile(r"(?:<(?P<target>.+)>\.)?(?P<name>[^ (]+)\((?P<parameters>.*)\) -> (?P<result>.+)")
+_SIGNATURE: Final = re.compile(
+    r"(?:<(?P<target>.+)>\.)?(?P<name>[^ (]+)\((?P<parameters>.*)\) -> (?P<result>.+)"
+)
 _TOKEN: Final = re.compile(r"[A-Za-z_.]+|[(),]")
 _SHORT: Final = {
     "null": "null_type",

@@ -414,5 +414,3 @@ def negate(a: Value) -> Value:
     if type(a) is float:
         return -a
     raise EvaluationError("no such overload: -_")
-
-
