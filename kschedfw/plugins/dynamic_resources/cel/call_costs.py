@@ -60,7 +60,12 @@ def _traversal(value: Value) -> int:
 
 
 def _smaller(arguments: tuple[Value, ...], _: Value) -> int:
-    return _scaled(min(_size(arguments[0]), _size(arguments[1])))
+    # What isn't sized counts as one: no need to look at both.
+    size = 1 if type(arguments[0]) in _UNSIZED else min(_size(arguments[0]), _size(arguments[1]))
+    return (size + 9) // 10
+
+
+_UNSIZED: Final = frozenset({bool, int, float})
 
 
 def _pattern(arguments: tuple[Value, ...], _: Value) -> int:
@@ -99,9 +104,7 @@ def _flattening(arguments: tuple[Value, ...], _: Value) -> int:
     return LIST_COST + 1 + _size(arguments[0]) * max(depth, 0)
 
 
-_RESULT_SIZE: Final = MeasuredCost(
-    lambda _, result: LIST_COST + 1 + (len(result) if isinstance(result, list) else 1), by_result=True
-)
+_RESULT_SIZE: Final = MeasuredCost(lambda _, result: LIST_COST + 1 + _size(result), by_result=True)
 
 _BY_NAME: Final[dict[str, MeasuredCost]] = {
     **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _TRAVERSED),
@@ -111,9 +114,7 @@ _BY_NAME: Final[dict[str, MeasuredCost]] = {
     **dict.fromkeys(("find", "findAll"), _PATTERN),
     **dict.fromkeys(("_==_", "_!=_"), _SMALLER),
     **dict.fromkeys(("strings.quote", "format"), _FIRST),
-    "join": MeasuredCost(
-        lambda _, result: _scaled((_size(result) if result is not None else 1) * 2), by_result=True
-    ),
+    "join": MeasuredCost(lambda _, result: _scaled(_size(result) * 2), by_result=True),
     "validate": MeasuredCost(_validation),
     "containsIP": MeasuredCost(lambda a, _: _containment(a, 0)),
     "containsCIDR": MeasuredCost(lambda a, _: _containment(a, _scaled(_size(a[0])) + 1)),

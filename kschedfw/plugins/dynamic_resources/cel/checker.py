@@ -211,10 +211,8 @@ class _Checker:
         node.overloads = candidates
         if result is None:
             shown = [str(self._bindings.resolve(t, final=True)) for t in given]
-            if node.target is not None:
-                arguments = f"{shown[0]}.({', '.join(shown[1:])})"
-            else:
-                arguments = f"({', '.join(shown)})"
+            receiver = f"{shown.pop(0)}." if node.target is not None else ""
+            arguments = f"{receiver}({', '.join(shown)})"
             return self._issue(
                 node, f"found no matching overload for '{node.function}' applied to '{arguments}'"
             )
@@ -360,7 +358,8 @@ class _Checker:
         if len(letters) < len(arguments.elements):
             self._issue(
                 arguments,
-                f"too many arguments supplied to string.format (expected {len(letters)}, got {len(arguments.elements)})",
+                "too many arguments supplied to string.format "
+                f"(expected {len(letters)}, got {len(arguments.elements)})",
             )
             return
         for letter, element in zip(letters, arguments.elements, strict=True):

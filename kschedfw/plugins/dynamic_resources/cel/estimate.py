@@ -130,7 +130,7 @@ class _Estimator:
     def shape(self, node: Node) -> _Shape | None:
         if isinstance(node, Ident):
             variable = self._variable(node)
-            return variable and variable.shape
+            return None if variable is None else variable.shape
         return self._shapes.get(id(node))
 
     def _variable(self, node: Node) -> _Variable | None:
@@ -155,7 +155,7 @@ class _Estimator:
         if node.type is not None and _is_scalar(node.type):
             return _Size(1, 1)
         variable = self._variable(node)
-        return variable and variable.size
+        return None if variable is None else variable.size
 
     def size(self, node: Node) -> _Size:
         return self.known_size(node) or _UNKNOWN
@@ -164,7 +164,7 @@ class _Estimator:
         if id(node) in self._entries:
             return self._entries[id(node)]
         variable = self._variable(node)
-        return variable and variable.entries
+        return None if variable is None else variable.entries
 
     def element(self, node: Node) -> tuple[Type, _Size] | None:
         """Give the type and the size of a list's elements; None: it is no list."""
@@ -328,8 +328,8 @@ class _Estimator:
 
     def _iterated(self, node: Comprehension) -> dict[str, _Variable]:
         shape, entries = self.shape(node.range), self.entries(node.range)
-        keys = _Variable(shape and shape.keys, entries and entries.keys, None)
-        values = _Variable(shape and shape.values, entries and entries.values, None)
+        keys = _Variable(shape and shape.keys, None if entries is None else entries.keys, None)
+        values = _Variable(shape and shape.values, None if entries is None else entries.values, None)
         if node.variable2 is not None:
             return {node.variable: keys, node.variable2: values}
         is_list = node.range.type is not None and node.range.type.name == "list"

@@ -5,6 +5,7 @@ with an error; ten and thirty for a list and a map that is made; nothing for con
 with a constant are done once, when the program is made.
 """
 
+import contextlib
 from collections.abc import Callable
 from typing import Final
 
@@ -26,6 +27,7 @@ from kschedfw.plugins.dynamic_resources.cel.syntax import (
     Select,
 )
 from kschedfw.plugins.dynamic_resources.cel.values import (
+    MISSING,
     NONE,
     CompileError,
     EvaluationError,
@@ -69,6 +71,8 @@ class Frame:
 
 
 Step = Callable[[Frame], Value]
+_DEVICE: Final = 0
+"""Where a frame has the device."""
 
 
 class Constant:
@@ -79,7 +83,7 @@ class Constant:
     def __init__(self, value: Value) -> None:
         self.value = value
 
-    def __call__(self, frame: Frame) -> Value:
+    def __call__(self, _: Frame) -> Value:
         return self.value
 
 
@@ -102,10 +106,8 @@ class Program:
     def cost(self, device: Value, limit: int) -> int:
         """Give what the evaluation costs, whether it ends with an error or not."""
         frame = Frame([device, *[None] * self._size], limit)
-        try:
+        with contextlib.suppress(SelectorError):
             self._root(frame)
-        except SelectorError:
-            pass
         return frame.cost
 
 
@@ -144,7 +146,7 @@ _CONVERSIONS: Final = frozenset(
 class _Planner:
     def __init__(self) -> None:
         self.size = 0
-        self._scopes: list[dict[str, tuple[int, bool]]] = [{"device": (0, False)}]
+        self._scopes: list[dict[str, tuple[int, bool]]] = [{"device": (_DEVICE, False)}]
 
     def plan(self, node: Node) -> Step:
         match node:
@@ -179,6 +181,9 @@ class _Planner:
         """Plan a variable or a path into a value, without the cost that the whole path has."""
         if isinstance(node, Ident) and not node.is_type:
             return self._variable(node)
+        fields = _fields(node)
+        if fields is not None and self._slot("device") == (_DEVICE, False):
+            return _path(fields)
         if isinstance(node, Select) and not node.test and not _names_type(node):
             return _indexed(self._attribute(node.operand), Constant(node.field), optional=node.optional)
         if isinstance(node, Call) and node.function in _INDEXING:
@@ -191,13 +196,17 @@ class _Planner:
             return _conditional(self.plan(condition), *map(self._attribute, branches))
         return self.plan(node)
 
+    def _slot(self, name: str) -> tuple[int, bool]:
+        """Give where the value of a variable is, and whether it is one of `cel.bind`."""
+        plain = name.removeprefix(".")
+        scopes = reversed(self._scopes) if plain == name else iter(self._scopes[:1])
+        return next(scope[plain] for scope in scopes if plain in scope)
+
     def _variable(self, node: Ident) -> Step:
-        name = node.name.removeprefix(".")
-        scopes = reversed(self._scopes) if name == node.name else iter(self._scopes[:1])
-        slot, lazy = next(scope[name] for scope in scopes if name in scope)
+        slot, lazy = self._slot(node.name)
         if lazy:
             return lambda frame: frame.variables[slot].value(frame)
-        if name == ACCUMULATOR:
+        if node.name == ACCUMULATOR:
             return _accumulator(slot)
         return lambda frame: frame.variables[slot]
 
@@ -229,6 +238,10 @@ class _Planner:
             return _nary(function, steps, cost)
         if name in _CONVERSIONS and len(steps) == 1 and isinstance(steps[0], Constant):
             return Constant(function(steps[0].value))
+        if name in ("quantity", "semver"):
+            known = _known(function, steps, cost)
+            if known is not None:
+                return known
         if len(steps) == 1:
             return _unary(function, steps[0], cost)
         if len(steps) == 2:
@@ -313,10 +326,11 @@ class _Planner:
             if isinstance(iterated, Map):
                 pairs = iterated.items()
             elif isinstance(iterated, list):
-                pairs = enumerate(iterated) if second else ((e, None) for e in iterated)  # type: ignore[assignment] # pairs all the same
+                pairs = enumerate(iterated) if second else ((e, None) for e in iterated)
             else:
                 raise EvaluationError(f"got '{type_name(iterated)}', expected iterable type")
-            accumulated: Value | EvaluationError = initial(frame)
+            # The steps of macros change lists and maps in place, which nothing else refers to.
+            accumulated = _copied(initial(frame))
             for key, value in pairs:
                 variables[first] = key
                 if second:
@@ -333,6 +347,17 @@ class _Planner:
             return result(frame)
 
         return comprehension
+
+
+def _copied(value: Value) -> Value:
+    if isinstance(value, list):
+        return list(value)
+    return Map(value.items()) if isinstance(value, Map) else value
+
+
+def _append(accumulator: list[Value], elements: list[Value]) -> list[Value]:
+    accumulator.extend(elements)
+    return accumulator
 
 
 class _Failed:
@@ -364,6 +389,41 @@ class _Lazy:
         if self._error is not None:
             raise self._error
         return self._value
+
+
+def _fields(node: Node) -> list[str] | None:
+    """Give the names in `device.a["b"].c`; None: it is another path."""
+    names: list[str] = []
+    while True:
+        match node:
+            case Select(test=False, optional=False, operand=operand, field=name) if not _names_type(node):
+                pass
+            case Call(function="_[_]", arguments=[operand, Literal(value=str(name))]):
+                pass
+            case Ident(name="device"):
+                return names[::-1] or None
+            case _:
+                return None
+        names.append(name)
+        node = operand
+
+
+def _path(names: list[str]) -> Step:
+    """Give a path of names into the device, which most selectors consist of."""
+    count = len(names)
+
+    def path(frame: Frame) -> Value:
+        value = frame.variables[_DEVICE]
+        for i, name in enumerate(names, start=1):
+            found = value.field(name) if isinstance(value, Map) else MISSING
+            if found is MISSING:
+                frame.charge(i)
+                raise no_such_key(name)
+            value = found
+        frame.charge(count)
+        return value
+
+    return path
 
 
 def _accumulator(slot: int) -> Step:
@@ -402,8 +462,14 @@ def _dotted(node: Node) -> str:
     return node.name.removeprefix(".")
 
 
+def _is_accumulator(node: Node) -> bool:
+    return isinstance(node, Ident) and node.name == ACCUMULATOR
+
+
 def _function(node: Call) -> Callable[..., Value]:
     name = node.function
+    if name == "_+_" and isinstance(node.arguments[1], ListLiteral) and _is_accumulator(node.arguments[0]):
+        return _append
     if name in _OPERATORS:
         return _OPERATORS[name]
     match name:
@@ -494,6 +560,24 @@ def _nary(function: Callable[..., Value], steps: list[Step], cost: CallCost) -> 
     return nary
 
 
+def _known(function: Callable[..., Value], steps: list[Step], cost: CallCost) -> Step | None:
+    """Give the call of constants, done once but charged each time; None: one isn't constant, or it fails."""
+    arguments = tuple(step.value for step in steps if isinstance(step, Constant))
+    if len(arguments) < len(steps):
+        return None
+    try:
+        value = function(*arguments)
+    except EvaluationError:
+        return None
+    charged = cost if isinstance(cost, int) else cost.of(arguments, value)
+
+    def known(frame: Frame) -> Value:
+        frame.charge(charged)
+        return value
+
+    return known
+
+
 def _charge(frame: Frame, cost: CallCost, arguments: tuple[Value, ...], result: Value) -> None:
     frame.charge(cost if isinstance(cost, int) else cost.of(arguments, result))
 
@@ -520,9 +604,12 @@ def _applied(
 def _charged_after(step: Step, cost: int) -> Step:
     def made(frame: Frame) -> Value:
         try:
-            return step(frame)
-        finally:
+            value = step(frame)
+        except EvaluationError:
             frame.charge(cost)
+            raise
+        frame.charge(cost)
+        return value
 
     return made
 

@@ -317,7 +317,7 @@ def _fits(pattern: str, length: int | None, what: str, *, prefix: bool = False) 
 
 def _qualified_name(text: str) -> list[str]:
     prefix, slash, name = text.rpartition("/")
-    if slash and (not _SUBDOMAIN_CHECK(prefix) == [] or "/" in prefix):
+    if slash and (_SUBDOMAIN_CHECK(prefix) != [] or "/" in prefix):
         return ["prefix part must be a DNS subdomain"]
     return _NAME_CHECK(name)
 

@@ -32,7 +32,7 @@ Macro = Callable[[int, Node | None, list[Node]], Node | None]
 """Takes the offset of the call, its target and arguments; gives None where it is an ordinary call after all."""
 
 
-def _has(offset: int, target: Node | None, arguments: list[Node]) -> Node:
+def _has(offset: int, _: Node | None, arguments: list[Node]) -> Node:
     selection = arguments[0]
     if not isinstance(selection, Select) or selection.optional or selection.test:
         raise MacroError(selection, "invalid argument to has() macro")

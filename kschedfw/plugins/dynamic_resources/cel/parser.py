@@ -26,25 +26,8 @@ cel-go's limit is 250; here every level takes several of Python's 1,000 stack fr
 """
 
 _RESERVED: Final = frozenset(
-    [
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ]
+    {"as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop"}
+    | {"package", "namespace", "return", "var", "void", "while"}
 )
 _PRECEDENCE: Final = {
     **dict.fromkeys(("<", "<=", ">", ">=", "==", "!=", "in"), 1),
