@@ -471,6 +471,10 @@ class TestKubernetes:
             "url('https://u@h.example:81/a%20b?x=1&x=2').getHost() == 'h.example:81' && !isURL('x/y')",
             "url('https://[::1]:80/a').getHostname() == '::1' && url('/a?b=c').getQuery() == {'b': ['c']}",
             "!format.dns1123Label().validate('a-b').hasValue() && format.dns1123Label().validate('A').hasValue()",
+            "!format.uuid().validate('123e4567-e89b-12d3-a456-426614174000').hasValue()",
+            "!format.date().validate('2024-02-29').hasValue() && format.date().validate('2023-02-29').hasValue()",
+            "!format.byte().validate('YQ==').hasValue() && format.uri().validate('a b').hasValue()",
+            "!format.datetime().validate('2024-01-01T10:00:00Z').hasValue()",
             "format.named('qualifiedName').value().validate('a/b/c').hasValue()",
         ],
     )

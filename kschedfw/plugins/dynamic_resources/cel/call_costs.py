@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw.plugins.dynamic_resources.cel.kubernetes import Format
+from kschedfw.plugins.dynamic_resources.cel.formats import Format
 from kschedfw.plugins.dynamic_resources.cel.network import CIDR, IP
 from kschedfw.plugins.dynamic_resources.cel.syntax import Call
 from kschedfw.plugins.dynamic_resources.cel.values import Map, Value, size_of

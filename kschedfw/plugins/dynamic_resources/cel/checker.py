@@ -3,9 +3,10 @@
 from typing import Final
 
 import kschedfw.plugins.dynamic_resources.cel.containers
+import kschedfw.plugins.dynamic_resources.cel.formats
 import kschedfw.plugins.dynamic_resources.cel.kubernetes
 import kschedfw.plugins.dynamic_resources.cel.network
-import kschedfw.plugins.dynamic_resources.cel.standard  # noqa: F401 # these four fill the table of functions
+import kschedfw.plugins.dynamic_resources.cel.standard  # noqa: F401 # these fill the table of functions
 from kschedfw.plugins.dynamic_resources.cel.functions import FUNCTIONS, dispatcher
 from kschedfw.plugins.dynamic_resources.cel.strings import compiled_pattern, format_clauses
 from kschedfw.plugins.dynamic_resources.cel.syntax import (

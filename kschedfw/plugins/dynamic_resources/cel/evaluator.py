@@ -67,7 +67,11 @@ class Frame:
     def charge(self, cost: int) -> None:
         self.cost += cost
         if self.cost > self.limit:
-            raise SelectorError("operation cancelled: actual cost limit exceeded")
+            raise _limit_exceeded()
+
+
+def _limit_exceeded() -> SelectorError:
+    return SelectorError("operation cancelled: actual cost limit exceeded")
 
 
 Step = Callable[[Frame], Value]
@@ -531,6 +535,8 @@ def _unary(function: Callable[..., Value], operand: Step, cost: CallCost) -> Ste
 def _binary(function: Callable[..., Value], left: Step, right: Step, cost: CallCost) -> Step:
     """Give a call that evaluates both arguments even if the first is an error, which then is the result."""
 
+    fixed = cost if isinstance(cost, int) else None
+
     def binary(frame: Frame) -> Value:
         try:
             a = left(frame)
@@ -546,7 +552,12 @@ def _binary(function: Callable[..., Value], left: Step, right: Step, cost: CallC
         except EvaluationError:
             _charge(frame, cost, (a, _ERROR), _ERROR)
             raise
-        return _applied(frame, function, (a, b), cost)
+        if fixed is None:
+            return _applied(frame, function, (a, b), cost)
+        frame.cost += fixed
+        if frame.cost > frame.limit:
+            raise _limit_exceeded()
+        return function(a, b)
 
     return binary
 
@@ -608,7 +619,9 @@ def _charged_after(step: Step, cost: int) -> Step:
         except EvaluationError:
             frame.charge(cost)
             raise
-        frame.charge(cost)
+        frame.cost += cost
+        if frame.cost > frame.limit:
+            raise _limit_exceeded()
         return value
 
     return made

@@ -352,8 +352,10 @@ _FITTING: Final = {int: int64, UInt: uint64}
 def add(a: Value, b: Value) -> Value:
     kind, other = type(a), type(b)
     if kind is other:
-        if kind in _FITTING:
-            return _FITTING[kind](int(a) + int(b))
+        if kind is int:
+            return int64(a + b)
+        if kind is UInt:
+            return uint64(int(a) + int(b))
         if kind in _JOINED:
             # Joining two lists costs nothing by their size, and doubling is quick.
             if kind is list and len(a) + len(b) > MAX_LENGTH:
