@@ -250,6 +250,7 @@ class TestTypes:
             "no such overload: isGreaterThan(string, kubernetes.Semver)"
         )
         assert not matches(f"'1.0.0' == {OWN}.driverVersion")
+        assert matches(f"{OWN}.driverVersion != '1.0.0'")
 
 
 class TestStrings:
@@ -537,6 +538,19 @@ class TestLimits:
         for _ in range(20):
             expression = f"[1].all(x, {expression})"
         assert matches(expression)
+
+    @pytest.mark.parametrize(
+        "macro", ["[1].map(x, {})", "[1].sortBy(x, {}).size()", "optional.of(1).optMap(x, {})"]
+    )
+    def test_deep_trees_are_refused_though_the_text_is_not_nested_as_deep(self, macro: str) -> None:
+        expression = "1"
+        for _ in range(60):
+            expression = macro.format(expression)
+        assert "expression recursion limit exceeded" in compile_error(f"{expression} == 1")
+
+    def test_macros_that_double_an_expression(self) -> None:
+        assert matches("optional.of(1)" + ".optMap(x, x + 1)" * 5 + ".value() == 6")
+        assert "too large" in compile_error("optional.of(1)" + ".optMap(x, x)" * 50 + ".value() == 1")
 
     def test_length(self) -> None:
         assert "may not be more than 10240 bytes" in compile_error("true || " * 2000 + "true")

@@ -131,7 +131,7 @@ def plan(tree: Node) -> Program:
 
 _OPERATORS: Final[dict[str, Callable[[Value, Value], Value]]] = {
     "_==_": equal,
-    "_!=_": lambda a, b: not equal(a, b),
+    "_!=_": lambda a, b: not contains([a], b),  # what can't be compared differs
     "_<_": lambda a, b: compare(a, b) < 0,
     "_<=_": lambda a, b: compare(a, b) <= 0,
     "_>_": lambda a, b: compare(a, b) > 0,
