@@ -389,7 +389,8 @@ def test_float_is_the_nearest_one(text: str, number: float) -> None:
 @given(amount=st.integers(-(2**63), 2**63 - 1))
 def test_the_negative_of_an_amount(amount: int) -> None:
     quantity = Quantity.parse(str(amount))
-    assert -(-quantity) == quantity
+    negative = -quantity
+    assert -negative == quantity
     assert (quantity + -quantity).sign == 0
 
 
