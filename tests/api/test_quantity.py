@@ -384,3 +384,27 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 )
 def test_float_is_the_nearest_one(text: str, number: float) -> None:
     assert float(Quantity.parse(text)) == number
+
+
+@given(amount=st.integers(-(2**63), 2**63 - 1))
+def test_the_negative_of_an_amount(amount: int) -> None:
+    quantity = Quantity.parse(str(amount))
+    negative = -quantity
+    assert -negative == quantity
+    assert (quantity + -quantity).sign == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("16Gi", 2**34),
+        ("-5k", -5000),
+        ("1e3", 1000),
+        ("1.5", None),
+        ("10E", None),
+        ("9223372036854775807", None),
+    ],
+)
+def test_only_whole_amounts_of_an_int64_are_one(text: str, expected: int | None) -> None:
+    # The last one fits, but its text is too long for Kubernetes to keep it as an int64.
+    assert Quantity.parse(text).as_int64() == expected

@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw.plugins.dynamic_resources.cel.kubernetes import Format
+from kschedfw.plugins.dynamic_resources.cel.formats import Format
 from kschedfw.plugins.dynamic_resources.cel.network import CIDR, IP
 from kschedfw.plugins.dynamic_resources.cel.syntax import Call
 from kschedfw.plugins.dynamic_resources.cel.values import Map, Value, size_of
@@ -60,7 +60,12 @@ def _traversal(value: Value) -> int:
 
 
 def _smaller(arguments: tuple[Value, ...], _: Value) -> int:
-    return _scaled(min(_size(arguments[0]), _size(arguments[1])))
+    # What isn't sized counts as one: no need to look at both.
+    size = 1 if type(arguments[0]) in _UNSIZED else min(_size(arguments[0]), _size(arguments[1]))
+    return (size + 9) // 10
+
+
+_UNSIZED: Final = frozenset({bool, int, float})
 
 
 def _pattern(arguments: tuple[Value, ...], _: Value) -> int:
@@ -83,13 +88,23 @@ def _containment(arguments: tuple[Value, ...], network: int) -> int:
 _FIRST: Final = MeasuredCost(lambda a, _: _scaled(_size(a[0])))
 _FIRST_TWICE: Final = MeasuredCost(lambda a, _: _scaled(_size(a[0]) * 2))
 _TRAVERSED: Final = MeasuredCost(lambda a, _: _traversal(a[0]))
-_PRODUCT: Final = MeasuredCost(lambda a, _: _size(a[0]) * _size(a[1]))
+_PRODUCT: Final = MeasuredCost(lambda a, _: 1 + _size(a[0]) * _size(a[1]))
 _PATTERN: Final = MeasuredCost(_pattern)
 _SMALLER: Final = MeasuredCost(_smaller)
-_SORTED: Final = MeasuredCost(lambda a, _: LIST_COST + _size(a[0]) ** 2)
-_RESULT_SIZE: Final = MeasuredCost(
-    lambda _, result: LIST_COST + (len(result) if isinstance(result, list) else 1), by_result=True
-)
+
+
+def _self_comparison(keys: Value) -> int:
+    """Give the cost of comparing each element of a list with each other one."""
+    of_text = isinstance(keys, list) and keys and isinstance(keys[0], (str, bytes))
+    return LIST_COST + 1 + int(_size(keys) ** 2 * (2 + PER_CHARACTER if of_text else 2))
+
+
+def _flattening(arguments: tuple[Value, ...], _: Value) -> int:
+    depth = arguments[1] if len(arguments) == 2 and isinstance(arguments[1], int) else 1
+    return LIST_COST + 1 + _size(arguments[0]) * max(depth, 0)
+
+
+_RESULT_SIZE: Final = MeasuredCost(lambda _, result: LIST_COST + 1 + _size(result), by_result=True)
 
 _BY_NAME: Final[dict[str, MeasuredCost]] = {
     **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _TRAVERSED),
@@ -99,16 +114,16 @@ _BY_NAME: Final[dict[str, MeasuredCost]] = {
     **dict.fromkeys(("find", "findAll"), _PATTERN),
     **dict.fromkeys(("_==_", "_!=_"), _SMALLER),
     **dict.fromkeys(("strings.quote", "format"), _FIRST),
-    "join": MeasuredCost(
-        lambda _, result: _scaled((_size(result) if result is not None else 1) * 2), by_result=True
-    ),
+    "join": MeasuredCost(lambda _, result: _scaled(_size(result) * 2), by_result=True),
     "validate": MeasuredCost(_validation),
     "containsIP": MeasuredCost(lambda a, _: _containment(a, 0)),
     "containsCIDR": MeasuredCost(lambda a, _: _containment(a, _scaled(_size(a[0])) + 1)),
     **dict.fromkeys(("sets.contains", "sets.intersects"), _PRODUCT),
-    "sets.equivalent": MeasuredCost(lambda a, _: 2 * _size(a[0]) * _size(a[1])),
+    "sets.equivalent": MeasuredCost(lambda a, _: 1 + 2 * _size(a[0]) * _size(a[1])),
     **dict.fromkeys(("slice", "reverse"), _RESULT_SIZE),
-    **dict.fromkeys(("distinct", "sort", "@sortByAssociatedKeys"), _SORTED),
+    **dict.fromkeys(("distinct", "sort"), MeasuredCost(lambda a, _: _self_comparison(a[0]))),
+    "@sortByAssociatedKeys": MeasuredCost(lambda a, _: _self_comparison(a[1])),
+    "flatten": MeasuredCost(_flattening),
 }
 
 _BY_SIGNATURE: Final[dict[str, MeasuredCost]] = {

@@ -3,9 +3,10 @@
 from typing import Final
 
 import kschedfw.plugins.dynamic_resources.cel.containers
+import kschedfw.plugins.dynamic_resources.cel.formats
 import kschedfw.plugins.dynamic_resources.cel.kubernetes
 import kschedfw.plugins.dynamic_resources.cel.network
-import kschedfw.plugins.dynamic_resources.cel.standard  # noqa: F401 # these four fill the table of functions
+import kschedfw.plugins.dynamic_resources.cel.standard  # noqa: F401 # these fill the table of functions
 from kschedfw.plugins.dynamic_resources.cel.functions import FUNCTIONS, dispatcher
 from kschedfw.plugins.dynamic_resources.cel.strings import compiled_pattern, format_clauses
 from kschedfw.plugins.dynamic_resources.cel.syntax import (
@@ -76,7 +77,7 @@ def check(tree: Node, source: str) -> Type:
     checker = _Checker()
     checker.check(tree)
     if not checker.issues:
-        checker.finish()
+        checker.finish(tree)
     if checker.issues:
         raise compilation_failed(source, checker.issues)
     assert tree.type is not None
@@ -96,7 +97,7 @@ class _Checker:
         self._nodes.append(node)
         return found
 
-    def finish(self) -> None:
+    def finish(self, tree: Node) -> None:
         """Replace variables by types, and look at literals that functions are going to read."""
         for node in self._nodes:
             assert node.type is not None
@@ -104,6 +105,7 @@ class _Checker:
         for node in self._nodes:
             if isinstance(node, Call):
                 self._check_literals(node)
+        self._check_homogeneous(tree)
 
     def _issue(self, node: Node, message: str) -> Type:
         self.issues.append(Issue(node.offset, message))
@@ -210,10 +212,8 @@ class _Checker:
         node.overloads = candidates
         if result is None:
             shown = [str(self._bindings.resolve(t, final=True)) for t in given]
-            if node.target is not None:
-                arguments = f"{shown[0]}.({', '.join(shown[1:])})"
-            else:
-                arguments = f"({', '.join(shown)})"
+            receiver = f"{shown.pop(0)}." if node.target is not None else ""
+            arguments = f"{receiver}({', '.join(shown)})"
             return self._issue(
                 node, f"found no matching overload for '{node.function}' applied to '{arguments}'"
             )
@@ -232,15 +232,15 @@ class _Checker:
         joined: Type | None = None
         for i, element in enumerate(node.elements):
             found = self._content(element, self.check(element), i in node.optional)
-            joined = self._join(element, joined, found)
+            joined = self._join(joined, found)
         return Type("list", (joined or self._bindings.variable(),))
 
     def _map(self, node: MapLiteral) -> Type:
         keys: Type | None = None
         values: Type | None = None
         for i, (key, value) in enumerate(node.entries):
-            keys = self._join(key, keys, self.check(key))
-            values = self._join(value, values, self._content(value, self.check(value), i in node.optional))
+            keys = self._join(keys, self.check(key))
+            values = self._join(values, self._content(value, self.check(value), i in node.optional))
         if keys is None or values is None:
             return Type("map", (self._bindings.variable(), self._bindings.variable()))
         return Type("map", (keys, values))
@@ -255,13 +255,10 @@ class _Checker:
             self._issue(node, f"expected type 'optional_type({found})' but found '{found}'")
         return found
 
-    def _join(self, node: Node, previous: Type | None, current: Type) -> Type:
+    def _join(self, previous: Type | None, current: Type) -> Type:
         if previous is None:
             return current
-        if self._bindings.assign([previous], [current]):
-            return most_general(previous, current)
-        expected, found = self._bindings.resolve(previous), self._bindings.resolve(current)
-        return self._issue(node, f"expected type '{expected}' but found '{found}'")
+        return most_general(previous, current) if self._bindings.assign([previous], [current]) else DYN
 
     def _comprehension(self, node: Comprehension) -> Type:
         elements = self._bindings.resolve(self.check(node.range))
@@ -317,6 +314,33 @@ class _Checker:
         except EvaluationError:
             self._issue(argument, f"invalid {node.function} argument")
 
+    def _check_homogeneous(self, node: Node) -> None:
+        """Find literal lists and maps of several types; the arguments of `format` may be such."""
+        match node:
+            case Call(function="format"):
+                return
+            case ListLiteral():
+                self._check_one_type(node.elements, node.optional, first_only=True)
+            case MapLiteral():
+                self._check_one_type([key for key, _ in node.entries], frozenset())
+                self._check_one_type([value for _, value in node.entries], node.optional)
+        for child in node.children:
+            self._check_homogeneous(child)
+
+    def _check_one_type(
+        self, nodes: list[Node], optional: frozenset[int], *, first_only: bool = False
+    ) -> None:
+        expected: Type | None = None
+        for i, node in enumerate(nodes):
+            found = node.type or ERROR
+            if i in optional and found.parameters:
+                found = found.parameters[0]
+            expected = expected or found
+            if found != expected:
+                self._issue(node, f"expected type '{expected}' but found '{found}'")
+                if first_only:
+                    return
+
     def _check_format(self, node: Call) -> None:
         """Compare a literal format with a literal list of arguments."""
         template, arguments = node.target, node.arguments[0]
@@ -335,7 +359,8 @@ class _Checker:
         if len(letters) < len(arguments.elements):
             self._issue(
                 arguments,
-                f"too many arguments supplied to string.format (expected {len(letters)}, got {len(arguments.elements)})",
+                "too many arguments supplied to string.format "
+                f"(expected {len(letters)}, got {len(arguments.elements)})",
             )
             return
         for letter, element in zip(letters, arguments.elements, strict=True):

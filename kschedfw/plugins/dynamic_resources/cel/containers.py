@@ -1,10 +1,12 @@
 """Lists, sets and optionals."""
 
 from functools import cmp_to_key
+from itertools import pairwise
 from typing import Final
 
 from kschedfw.plugins.dynamic_resources.cel.functions import overload
 from kschedfw.plugins.dynamic_resources.cel.values import (
+    MAX_LENGTH,
     NONE,
     Duration,
     EvaluationError,
@@ -19,11 +21,9 @@ from kschedfw.plugins.dynamic_resources.cel.values import (
     no_such_overload,
 )
 
-__all__ = ["MAX_LENGTH", "contains", "inserted"]
+__all__ = ["contains", "inserted"]
 
 _COMPARABLE: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
-MAX_LENGTH: Final = 1_000_000
-"""Elements of a list: the cost limit allows no more work than that, and memory must not go first."""
 
 
 def contains(elements: list[Value], value: Value) -> bool:
@@ -43,7 +43,7 @@ def _same(a: Value, b: Value) -> bool:
 
 @overload(*(f"<list({t})>.isSorted() -> bool" for t in _COMPARABLE))
 def _is_sorted(elements: list[Value]) -> bool:
-    return all(compare(a, b) <= 0 for a, b in zip(elements, elements[1:], strict=False))
+    return all(compare(a, b) <= 0 for a, b in pairwise(elements))
 
 
 def _declare_sum(kind: str, zero: Value) -> None:
@@ -133,8 +133,9 @@ def _sort_by(elements: list[Value], keys: list[Value]) -> list[Value]:
         raise EvaluationError("list elements must be comparable")
     if any(type(key) is not type(keys[0]) for key in keys):
         raise EvaluationError("list elements must have the same type")
-    ordered = sorted(range(len(elements)), key=cmp_to_key(lambda i, j: compare(keys[i], keys[j])))
-    return [elements[i] for i in ordered]
+    keys_in_order = cmp_to_key(compare)
+    order = sorted(range(len(elements)), key=lambda i: keys_in_order(keys[i]))
+    return [elements[i] for i in order]
 
 
 _ORDERED: Final = frozenset({bool, int, UInt, float, str, bytes, Timestamp, Duration})
@@ -199,8 +200,10 @@ def _optional_of(value: Value) -> Optional:
 
 @overload("optional.ofNonZeroValue(V) -> optional(V)")
 def _optional_of_non_zero(value: Value) -> Optional:
-    zero = value is None or value == 0 if isinstance(value, (int, float)) else value is None
-    if isinstance(value, (str, bytes, list, Map)):
+    zero = value is None
+    if isinstance(value, (bool, int, float)):
+        zero = value == 0
+    elif isinstance(value, (str, bytes, list, Map)):
         zero = len(value) == 0
     elif isinstance(value, Duration):
         zero = value.nanoseconds == 0
@@ -243,12 +246,13 @@ def _unwrap(optionals: list[Value]) -> list[Value]:
 
 
 def inserted(accumulator: Map, *arguments: Value) -> Map:
-    """Give the map with an entry more, or with those of another map; a key may come once only."""
+    """Add an entry, or those of another map, to the map that a macro is making; a key may come once only."""
     entries = [(arguments[0], arguments[1])] if len(arguments) == 2 else _entries(arguments[0])
-    for key, _ in entries:
+    for key, value in entries:
         if accumulator.find(key)[1]:
             raise EvaluationError(f"insert failed: key {key} already exists")
-    return Map([*accumulator.items(), *entries])
+        accumulator.insert(key, value)
+    return accumulator
 
 
 def _entries(value: Value) -> list[tuple[Value, Value]]:

@@ -1,20 +1,48 @@
-"""From a checked tree to a program of nested closures, which counts what it costs.
+"""From a checked tree to a program of nested steps, which counts what it costs.
 
 Costs are cel-go's: one for each identifier, field and index; what `call_costs` says of a call, also of one that ends
 with an error; ten and thirty for a list and a map that is made; nothing for constants. As there, calls of conversions
 with a constant are done once, when the program is made.
 """
 
+import contextlib
 from collections.abc import Callable
 from typing import Final
 
 import attrs
 
-from kschedfw.plugins.dynamic_resources.cel.call_costs import LIST_COST, MAP_COST, CallCost, call_cost
+from kschedfw.plugins.dynamic_resources.cel.call_costs import LIST_COST, MAP_COST, call_cost
 from kschedfw.plugins.dynamic_resources.cel.containers import contains, inserted
 from kschedfw.plugins.dynamic_resources.cel.functions import dispatcher
+from kschedfw.plugins.dynamic_resources.cel.steps import (
+    DEVICE_SLOT,
+    Constant,
+    Failed,
+    Frame,
+    Lazy,
+    Step,
+    accumulator_value,
+    alternative_step,
+    append,
+    binary_call,
+    charged,
+    conditional_step,
+    constant_membership,
+    copied,
+    device_path,
+    indexed_step,
+    known_call,
+    logical_step,
+    membership,
+    nary_call,
+    negation,
+    not_strictly_false_step,
+    presence_step,
+    unary_call,
+)
 from kschedfw.plugins.dynamic_resources.cel.strings import compiled_pattern
 from kschedfw.plugins.dynamic_resources.cel.syntax import (
+    ACCUMULATOR,
     Call,
     Comprehension,
     Ident,
@@ -25,7 +53,6 @@ from kschedfw.plugins.dynamic_resources.cel.syntax import (
     Select,
 )
 from kschedfw.plugins.dynamic_resources.cel.values import (
-    NONE,
     CompileError,
     EvaluationError,
     Map,
@@ -41,45 +68,12 @@ from kschedfw.plugins.dynamic_resources.cel.values import (
     modulo,
     multiply,
     negate,
-    no_such_key,
     no_such_overload,
     subtract,
-    text_of,
     type_name,
 )
 
 __all__ = ["Program", "plan"]
-
-
-class Frame:
-    """One evaluation: the values of variables, and the cost so far."""
-
-    __slots__ = ("cost", "limit", "variables")
-
-    def __init__(self, variables: list[Value], limit: int) -> None:
-        self.variables = variables
-        self.limit = limit
-        self.cost = 0
-
-    def charge(self, cost: int) -> None:
-        self.cost += cost
-        if self.cost > self.limit:
-            raise SelectorError("operation cancelled: actual cost limit exceeded")
-
-
-Step = Callable[[Frame], Value]
-
-
-class Constant:
-    """A step whose value is known."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
-
-    def __call__(self, frame: Frame) -> Value:
-        return self.value
 
 
 @attrs.frozen
@@ -96,20 +90,14 @@ class Program:
             EvaluationError: the value is an error.
             SelectorError: it costs more than `limit`.
         """
-        return self._run(device, limit)[0]
+        return self._root(Frame([device, *[None] * self._size], limit))
 
     def cost(self, device: Value, limit: int) -> int:
         """Give what the evaluation costs, whether it ends with an error or not."""
         frame = Frame([device, *[None] * self._size], limit)
-        try:
+        with contextlib.suppress(SelectorError):
             self._root(frame)
-        except SelectorError:
-            pass
         return frame.cost
-
-    def _run(self, device: Value, limit: int) -> tuple[Value, Frame]:
-        frame = Frame([device, *[None] * self._size], limit)
-        return self._root(frame), frame
 
 
 def plan(tree: Node) -> Program:
@@ -128,7 +116,7 @@ def plan(tree: Node) -> Program:
 
 _OPERATORS: Final[dict[str, Callable[[Value, Value], Value]]] = {
     "_==_": equal,
-    "_!=_": lambda a, b: not equal(a, b),
+    "_!=_": lambda a, b: not contains([a], b),  # what can't be compared differs
     "_<_": lambda a, b: compare(a, b) < 0,
     "_<=_": lambda a, b: compare(a, b) <= 0,
     "_>_": lambda a, b: compare(a, b) > 0,
@@ -147,16 +135,21 @@ _CONVERSIONS: Final = frozenset(
 class _Planner:
     def __init__(self) -> None:
         self.size = 0
-        self._scopes: list[dict[str, tuple[int, bool]]] = [{"device": (0, False)}]
+        self._scopes: list[dict[str, tuple[int, bool]]] = [{"device": (DEVICE_SLOT, False)}]
 
     def plan(self, node: Node) -> Step:
         match node:
             case Literal():
                 return Constant(node.value)
-            case Ident():
-                return self._identifier(node)
-            case Select():
-                return self._selection(node)
+            case Ident(is_type=True):
+                return Constant(TypeValue(node.name))
+            case Select() if _names_type(node):
+                return Constant(TypeValue(_dotted(node)))
+            case Select(test=True):
+                return self._presence(node)
+            case Ident() | Select() | Call(function="_[_]" | "_[?_]" | "_?_:_"):
+                path = self._attribute(node)
+                return path if _is_conditional(node) else charged(path, 1)
             case Call():
                 return self._call(node)
             case ListLiteral():
@@ -173,28 +166,41 @@ class _Planner:
         self._scopes.append({name: (self.size, lazy)})
         return self.size
 
-    def _identifier(self, node: Ident) -> Step:
-        if node.is_type:
-            return Constant(TypeValue(node.name))
-        name = node.name.removeprefix(".")
-        scopes = reversed(self._scopes) if name == node.name else iter(self._scopes[:1])
-        slot, lazy = next(scope[name] for scope in scopes if name in scope)
+    def _attribute(self, node: Node) -> Step:
+        """Plan a variable or a path into a value, without the cost that the whole path has."""
+        if isinstance(node, Ident) and not node.is_type:
+            return self._variable(node)
+        fields = _fields(node)
+        if fields is not None and self._slot("device") == (DEVICE_SLOT, False):
+            return device_path(fields)
+        if isinstance(node, Select) and not node.test and not _names_type(node):
+            return indexed_step(self._attribute(node.operand), Constant(node.field), optional=node.optional)
+        if isinstance(node, Call) and node.function in _INDEXING:
+            operand, index = node.operands
+            return indexed_step(
+                self._attribute(operand), self._attribute(index), optional=node.function == "_[?_]"
+            )
+        if isinstance(node, Call) and node.function == "_?_:_":
+            condition, *branches = node.operands
+            return conditional_step(self.plan(condition), *map(self._attribute, branches))
+        return self.plan(node)
+
+    def _slot(self, name: str) -> tuple[int, bool]:
+        """Give where the value of a variable is, and whether it is one of `cel.bind`."""
+        plain = name.removeprefix(".")
+        scopes = reversed(self._scopes) if plain == name else iter(self._scopes[:1])
+        return next(scope[plain] for scope in scopes if plain in scope)
+
+    def _variable(self, node: Ident) -> Step:
+        slot, lazy = self._slot(node.name)
         if lazy:
-            return _lazy(slot)
+            return lambda frame: frame.variables[slot].value(frame)
+        if node.name == ACCUMULATOR:
+            return accumulator_value(slot)
+        return lambda frame: frame.variables[slot]
 
-        def identifier(frame: Frame) -> Value:
-            frame.charge(1)
-            return frame.variables[slot]
-
-        return identifier
-
-    def _selection(self, node: Select) -> Step:
-        if node.type is not None and node.type.name == "type" and node.operand.type is None:
-            return Constant(TypeValue(_dotted(node)))
-        operand = self.plan(node.operand)
-        if node.test:
-            return _presence(operand, node.field)
-        return _indexed(_attribute(operand), Constant(node.field), optional=node.optional)
+    def _presence(self, node: Select) -> Step:
+        return presence_step(self._attribute(node.operand), node.field)
 
     # --- Calls
 
@@ -203,31 +209,33 @@ class _Planner:
         steps = [self.plan(operand) for operand in node.operands]
         match name:
             case "_&&_" | "_||_":
-                return _logical(steps[0], steps[1], name == "_||_")
-            case "_?_:_":
-                return _conditional(*steps)
-            case "_[_]" | "_[?_]":
-                return _indexed(_attribute(steps[0]), steps[1], optional=name == "_[?_]")
+                return logical_step(steps[0], steps[1], name == "_||_")
             case "@not_strictly_false":
-                return _not_strictly_false(steps[0])
+                return not_strictly_false_step(steps[0])
             case "or" | "orValue":
-                return _or(steps[0], steps[1], name == "orValue")
+                return alternative_step(steps[0], steps[1], name == "orValue")
             case "@in":
                 if isinstance(steps[1], Constant) and [o.parameters[1].name for o in node.overloads] == [
                     "list"
                 ]:
-                    return _in_constant(steps[0], steps[1].value)
+                    return constant_membership(steps[0], steps[1].value)
         function = _function(node)
         cost = call_cost(node)
         if name in ("find", "findAll", "matches") and isinstance(steps[1], Constant):
-            compiled_pattern(steps[1].value)
+            if isinstance(steps[1].value, str):
+                compiled_pattern(steps[1].value)
+            return nary_call(function, steps, cost)
         if name in _CONVERSIONS and len(steps) == 1 and isinstance(steps[0], Constant):
             return Constant(function(steps[0].value))
+        if name in ("quantity", "semver"):
+            known = known_call(function, steps, cost)
+            if known is not None:
+                return known
         if len(steps) == 1:
-            return _unary(function, steps[0], cost)
+            return unary_call(function, steps[0], cost)
         if len(steps) == 2:
-            return _binary(function, steps[0], steps[1], cost)
-        return _nary(function, steps, cost)
+            return binary_call(function, steps[0], steps[1], cost)
+        return nary_call(function, steps, cost)
 
     # --- Lists and maps
 
@@ -250,7 +258,7 @@ class _Planner:
                 elements.append(value)
             return elements
 
-        return _charged_after(made, LIST_COST)
+        return charged(made, LIST_COST)
 
     def _map(self, node: MapLiteral) -> Step:
         steps = [(self.plan(key), self.plan(value)) for key, value in node.entries]
@@ -258,7 +266,6 @@ class _Planner:
 
         def made(frame: Frame) -> Value:
             entries = []
-            seen = Map()
             for i, (key_step, value_step) in enumerate(steps):
                 key = key_step(frame)
                 if type(key) not in (str, bool, int, UInt):
@@ -271,12 +278,11 @@ class _Planner:
                         continue
                     value = value.content
                 entries.append((key, value))
-            seen = Map(entries)
-            return seen
+            return Map(entries)
 
         if not optional and all(isinstance(s, Constant) for entry in steps for s in entry):
             return Constant(made(Frame([], 0)))
-        return _charged_after(made, MAP_COST)
+        return charged(made, MAP_COST)
 
     # --- Comprehensions
 
@@ -287,7 +293,7 @@ class _Planner:
         self._scopes.pop()
 
         def binding(frame: Frame) -> Value:
-            frame.variables[slot] = _Lazy(value)
+            frame.variables[slot] = Lazy(value)
             return result(frame)
 
         return binding
@@ -309,10 +315,11 @@ class _Planner:
             if isinstance(iterated, Map):
                 pairs = iterated.items()
             elif isinstance(iterated, list):
-                pairs = enumerate(iterated) if second else ((e, None) for e in iterated)  # type: ignore[assignment] # pairs all the same
+                pairs = enumerate(iterated) if second else ((e, None) for e in iterated)
             else:
                 raise EvaluationError(f"got '{type_name(iterated)}', expected iterable type")
-            accumulated: Value | EvaluationError = initial(frame)
+            # The steps of macros change lists and maps in place, which nothing else refers to.
+            accumulated = copied(initial(frame))
             for key, value in pairs:
                 variables[first] = key
                 if second:
@@ -324,52 +331,47 @@ class _Planner:
                 try:
                     accumulated = step(frame)
                 except EvaluationError as error:
-                    accumulated = _Failed(error)
+                    accumulated = Failed(error)
             variables[accumulator] = accumulated
             return result(frame)
 
         return comprehension
 
 
-class _Failed:
-    """An accumulator that is an error."""
-
-    __slots__ = ("error",)
-
-    def __init__(self, error: EvaluationError) -> None:
-        self.error = error
+_INDEXING: Final = ("_[_]", "_[?_]")
 
 
-class _Lazy:
-    """The variable of `cel.bind`, evaluated where it is first used."""
-
-    __slots__ = ("_error", "_step", "_value")
-
-    def __init__(self, step: Step) -> None:
-        self._step: Step | None = step
-        self._value: Value = None
-        self._error: EvaluationError | None = None
-
-    def value(self, frame: Frame) -> Value:
-        if self._step is not None:
-            step, self._step = self._step, None
-            try:
-                self._value = step(frame)
-            except EvaluationError as error:
-                self._error = error
-        if self._error is not None:
-            raise self._error
-        return self._value
+def _names_type(node: Select) -> bool:
+    """Say whether `a.b` is the name of a type: then the checker has not looked at `a`."""
+    return node.operand.type is None
 
 
-def _lazy(slot: int) -> Step:
-    def variable(frame: Frame) -> Value:
-        try:
-            return frame.variables[slot].value(frame)
-        finally:
-            frame.charge(1)
+def _is_conditional(node: Node) -> bool:
+    """Say whether a path starts at a `?:`, whose branches have the cost of a path then."""
+    while True:
+        if isinstance(node, Call) and node.function in _INDEXING:
+            node = node.operands[0]
+        elif isinstance(node, Select) and not node.test and not _names_type(node):
+            node = node.operand
+        else:
+            return isinstance(node, Call) and node.function == "_?_:_"
 
-    return variable
+
+def _fields(node: Node) -> list[str] | None:
+    """Give the names in `device.a["b"].c`; None: it is another path."""
+    names: list[str] = []
+    while True:
+        match node:
+            case Select(test=False, optional=False, operand=operand, field=name) if not _names_type(node):
+                pass
+            case Call(function="_[_]", arguments=[operand, Literal(value=str(name))]):
+                pass
+            case Ident(name="device"):
+                return names[::-1] or None
+            case _:
+                return None
+        names.append(name)
+        node = operand
 
 
 def _dotted(node: Node) -> str:
@@ -379,246 +381,23 @@ def _dotted(node: Node) -> str:
     return node.name.removeprefix(".")
 
 
+def _is_accumulator(node: Node) -> bool:
+    return isinstance(node, Ident) and node.name == ACCUMULATOR
+
+
 def _function(node: Call) -> Callable[..., Value]:
     name = node.function
+    if name == "_+_" and isinstance(node.arguments[1], ListLiteral) and _is_accumulator(node.arguments[0]):
+        return append
     if name in _OPERATORS:
         return _OPERATORS[name]
     match name:
         case "!_":
-            return _not
+            return negation
         case "-_":
             return negate
         case "@in":
-            return _in
+            return membership
         case "cel.@mapInsert":
             return inserted
     return dispatcher(name, node.target is not None, len(node.operands))
-
-
-def _not(value: Value) -> bool:
-    if value is True or value is False:
-        return not value
-    raise no_such_overload()
-
-
-def _in(value: Value, container: Value) -> bool:
-    if isinstance(container, list):
-        return contains(container, value)
-    if isinstance(container, Map):
-        return container.find(value)[1]
-    raise no_such_overload()
-
-
-def _in_constant(step: Step, elements: list[Value]) -> Step:
-    """Give `in` of a list of constants, which costs nothing."""
-    if not elements:
-        return Constant(False)
-
-    def member(frame: Frame) -> Value:
-        return contains(elements, step(frame))
-
-    return member
-
-
-# --- Calls that evaluate their arguments, and count
-
-
-def _unary(function: Callable[..., Value], operand: Step, cost: CallCost) -> Step:
-    def unary(frame: Frame) -> Value:
-        try:
-            value = operand(frame)
-        except EvaluationError:
-            frame.charge(1)
-            raise
-        return _applied(frame, function, (value,), cost)
-
-    return unary
-
-
-def _binary(function: Callable[..., Value], left: Step, right: Step, cost: CallCost) -> Step:
-    def binary(frame: Frame) -> Value:
-        try:
-            a = left(frame)
-        except EvaluationError:
-            # The other side is evaluated all the same, and the first error is the result.
-            try:
-                right(frame)
-            except EvaluationError:
-                pass
-            frame.charge(1)
-            raise
-        try:
-            b = right(frame)
-        except EvaluationError:
-            frame.charge(1)
-            raise
-        return _applied(frame, function, (a, b), cost)
-
-    return binary
-
-
-def _nary(function: Callable[..., Value], steps: list[Step], cost: CallCost) -> Step:
-    def nary(frame: Frame) -> Value:
-        return _applied(frame, function, tuple(step(frame) for step in steps), cost)
-
-    return nary
-
-
-def _applied(
-    frame: Frame, function: Callable[..., Value], arguments: tuple[Value, ...], cost: CallCost
-) -> Value:
-    if isinstance(cost, int):
-        frame.charge(cost)
-        return function(*arguments)
-    if not cost.by_result:
-        # Before the call: what costs too much isn't done.
-        frame.charge(cost.of(arguments, None))
-        return function(*arguments)
-    try:
-        result = function(*arguments)
-    except EvaluationError:
-        frame.charge(cost.of(arguments, None))
-        raise
-    frame.charge(cost.of(arguments, result))
-    return result
-
-
-def _charged_after(step: Step, cost: int) -> Step:
-    def made(frame: Frame) -> Value:
-        try:
-            return step(frame)
-        finally:
-            frame.charge(cost)
-
-    return made
-
-
-# --- Logic
-
-
-def _boolean(value: Value) -> bool:
-    if value is True or value is False:
-        return bool(value)
-    raise no_such_overload()
-
-
-def _logical(left: Step, right: Step, deciding: bool) -> Step:
-    """Give `||` (`deciding` is true) or `&&` (false): one side that decides makes up for an error of the other."""
-
-    def logical(frame: Frame) -> Value:
-        failed: EvaluationError | None = None
-        try:
-            if _boolean(left(frame)) is deciding:
-                return deciding
-        except EvaluationError as error:
-            failed = error
-        try:
-            if _boolean(right(frame)) is deciding:
-                return deciding
-        except EvaluationError as error:
-            raise failed or error from None
-        if failed is not None:
-            raise failed
-        return not deciding
-
-    return logical
-
-
-def _conditional(condition: Step, then: Step, otherwise: Step) -> Step:
-    def conditional(frame: Frame) -> Value:
-        return then(frame) if _boolean(condition(frame)) else otherwise(frame)
-
-    return conditional
-
-
-def _not_strictly_false(step: Step) -> Step:
-    def not_strictly_false(frame: Frame) -> Value:
-        try:
-            value = step(frame)
-        except EvaluationError:
-            value = True
-        frame.charge(1)
-        return value is not False
-
-    return not_strictly_false
-
-
-def _or(left: Step, right: Step, value: bool) -> Step:
-    """Give `or` and `orValue` of optionals, which evaluate the alternative only where it is needed."""
-
-    def alternative(frame: Frame) -> Value:
-        optional = left(frame)
-        if not isinstance(optional, Optional):
-            raise no_such_overload()
-        if optional.present:
-            return optional.content if value else optional
-        return right(frame)
-
-    return alternative
-
-
-# --- Fields and indices
-
-
-def _attribute(operand: Step) -> Step:
-    """Give what is indexed: a value that was computed costs one more to look into."""
-    return operand
-
-
-def _qualified(value: Value, key: Value) -> tuple[Value, bool]:
-    """Give `value[key]`, and whether there is such a thing."""
-    if isinstance(value, Map):
-        return value.find(key)
-    if isinstance(value, list):
-        index = _list_index(key)
-        return (value[index], True) if 0 <= index < len(value) else (None, False)
-    return None, False
-
-
-def _list_index(key: Value) -> int:
-    if type(key) in (int, UInt):
-        return int(key)
-    if type(key) is float and key.is_integer():
-        return int(key)
-    if type(key) is float:
-        raise EvaluationError(f"unsupported index value {key} in list")
-    raise EvaluationError(f"unsupported index type '{type_name(key)}' in list")
-
-
-def _indexed(operand: Step, index: Step, *, optional: bool) -> Step:
-    def indexed(frame: Frame) -> Value:
-        value = operand(frame)
-        key = index(frame)
-        if isinstance(value, Optional) or optional:
-            if isinstance(value, Optional):
-                if not value.present:
-                    return NONE
-                value = value.content
-            found, present = _qualified(value, key)
-            if not present:
-                return NONE
-            frame.charge(1)
-            return Optional(found)
-        frame.charge(1)
-        found, present = _qualified(value, key)
-        if present:
-            return found
-        if isinstance(value, list):
-            raise EvaluationError(f"index out of bounds: {text_of(key)}")
-        raise no_such_key(key)
-
-    return indexed
-
-
-def _presence(operand: Step, field: str) -> Step:
-    def presence(frame: Frame) -> Value:
-        value = operand(frame)
-        if isinstance(value, Optional):
-            if not value.present:
-                return False
-            value = value.content
-        if isinstance(value, list):
-            _list_index(field)
-        return isinstance(value, Map) and value.find(field)[1]
-
-    return presence

@@ -67,11 +67,21 @@ def dispatcher(name: str, member: bool, count: int) -> Callable[..., Value]:
         if o.member is member and len(o.parameters) == count and o.implementation is not None
     ]
 
+    chosen: dict[tuple[type, ...], Callable[..., Value]] = {}
+
     def call(*arguments: Value) -> Value:
+        # Which overload fits depends on nothing but the Python types, of which there are few.
+        types = tuple(map(type, arguments))
+        implementation = chosen.get(types)
+        if implementation is None:
+            implementation = chosen[types] = find(arguments)
+        return implementation(*arguments)
+
+    def find(arguments: tuple[Value, ...]) -> Callable[..., Value]:
         for checks, implementation in candidates:
-            if all(c is None or c(a) for c, a in zip(checks, arguments, strict=True)):
+            if all(check is None or check(a) for check, a in zip(checks, arguments, strict=True)):
                 assert implementation is not None
-                return implementation(*arguments)
+                return implementation
         if name in _PLAIN:
             raise EvaluationError("no such overload")
         if name == "size":

@@ -103,8 +103,10 @@ def _unquoted(token: Token) -> str | bytes:
     text = text[quotes:-quotes].replace("\r\n", "\n").replace("\r", "\n")
     if raw or "\\" not in text:
         return text.encode() if is_bytes else text
-    parts: list[str] | list[bytes] = list(_unescaped(text, is_bytes, token.offset))
-    return b"".join(parts) if is_bytes else "".join(parts)  # type: ignore[arg-type] # all of the one or the other
+    parts = list(_unescaped(text, is_bytes, token.offset))
+    if is_bytes:
+        return b"".join(part for part in parts if isinstance(part, bytes))
+    return "".join(part for part in parts if isinstance(part, str))
 
 
 _ESCAPE: Final = re.compile(

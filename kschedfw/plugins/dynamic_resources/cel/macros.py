@@ -1,7 +1,8 @@
 """The macros of CEL, which stand for comprehensions, calls and presence tests."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Final
 
 from kschedfw.plugins.dynamic_resources.cel.syntax import (
@@ -32,7 +33,7 @@ Macro = Callable[[int, Node | None, list[Node]], Node | None]
 """Takes the offset of the call, its target and arguments; gives None where it is an ordinary call after all."""
 
 
-def _has(offset: int, target: Node | None, arguments: list[Node]) -> Node:
+def _has(offset: int, _: Node | None, arguments: list[Node]) -> Node:
     selection = arguments[0]
     if not isinstance(selection, Select) or selection.optional or selection.test:
         raise MacroError(selection, "invalid argument to has() macro")
@@ -171,6 +172,18 @@ def _opt_flat_map(offset: int, target: Node | None, arguments: list[Node]) -> No
     return _mapped_optional(offset, target, arguments, "optFlatMap", lambda value: value)
 
 
+_MAX_TARGET: Final = 10_000
+"""Nodes of what `optMap` is called on: each such call doubles them."""
+
+
+def _all_nodes(root: Node) -> Iterator[Node]:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(node.children)
+
+
 def _mapped_optional(
     offset: int, target: Node | None, arguments: list[Node], name: str, made: Callable[[Node], Node]
 ) -> Node:
@@ -178,7 +191,10 @@ def _mapped_optional(
     if not isinstance(variable, Ident):
         raise MacroError(variable, f"{name}() variable name must be a simple identifier")
     present = Call(offset, "hasValue", target, [])
-    content = Call(offset, "value", copy.deepcopy(target), [])
+    if target is not None and len(list(islice(_all_nodes(target), _MAX_TARGET))) == _MAX_TARGET:
+        raise MacroError(variable, f"{name}() is called on an expression that is too large")
+    # The target is evaluated again where its value is needed: both calls share it.
+    content = Call(offset, "value", target, [])
     bound = _binding(offset, variable.name, content, expression)
     return Call(offset, "_?_:_", None, [present, made(bound), Call(offset, "optional.none", None, [])])
 

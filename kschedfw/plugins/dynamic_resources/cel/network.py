@@ -10,7 +10,7 @@ import attrs
 from kschedfw.plugins.dynamic_resources.cel.functions import overload
 from kschedfw.plugins.dynamic_resources.cel.values import EvaluationError, Map
 
-__all__ = ["CIDR", "IP", "URL"]
+__all__ = ["CIDR", "IP", "URL", "is_url"]
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -230,6 +230,8 @@ _USER: Final = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
 def _url(text: str) -> URL:
     if not text:
         raise _no_url(text, "empty url")
+    if text == "*":
+        return URL("", "", "", "*", "", "")
     if _CONTROL.search(text):
         raise _no_url(text, "net/url: invalid control character in URL")
     match = _SCHEME.fullmatch(text)
@@ -274,7 +276,8 @@ def _check_host(text: str, host: str) -> None:
 
 
 @overload("isURL(string) -> bool")
-def _is_url(text: str) -> bool:
+def is_url(text: str) -> bool:
+    """Say whether a text is an absolute URL or an absolute path."""
     try:
         _url(text)
     except EvaluationError:

@@ -25,26 +25,12 @@ MAX_NESTING: Final = 64
 cel-go's limit is 250; here every level takes several of Python's 1,000 stack frames.
 """
 
+_MAX_DEPTH: Final = 160
+"""How deep the tree may be once macros are expanded, each of which stands for several levels."""
+
 _RESERVED: Final = frozenset(
-    [
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ]
+    {"as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop"}
+    | {"package", "namespace", "return", "var", "void", "while"}
 )
 _PRECEDENCE: Final = {
     **dict.fromkeys(("<", "<=", ">", ">=", "==", "!=", "in"), 1),
@@ -69,7 +55,20 @@ def parse(source: str) -> Node:
         raise compilation_failed(source, [error.issue]) from None
     if parser.issues:
         raise compilation_failed(source, parser.issues)
+    _check_depth(tree, source)
     return tree
+
+
+def _check_depth(tree: Node, source: str) -> None:
+    """Refuse a tree that macros made too deep."""
+    level = [tree]
+    for _ in range(_MAX_DEPTH):
+        # A node may be in the tree several times.
+        level = list({id(child): child for node in level for child in node.children}.values())
+        if not level:
+            return
+    issue = Issue(level[0].offset, f"expression recursion limit exceeded: {_MAX_DEPTH}")
+    raise compilation_failed(source, [issue])
 
 
 class _Parser:

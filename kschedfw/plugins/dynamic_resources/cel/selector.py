@@ -74,6 +74,9 @@ class _Domains(Map):
 
     __slots__ = ()
 
+    def field(self, name: str) -> Value:
+        return self._values.get(name, _EMPTY)
+
     def find(self, key: Value) -> tuple[Value, bool]:
         value, present = super().find(key)
         return (value, True) if present else (_EMPTY, True)
@@ -103,6 +106,10 @@ class Selector:
         if result is True or result is False:
             return result
         raise SelectorError(_not_a_bool(result))
+
+    def cost(self, device: DeviceInput) -> int:
+        """Give what the evaluation for `device` costs, also if it ends with an error; 0 if it doesn't compile."""
+        return 0 if self._program is None else self._program.cost(device.value, COST_LIMIT)
 
 
 def _not_a_bool(value: Value) -> str:
@@ -136,6 +143,6 @@ def _compile(expression: str) -> Selector:
         if type not in (BOOL, ANY):
             raise CompileError(f"must evaluate to bool or the unknown type, not {type.full_name}")
         program = plan(tree)
-    except CompileError as error:
+    except SelectorError as error:  # also where the library for patterns is missing
         return Selector(expression, str(error), _UNKNOWN_COST)
     return Selector(expression, None, estimated_cost(tree), program)

@@ -385,5 +385,4 @@ def _seconds(value: Duration) -> int:
 
 @overload("<duration>.getMilliseconds() -> int")
 def _duration_milliseconds(value: Duration) -> int:
-    """Give the milliseconds of the last second only, as v1.36 does."""
-    return _truncated(value, 10**6) % 1000 if value.nanoseconds >= 0 else -(-_truncated(value, 10**6) % 1000)
+    return _truncated(value, 10**6)

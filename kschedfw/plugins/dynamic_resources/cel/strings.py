@@ -8,7 +8,7 @@ import functools
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from kschedfw.plugins.dynamic_resources.cel.functions import overload
 from kschedfw.plugins.dynamic_resources.cel.standard import string_of
@@ -24,10 +24,24 @@ from kschedfw.plugins.dynamic_resources.cel.values import (
     type_name,
 )
 
-if TYPE_CHECKING:
-    import re2
+
+class Pattern(Protocol):
+    """What is needed of a compiled pattern."""
+
+    def search(self, text: str, /) -> re.Match[str] | None: ...
+
+    def finditer(self, text: str, /) -> Iterator[re.Match[str]]: ...
+
 
 __all__ = ["compiled_pattern", "format_clauses"]
+
+
+_MAX_TEXT: Final = 10_000_000  # what the cost limit lets one look at
+
+
+def _check_length(length: int) -> None:
+    if length > _MAX_TEXT:
+        raise EvaluationError(f"a string of {length} characters: there may be {_MAX_TEXT}")
 
 
 def _out_of_range(index: int) -> EvaluationError:
@@ -77,6 +91,8 @@ _UPPER: Final = {c + 32: c for c in range(ord("A"), ord("Z") + 1)}
 
 @overload("<string>.replace(string, string) -> string", "<string>.replace(string, string, int) -> string")
 def _replace(text: str, old: str, new: str, count: int = -1) -> str:
+    times = text.count(old) if old else len(text) + 1
+    _check_length(len(text) + (times if count < 0 else min(times, count)) * len(new))
     return text.replace(old, new, max(count, -1))
 
 
@@ -105,7 +121,10 @@ def _substring(text: str, start: int, end: int | None = None) -> str:
 
 
 # What Go's unicode.IsSpace knows; Python's strip() would take a few control characters, too.
-_SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+_SPACE: Final = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
+    "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)
 
 
 @overload("<string>.trim() -> string")
@@ -118,6 +137,7 @@ def _join(parts: list[Value], separator: str = "") -> str:
     for part in parts:
         if not isinstance(part, str):
             raise EvaluationError(f"join: invalid input: {part}")
+    _check_length(sum(map(len, parts)) + len(parts) * len(separator))
     return separator.join(parts)
 
 
@@ -287,7 +307,7 @@ _FORMATS: Final[dict[str, Callable[[Value, int], str]]] = {
 
 
 @functools.lru_cache(maxsize=256)
-def compiled_pattern(pattern: str) -> "re2._Regexp[str]":
+def compiled_pattern(pattern: str) -> "Pattern":
     """Compile a pattern.
 
     Raises:
@@ -295,19 +315,20 @@ def compiled_pattern(pattern: str) -> "re2._Regexp[str]":
         EvaluationError: it is no pattern of RE2.
     """
     try:
-        import re2
+        import re2  # type: ignore[import-untyped] # it has no types
     except ImportError:
         raise SelectorError(
-            "regular expressions in selectors need google-re2; install it with: pip install 'kschedfw[dra]'"
+            "selectors with regular expressions need google-re2; install it with: pip install 'kschedfw[dra]'"
         ) from None
     options = re2.Options()
     options.log_errors = False
     try:
-        return re2.compile(pattern, options)
+        compiled: Pattern = re2.compile(pattern, options)
     except re2.error as error:
         text = error.args[0] if error.args else ""
         shown = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
         raise EvaluationError(f"error parsing regexp: {shown}") from None
+    return compiled
 
 
 @overload("matches(string, string) -> bool", "<string>.matches(string) -> bool")

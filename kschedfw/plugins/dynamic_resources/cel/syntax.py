@@ -36,6 +36,11 @@ class Node:
     type: "Type | None" = attrs.field(default=None, init=False)
     """What the checker found."""
 
+    @property
+    def children(self) -> "list[Node]":
+        """The expressions that this one is made of."""
+        return []
+
 
 @attrs.define(eq=False)
 class Literal(Node):
@@ -58,6 +63,10 @@ class Select(Node):
     test: bool = False
     optional: bool = False
 
+    @property
+    def children(self) -> list[Node]:
+        return [self.operand]
+
 
 @attrs.define(eq=False)
 class Call(Node):
@@ -73,6 +82,10 @@ class Call(Node):
     def operands(self) -> list[Node]:
         return self.arguments if self.target is None else [self.target, *self.arguments]
 
+    @property
+    def children(self) -> list[Node]:
+        return self.operands
+
 
 @attrs.define(eq=False)
 class ListLiteral(Node):
@@ -80,11 +93,19 @@ class ListLiteral(Node):
     optional: frozenset[int] = frozenset()
     """The positions of elements that were written `?element`."""
 
+    @property
+    def children(self) -> list[Node]:
+        return self.elements
+
 
 @attrs.define(eq=False)
 class MapLiteral(Node):
     entries: list[tuple[Node, Node]]
     optional: frozenset[int] = frozenset()
+
+    @property
+    def children(self) -> list[Node]:
+        return [part for entry in self.entries for part in entry]
 
 
 @attrs.define(eq=False)
@@ -103,6 +124,10 @@ class Comprehension(Node):
     condition: Node
     step: Node
     result: Node
+
+    @property
+    def children(self) -> list[Node]:
+        return [self.range, self.initial, self.condition, self.step, self.result]
 
     @property
     def is_binding(self) -> bool:
@@ -124,6 +149,8 @@ def compilation_failed(source: str, issues: Iterable[Issue]) -> CompileError:
 
 
 def _shown(source: str, issue: Issue) -> str:
+    if not source:
+        return f"ERROR: <input>:1:0: {issue.message}"
     before = source[: issue.offset]
     line, column = before.count("\n"), issue.offset - (before.rfind("\n") + 1)
     lines: Sequence[str] = source.split("\n")

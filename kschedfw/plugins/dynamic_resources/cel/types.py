@@ -124,7 +124,7 @@ class Bindings:
             return self._bind(a, b)[0]
         if a.is_dynamic or b.is_dynamic:
             return True
-        if a == NULL or b == NULL:
+        if NULL in (a, b):
             other = b if a == NULL else a
             return (
                 other == NULL or other.name in _NULLABLE or "." in other.name or other.name == "optional_type"

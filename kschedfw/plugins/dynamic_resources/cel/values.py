@@ -22,6 +22,8 @@ import attrs
 from kschedfw.api import KschedfwError
 
 __all__ = [
+    "MAX_LENGTH",
+    "MISSING",
     "NONE",
     "CompileError",
     "Duration",
@@ -49,6 +51,9 @@ __all__ = [
 
 Value = Any
 """A CEL value: one of the table above, or an object of one of Kubernetes' types (see `kubernetes`)."""
+
+MAX_LENGTH: Final = 1_000_000
+"""Elements of a list: the cost limit allows no more work than that, and memory must not go first."""
 
 _INT_MIN: Final = -(2**63)
 _INT_MAX: Final = 2**63 - 1
@@ -113,6 +118,8 @@ class Optional:
 
 
 NONE: Final = Optional(None, present=False)
+MISSING: Final = object()
+"""What is no value."""
 
 
 def _normalized(key: Value) -> Value:
@@ -133,9 +140,7 @@ class Map:
         self._keys: dict[Value, Value] = {}
         self._values: dict[Value, Value] = {}
         for key, value in entries:
-            normalized = _normalized(key)
-            self._keys[normalized] = key
-            self._values[normalized] = value
+            self.insert(key, value)
 
     @classmethod
     def of_strings(cls, values: Mapping[str, Value]) -> "Map":
@@ -143,6 +148,12 @@ class Map:
         result = cls.__new__(cls)
         result._values = result._keys = values  # type: ignore[assignment] # neither is ever changed
         return result
+
+    def insert(self, key: Value, value: Value) -> None:
+        """Add an entry; for the one that makes the map."""
+        normalized = _normalized(key)
+        self._keys[normalized] = key
+        self._values[normalized] = value
 
     def find(self, key: Value) -> tuple[Value, bool]:
         """Give the value of `key`, and whether there is one."""
@@ -153,6 +164,10 @@ class Map:
         if key in self._values:
             return self._values[key], True
         return None, False
+
+    def field(self, name: str) -> Value:
+        """Give the value of a key that is a string; `MISSING`: there is none."""
+        return self._values.get(name, MISSING)
 
     def __len__(self) -> int:
         return len(self._values)
@@ -215,20 +230,29 @@ def no_such_overload() -> EvaluationError:
 
 
 def equal(a: Value, b: Value) -> bool:
-    """Compare as `==` does: values of different types differ, but numbers are compared as numbers."""
+    """Compare as `==` does: values of different types differ, but numbers are compared as numbers.
+
+    Raises:
+        EvaluationError: one of Kubernetes' types on the left is compared with another type.
+    """
     kind, other = type(a), type(b)
+    if kind is other and kind in _PLAIN:
+        return bool(a == b)
     if kind in _NUMBERS and other in _NUMBERS:
         return _equal_numbers(a, b)
     if kind is not other and not (isinstance(a, Map) and isinstance(b, Map)):
-        return False
+        if kind in _NAMES or b is None or isinstance(a, Map):
+            return False
+        # Kubernetes' types refuse others.
+        raise no_such_overload()
     if kind is list:
-        return len(a) == len(b) and all(map(equal, a, b))
+        return len(a) == len(b) and all(map(_not_unequal, a, b))
     if isinstance(a, Map):
         if len(a) != len(b):
             return False
         for key, value in a.items():
             found, present = b.find(key)
-            if not present or not equal(value, found):
+            if not present or not _not_unequal(value, found):
                 return False
         return True
     if kind is Optional:
@@ -236,8 +260,17 @@ def equal(a: Value, b: Value) -> bool:
     return bool(a == b)
 
 
+def _not_unequal(a: Value, b: Value) -> bool:
+    """Compare elements: where that is an error, cel-go takes them for equal."""
+    try:
+        return equal(a, b)
+    except EvaluationError:
+        return True
+
+
 _NUMBERS: Final = frozenset({int, UInt, float})
-_ORDERED: Final = frozenset({bool, str, bytes})
+_PLAIN: Final = frozenset({bool, int, UInt, str, bytes})
+"""Types that Python compares with themselves as CEL does."""
 
 
 def _equal_numbers(a: Value, b: Value) -> bool:
@@ -255,16 +288,16 @@ def compare(a: Value, b: Value) -> int:
         EvaluationError: the types have no order, or one is NaN.
     """
     kind, other = type(a), type(b)
+    if kind is other and kind in _PLAIN:
+        return int((a > b) - (a < b))
     if kind in _NUMBERS and other in _NUMBERS:
         if a != a or b != b:  # noqa: PLR0124 # NaN
             raise EvaluationError("NaN values cannot be ordered")
         return _compare_numbers(a, b)
     if kind is not other:
         raise no_such_overload()
-    if kind in _ORDERED:
-        return int((a > b) - (a < b))
     if kind is Timestamp or kind is Duration:
-        return (a.nanoseconds > b.nanoseconds) - (a.nanoseconds < b.nanoseconds)
+        return int((a.nanoseconds > b.nanoseconds) - (a.nanoseconds < b.nanoseconds))
     raise no_such_overload()
 
 
@@ -319,9 +352,14 @@ _FITTING: Final = {int: int64, UInt: uint64}
 def add(a: Value, b: Value) -> Value:
     kind, other = type(a), type(b)
     if kind is other:
-        if kind in _FITTING:
-            return _FITTING[kind](int(a) + int(b))
+        if kind is int:
+            return int64(a + b)
+        if kind is UInt:
+            return uint64(int(a) + int(b))
         if kind in _JOINED:
+            # Joining two lists costs nothing by their size, and doubling is quick.
+            if kind is list and len(a) + len(b) > MAX_LENGTH:
+                raise EvaluationError(f"a list has at most {MAX_LENGTH} elements")
             return a + b
         if kind is Duration:
             return duration(a.nanoseconds + b.nanoseconds)
