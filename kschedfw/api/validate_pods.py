@@ -26,6 +26,7 @@ from kschedfw.api.resource_names import (
     may_overcommit,
     must_be_integer,
 )
+from kschedfw.api.validate_devices import pod_claims
 from kschedfw.api.validate_selectors import (
     Errors,
     affinity,
@@ -53,6 +54,8 @@ def pod_spec(spec: PodSpec, path: str) -> Errors:
     yield from tolerations(spec.tolerations, f"{path}.tolerations")
     yield from spread_constraints(spec.topology_spread_constraints, f"{path}.topologySpreadConstraints")
     yield from _gates(spec, path)
+    if spec.resource_claims:
+        yield from pod_claims(spec, path)
     if spec.priority_class_name:
         for why in subdomain_problems(spec.priority_class_name):
             yield FieldError.invalid(f"{path}.priorityClassName", spec.priority_class_name, why)

@@ -21,7 +21,6 @@ from kschedfw.api.selectors import LabelSelector, Selector
 from kschedfw.api.storage import CSIStorageCapacity, PersistentVolume
 from kschedfw.api.validate_devices import (
     device_class,
-    pod_claims,
     resource_claim,
     resource_claim_template,
     resource_slice,
@@ -85,7 +84,6 @@ def _labels_and_annotations(metadata: ObjectMeta, path: str) -> Errors:
 
 def _pod(pod: Pod) -> Errors:
     yield from pod_spec(pod.spec, "spec")
-    yield from pod_claims(pod.spec, "spec")
     yield from gated_pod(pod)
 
 

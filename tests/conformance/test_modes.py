@@ -12,7 +12,6 @@ from kschedfw.testing.conformance.compare import differences
 from kschedfw.testing.conformance.decide import decide
 from kschedfw.testing.conformance.mode import Mode
 from kschedfw.testing.conformance.scenario import read_scenarios
-from tests.conformance.test_recorded_decisions import without_absent
 
 DATA = Path(__file__).parent / "data"
 CATEGORIES = [
@@ -27,6 +26,9 @@ CATEGORIES = [
     "preemption",
     "dra",
     "quirks",
+    "podlevel",
+    "declared",
+    "full",
 ]
 
 pytestmark = pytest.mark.conformance
@@ -44,5 +46,5 @@ def test_the_first_scenarios_of_the_category_are_decided_as_recorded(
 ) -> None:
     for scenario in islice(read_scenarios(DATA / f"{category}.jsonl.gz"), 4):
         decisions = decide(scenario, registry, mode)
-        found = [str(each) for each in differences(without_absent(scenario), decisions)]
+        found = [str(each) for each in differences(scenario, decisions)]
         assert found == []

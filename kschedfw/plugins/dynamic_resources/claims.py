@@ -137,8 +137,8 @@ class _UsageBook:
     def _change(self, uid: str, old: AllocationResult | None, new: AllocationResult | None) -> None:
         if old is new:
             return
-        pools = {(each.driver, each.pool) for which in (old, new) for each in counting_results(which)}
-        for pool in pools:
+        given = {(each.driver, each.pool) for each in counting_results(new)}
+        for pool in given | {(each.driver, each.pool) for each in counting_results(old)}:
             allocations = self._allocations.setdefault(pool, {})
             gone = allocations.pop(uid, None)
             usage = self._by_pool.get(pool, NOTHING_USED)
@@ -146,7 +146,7 @@ class _UsageBook:
                 usage = NOTHING_USED
                 for other in allocations.values():
                     usage = _with(usage, pool, other)
-            if new is not None:
+            if new is not None and pool in given:
                 allocations[uid] = new
                 usage = _with(usage, pool, new)
             if allocations:

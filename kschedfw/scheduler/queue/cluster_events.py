@@ -77,6 +77,10 @@ def _tolerations_changed(old: Pod, new: Pod) -> bool:
     return len(old.spec.tolerations) != len(new.spec.tolerations)
 
 
+def _claims_made(old: Pod, new: Pod) -> bool:
+    return old.status.resource_claim_statuses != new.status.resource_claim_statuses
+
+
 def _taints_changed(old: Node, new: Node) -> bool:
     uncordoned = old.spec.unschedulable and not new.spec.unschedulable
     return uncordoned or old.spec.taints != new.spec.taints
@@ -117,6 +121,7 @@ _POD_CHANGES: Final[_Changes[Pod]] = (
     (ActionType.UPDATE_POD_SCALE_DOWN, _scaled_down),
     (ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, _gates_eliminated),
     (ActionType.UPDATE_POD_TOLERATION, _tolerations_changed),
+    (ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM, _claims_made),
 )
 _ASSIGNED_POD_CHANGES: Final = _events(EventResource.ASSIGNED_POD, _POD_CHANGES)
 _UNSCHEDULED_POD_CHANGES: Final = _events(EventResource.UNSCHEDULED_POD, _POD_CHANGES)

@@ -1,0 +1,152 @@
+"""Objects of resource.k8s.io/v1: what is filled in, what is refused, what is written back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kschedfw.api.manifests import ManifestError, Manifests, object_from_manifest, parse_manifests, to_manifest
+from kschedfw.api.resource_claims import DeviceAllocationMode, ResourceClaim
+
+API = "resource.k8s.io/v1"
+
+
+def claim(*requests: dict[str, Any], **devices: Any) -> dict[str, Any]:
+    spec = {"devices": {"requests": list(requests), **devices}}
+    return {"apiVersion": API, "kind": "ResourceClaim", "metadata": {"name": "c"}, "spec": spec}
+
+
+def slice_(*devices: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    spec = {
+        "driver": "gpu.example.com",
+        "nodeName": "a",
+        "pool": {"name": "a", "generation": 1, "resourceSliceCount": 1},
+        "devices": list(devices),
+    }
+    return {"apiVersion": API, "kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": spec | changes}
+
+
+GPU = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+
+
+def problems(manifest: dict[str, Any]) -> list[str]:
+    try:
+        object_from_manifest(manifest)
+    except ManifestError as error:
+        return [str(each) for each in error.errors]
+    return []
+
+
+def test_a_request_is_for_one_device_unless_it_says_otherwise() -> None:
+    either = {"name": "s", "firstAvailable": [{"name": "x", "deviceClassName": "gpu"}]}
+    every = {"name": "t", "exactly": {"deviceClassName": "gpu", "allocationMode": "All"}}
+    found = object_from_manifest(claim(GPU, either, every))
+    assert isinstance(found, ResourceClaim)
+    one, two, three = found.spec.devices.requests
+    assert one.exactly is not None
+    assert three.exactly is not None
+    asked = [one.exactly, two.first_available[0], three.exactly]
+    assert [(each.allocation_mode, each.count) for each in asked] == [
+        (DeviceAllocationMode.EXACT_COUNT, 1),
+        (DeviceAllocationMode.EXACT_COUNT, 1),
+        (DeviceAllocationMode.ALL, 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "said"),
+    [
+        (
+            claim({"name": "r"}),
+            "spec.devices.requests[0]: Required value: exactly one of `exactly` or `firstAvailable` is required",
+        ),
+        (claim(GPU, GPU), 'spec.devices.requests[1].name: Duplicate value: "r"'),
+        (
+            claim({"name": "r", "exactly": {}}),
+            "spec.devices.requests[0].exactly.deviceClassName: Required value",
+        ),
+        (
+            claim({"name": "r", "exactly": {"deviceClassName": "gpu", "count": -1}}),
+            "spec.devices.requests[0].exactly.count: Invalid value: -1: must be greater than zero",
+        ),
+        (
+            claim(GPU, constraints=[{"requests": ["q"], "matchAttribute": "numa"}]),
+            'spec.devices.constraints[0].requests[0]: Invalid value: "q": must be the name of a request in the claim '
+            "or the name of a request and a subrequest separated by '/'",
+        ),
+        (
+            slice_({"name": "x"}, {"name": "x"}),
+            'spec.devices[1].name: Duplicate value: "x"',
+        ),
+        (
+            slice_({"name": "x", "attributes": {"v": {"version": "1.2"}}}),
+            'spec.devices[0].attributes.v.version: Invalid value: "1.2": must be a string compatible with semver.org '
+            "spec 2.0.0",
+        ),
+        (
+            slice_({"name": "x", "attributes": {"v": {}}}),
+            "spec.devices[0].attributes.v: Required value: exactly one value must be specified",
+        ),
+        (
+            slice_(allNodes=True),
+            'spec: Invalid value: ["nodeName","allNodes"]: exactly one of `nodeName`, `nodeSelector`, `allNodes`, '
+            "`perDeviceNodeSelection` is required, but multiple fields are set",
+        ),
+    ],
+)
+def test_what_the_api_server_refuses_is_refused(manifest: dict[str, Any], said: str) -> None:
+    assert said in problems(manifest)
+
+
+def test_versions_that_look_otherwise_are_refused_rather_than_read_wrongly() -> None:
+    old = claim(GPU) | {"apiVersion": "resource.k8s.io/v1beta1"}
+    assert problems(old) == [
+        'apiVersion: no kind "ResourceClaim" is registered for version "resource.k8s.io/v1beta1": "ResourceClaim" is '
+        'in "resource.k8s.io/v1"'
+    ]
+    assert problems(claim(GPU) | {"apiVersion": "resource.k8s.io/v1beta2"}) == []
+
+
+def test_what_was_read_is_written_back() -> None:
+    result = {"request": "r", "driver": "d", "pool": "p", "device": "x", "shareID": "1"}
+    status = {"allocation": {"devices": {"results": [{**result, "consumedCapacity": {"bw": "1G"}}]}}}
+    for manifest in (
+        claim(GPU) | {"status": status},
+        slice_({"name": "x", "attributes": {"a": {"int": 1}}, "capacity": {"m": {"value": "1Gi"}}}),
+    ):
+        read = object_from_manifest(manifest)
+        assert object_from_manifest(to_manifest(read)) == read
+        assert to_manifest(read)["spec"].keys() >= {key for key in manifest["spec"] if manifest["spec"][key]}
+
+
+def test_a_pods_claims_have_names_and_one_source() -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c", "image": "x"}], "resourceClaims": [{"name": "g"}]},
+    }
+    assert problems(pod) == [
+        'spec.resourceClaims[0]: Invalid value: "g": must specify one of: `resourceClaimName`, '
+        "`resourceClaimTemplateName`"
+    ]
+
+
+def test_files_have_them() -> None:
+    text = """
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {selectors: [{cel: {expression: 'true'}}]}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: t}
+spec: {spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}}
+"""
+    found: Manifests = parse_manifests(text)
+    assert found.problems == ()
+    assert [each.name for each in found.device_classes] == ["gpu"]
+    assert [each.key for each in found.resource_claim_templates] == ["default/t"]
+    assert len(list(found.objects())) == 2

@@ -1,0 +1,306 @@
+"""DynamicResources in a scheduler: what is taken, written, given back, and who is woken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kschedfw.api.pod import Pod, PodExtendedResourceClaimStatus
+from kschedfw.api.resource_claims import FINALIZER, AllocationResult, ResourceClaim
+from kschedfw.cluster import InMemoryCluster
+from kschedfw.config import default_profile
+from kschedfw.framework.events import QueueingHint
+from kschedfw.plugins.dynamic_resources import inventory
+from kschedfw.plugins.dynamic_resources.claims import Claims
+from kschedfw.plugins.dynamic_resources.hints import claim_events
+from kschedfw.plugins.dynamic_resources.manager import DeviceManager
+from kschedfw.plugins.dynamic_resources.usage import NOTHING_USED, Usage, counting_results
+from tests.plugins.devices import DRIVER, World, allocation, claim, devices, gpu_class, made, node, pod
+
+
+def claim_of(world: World, name: str) -> ResourceClaim:
+    found = world.cluster.get(ResourceClaim, f"default/{name}")
+    assert found is not None
+    return found
+
+
+def results(found: ResourceClaim) -> list[str]:
+    status = found.status.allocation
+    return [] if status is None else [f"{each.pool}/{each.device}" for each in status.devices.results]
+
+
+def template(name: str = "one") -> Any:
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+    return made("ResourceClaimTemplate", name, spec={"spec": {"devices": {"requests": [request]}}})
+
+
+def test_what_a_pod_gets_is_written_into_its_claim_before_it_is_bound() -> None:
+    world = World(node("a"), node("b"), gpu_class(), devices("b", "g0", "g1"), claim("c"), pod("p", "c"))
+    world.run()
+    found = claim_of(world, "c")
+    assert world.node_of("p") == "b"
+    assert results(found) == ["b/g0"]
+    assert FINALIZER in found.metadata.finalizers
+    assert [each.name for each in found.status.reserved_for] == ["p"]
+    assert found.status.allocation is not None
+    assert found.status.allocation.allocation_timestamp is not None
+    assert found.status.allocation.allocation_timestamp.timestamp() == 1_000_000_000.0
+
+
+def test_a_second_pod_follows_the_claim_and_shares_it() -> None:
+    world = World(node("a"), node("b"), gpu_class(), devices("b", "g0"), claim("c"), pod("p", "c"), pod("q", "c"))
+    world.run(2)
+    assert (world.node_of("p"), world.node_of("q")) == ("b", "b")
+    assert [each.name for each in claim_of(world, "c").status.reserved_for] == ["p", "q"]
+
+
+def test_no_device_is_given_twice_and_one_that_is_freed_is_given_again() -> None:
+    world = World(node("a"), gpu_class(), devices("a", "g0"), template())
+    world.cluster.add(pod("p", template="one"))
+    world.cluster.add(pod("q", template="one"))
+    world.run()
+    assert (world.node_of("p"), world.node_of("q")) == ("a", "")
+    assert world.told("q") == (
+        "0/1 nodes are available: 1 cannot allocate all claims. still not schedulable, "
+        "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    )
+    (placed,) = [each for each in world.cluster.list(Pod) if each.name == "p"]
+    world.cluster.delete(placed)
+    world.run()
+    assert world.node_of("q") == "a"
+
+
+def test_a_pod_waits_for_its_claim_to_be_there_and_for_new_devices() -> None:
+    world = World(node("a"), gpu_class(), pod("p", "c"))
+    world.run()
+    assert (world.node_of("p"), world.told("p")) == ("", "")  # it is gated, which changes nothing in the cluster
+    world.cluster.add(claim("c"))
+    world.run()
+    assert world.told("p").startswith("0/1 nodes are available: 1 cannot allocate all claims.")
+    world.cluster.add(devices("a", "g0"))
+    world.run()
+    assert world.node_of("p") == "a"
+
+
+@pytest.mark.parametrize(
+    ("objects", "said"),
+    [
+        ([claim("c")], "request r: device class gpu does not exist"),
+        (
+            [
+                claim("c"),
+                gpu_class('device.attributes["gpu.example.com"].none == 1'),
+            ],
+            'running "DynamicResources" filter plugin: class gpu: selector #0: CEL runtime error: no such key: none',
+        ),
+        (
+            [claim("c", 33), gpu_class()],
+            'running "DynamicResources" filter plugin: claim default/c: number of requested devices 33 exceeds the '
+            "claim limit of 32",
+        ),
+    ],
+)
+def test_bad_input_is_told_in_the_pods_condition(objects: list[Any], said: str) -> None:
+    world = World(node("a"), devices("a", "g0"), *objects, pod("p", "c"))
+    world.run()
+    assert said in world.told("p")
+
+
+def test_a_claim_that_nobody_uses_is_freed_for_a_pod_that_cannot_use_it() -> None:
+    world = World(
+        node("a"),
+        gpu_class(),
+        devices("a", "g0"),
+        claim("c", **allocation("old", "gone")),
+        pod("p", "c"),
+    )
+    world.run(2)
+    assert world.node_of("p") == "a"
+    assert results(claim_of(world, "c")) == ["a/g0"]
+
+
+def test_extended_resources_come_from_devices_by_a_claim_of_their_own() -> None:
+    gpu = gpu_class(extendedResourceName="example.com/gpu")
+    world = World(node("a"), gpu, devices("a", "g0"), pod("p", **{"example.com/gpu": "1"}))
+    world.run()
+    bound = world.cluster.get(Pod, "default/p")
+    assert bound is not None
+    assert bound.node_name == "a"
+    told = bound.status.extended_resource_claim_status
+    assert isinstance(told, PodExtendedResourceClaimStatus)
+    assert results(claim_of(world, told.resource_claim_name)) == ["a/g0"]
+    world.cluster.add(pod("q", **{"deviceclass.resource.kubernetes.io/gpu": "1"}))
+    world.run()
+    assert world.node_of("q") == ""
+    world.cluster.delete(bound)
+    world.run()
+    assert world.node_of("q") == "a"
+
+
+BINDING = {"bindingConditions": ["ready"], "bindingFailureConditions": ["broken"]}
+
+
+class Preparing:
+    """Says something about a device as soon as it is allocated, as its driver would."""
+
+    def __init__(self, cluster: InMemoryCluster, condition: str) -> None:
+        self.cluster, self.condition = cluster, condition
+        self.said = False
+        cluster.watch(lambda event: self._prepare(event.object))
+
+    def _prepare(self, obj: object) -> None:
+        if isinstance(obj, ResourceClaim) and obj.status.allocation is not None and not self.said:
+            self.said = True
+            device = obj.status.allocation.devices.results[0].device
+            condition = {"type": self.condition, "status": "True", "reason": "r", "message": ""}
+            told = {"driver": DRIVER, "pool": "a", "device": device, "conditions": [condition]}
+            read = made("ResourceClaim", obj.name, spec={}, status={"devices": [told]})
+            assert isinstance(read, ResourceClaim)
+            status = attrs.evolve(obj.status, devices=read.status.devices)
+            self.cluster.update(attrs.evolve(obj, status=status))
+
+
+def test_a_pod_is_bound_when_its_devices_are_ready() -> None:
+    world = World(node("a"), gpu_class(), devices("a", "g0", more=BINDING), claim("c"))
+    Preparing(world.cluster, "ready")
+    world.cluster.add(pod("p", "c"))
+    world.run()
+    assert world.node_of("p") == "a"
+
+
+def test_a_device_that_cannot_be_made_ready_is_given_back() -> None:
+    world = World(node("a"), gpu_class(), devices("a", "g0", more=BINDING), claim("c"))
+    Preparing(world.cluster, "broken")
+    world.cluster.add(pod("p", "c"))
+    world.scheduler.schedule_one()
+    assert world.node_of("p") == ""
+    assert claim_of(world, "c").status.allocation is None
+
+
+def test_each_device_is_matched_once_per_state_of_its_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    evaluated = inventory._evaluated
+
+    def counting(device: Any, expressions: Any) -> Any:
+        if expressions:
+            asked.append(device.id)
+        return evaluated(device, expressions)
+
+    monkeypatch.setattr(inventory, "_evaluated", counting)
+    names = [f"n{number}" for number in range(12)]
+    world = World(
+        *map(node, names), gpu_class(), *(devices(name, "g0", "g1") for name in names), template()
+    )
+    for number in range(24):
+        world.cluster.add(pod(f"p{number}", template="one"))
+    world.run()
+    assert all(world.node_of(f"p{number}") for number in range(24))
+    assert len(asked) == len(set(asked)) == 24
+
+
+def test_all_profiles_know_what_is_in_flight() -> None:
+    cluster = InMemoryCluster()
+    assert DeviceManager.of(cluster) is DeviceManager.of(cluster)
+    assert DeviceManager.of(InMemoryCluster()) is not DeviceManager.of(cluster)
+    manager = DeviceManager.of(cluster)
+    written = claim("x", **allocation("g0", "a"))
+    assert isinstance(written, ResourceClaim)
+    assert written.status.allocation is not None
+    manager.claims.put_in_flight("uid", written.status.allocation)
+    assert DeviceManager.of(cluster).claims.usage()[DRIVER, "a"].taken == {"g0"}
+    manager.claims.landed("uid")
+    assert manager.claims.usage() == {}
+
+
+def test_the_default_profile_has_it_where_kube_scheduler_has_it() -> None:
+    names = [each.name for each in default_profile().multi_point]
+    assert names.index("DynamicResources") == names.index("DefaultPreemption") - 1
+    (plugin,) = [each for each in default_profile().multi_point if each.name == "DynamicResources"]
+    assert plugin.weight == 2
+
+
+class TestHints:
+    def hint(self, cluster: InMemoryCluster, old: ResourceClaim | None, new: ResourceClaim | None) -> QueueingHint:
+        events = {str(each.resource): each for each in claim_events(Claims(cluster))}
+        hint = events["resource.k8s.io/ResourceClaim"].hint
+        assert hint is not None
+        return hint(pod("p", "c"), old, new)
+
+    def cluster(self) -> InMemoryCluster:
+        return InMemoryCluster([claim("c"), claim("other")])
+
+    def test_its_own_claim(self) -> None:
+        cluster = self.cluster()
+        own = cluster.get(ResourceClaim, "default/c")
+        assert own is not None
+        allocated = attrs.evolve(own, status=claim_with_device().status)
+        assert self.hint(cluster, None, own) is QueueingHint.QUEUE
+        assert self.hint(cluster, own, allocated) is QueueingHint.QUEUE
+        assert self.hint(cluster, own, own) is QueueingHint.SKIP
+
+    def test_another_claim_matters_when_it_frees_devices(self) -> None:
+        cluster = self.cluster()
+        other = cluster.get(ResourceClaim, "default/other")
+        assert other is not None
+        allocated = attrs.evolve(other, status=claim_with_device().status)
+        assert self.hint(cluster, other, allocated) is QueueingHint.SKIP
+        assert self.hint(cluster, allocated, other) is QueueingHint.QUEUE
+        assert self.hint(cluster, allocated, None) is QueueingHint.QUEUE
+        assert self.hint(cluster, other, None) is QueueingHint.SKIP
+
+    def test_nothing_matters_while_a_claim_is_missing(self) -> None:
+        cluster = InMemoryCluster([claim("other")])
+        other = cluster.get(ResourceClaim, "default/other")
+        assert self.hint(cluster, None, other) is QueueingHint.SKIP
+
+
+def claim_with_device() -> ResourceClaim:
+    found = claim("x", **allocation("g0", "a"))
+    assert isinstance(found, ResourceClaim)
+    return found
+
+
+def counted(allocations: list[AllocationResult]) -> Usage:
+    usage: dict[Any, Any] = {}
+    for each in allocations:
+        for result in counting_results(each):
+            pool = result.driver, result.pool
+            usage[pool] = usage.get(pool, NOTHING_USED).with_result(result)
+    return usage
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from("abc"), st.sampled_from(["g0", "g1", ""]), st.sampled_from(["x", "y"]), st.booleans()),
+    max_size=12,
+)
+
+
+@given(STEPS)
+@settings(max_examples=60, deadline=None)
+def test_what_is_taken_is_the_same_however_it_came_about(steps: list[tuple[str, str, str, bool]]) -> None:
+    cluster = InMemoryCluster([claim(name) for name in "abc"])
+    claims = Claims(cluster)
+    in_flight: dict[str, AllocationResult] = {}
+    for name, device, pool, flies in steps:
+        present = cluster.get(ResourceClaim, f"default/{name}")
+        assert present is not None
+        status = claim("new", **(allocation(device, pool) if device else {}))
+        assert isinstance(status, ResourceClaim)
+        if flies and status.status.allocation is not None:
+            in_flight[present.uid] = status.status.allocation
+            claims.put_in_flight(present.uid, status.status.allocation)
+        else:
+            claims.landed(present.uid)
+            in_flight.pop(present.uid, None)
+            cluster.update(attrs.evolve(present, status=status.status))
+        taken = [
+            found
+            for each in cluster.list(ResourceClaim)
+            if (found := in_flight.get(each.uid) or each.status.allocation) is not None
+        ]
+        expected = {pool: usage.taken for pool, usage in counted(taken).items()}
+        assert {pool: usage.taken for pool, usage in claims.usage().items()} == expected
