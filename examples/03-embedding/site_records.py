@@ -32,6 +32,10 @@ class Site(Cluster):
         self._watchers.append(handler)
         return lambda: self._watchers.remove(handler)
 
+    def add(self, obj: T) -> T:
+        self._store(obj)
+        return obj
+
     def update(self, obj: T) -> T:
         self._store(obj)
         return obj

@@ -235,7 +235,7 @@ class TestClusters:
         with pytest.raises(TypeError) as raised:
             Scheduler(self.Partial())  # type: ignore[arg-type]  # that is what is wrong
         assert str(raised.value) == (
-            "Scheduler needs a cluster; Partial lacks watch, patch_pod_status, record_event (3 of 8 methods). "
+            "Scheduler needs a cluster; Partial lacks watch, add, patch_pod_status, record_event (4 of 9 methods). "
             "What they do: kschedfw.cluster.protocol.Cluster"
         )
 
@@ -243,7 +243,7 @@ class TestClusters:
         with pytest.raises(TypeError) as raised:
             Framework(Registry(), default_profile(), cluster=self.Partial())  # type: ignore[arg-type]  # that is what is wrong
         assert str(raised.value) == (
-            "Framework needs a cluster; Partial lacks patch_pod_status, record_event (2 of 7 methods). "
+            "Framework needs a cluster; Partial lacks add, patch_pod_status, record_event (3 of 8 methods). "
             "What they do: kschedfw.framework.handle.ClusterClient"
         )
 
@@ -260,5 +260,5 @@ class TestClusters:
         class Lazy(InMemoryCluster):
             watch = None  # type: ignore[assignment]
 
-        with pytest.raises(TypeError, match=r"Lazy lacks watch \(1 of 8 methods\)"):
+        with pytest.raises(TypeError, match=r"Lazy lacks watch \(1 of 9 methods\)"):
             Scheduler(Lazy())  # type: ignore[arg-type]  # that is what is wrong
