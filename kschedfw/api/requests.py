@@ -177,7 +177,8 @@ def spec_requests(pod: Pod, assumed: ResourceList = _NONE) -> dict[str, Quantity
 
 
 def _with_overhead(pod: Pod, total: dict[str, Quantity]) -> dict[str, Quantity]:
-    _add(total, pod.spec.overhead)
+    if pod.spec.overhead:
+        _add(total, pod.spec.overhead)
     return total
 
 

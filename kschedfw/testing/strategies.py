@@ -96,8 +96,11 @@ def labels(most: int = len(LABELS)) -> st.SearchStrategy[dict[str, str]]:
     return st.lists(pairs, max_size=most).map(dict)
 
 
-def requirements(*, of_nodes: bool = False) -> st.SearchStrategy[Manifest]:
-    """Match expressions; those of nodes may compare numbers too."""
+def requirements(*, of_nodes: bool = False, least: int = -1) -> st.SearchStrategy[Manifest]:
+    """Match expressions; those of nodes may compare numbers too, from `least` on.
+
+    A number below 0 is no label's value, so that such an expression can't be compiled.
+    """
 
     def with_values(key: str) -> st.SearchStrategy[Manifest]:
         values = st.lists(st.sampled_from(LABELS[key]), min_size=1, max_size=2, unique=True)
@@ -113,7 +116,7 @@ def requirements(*, of_nodes: bool = False) -> st.SearchStrategy[Manifest]:
         comparisons = st.builds(
             lambda operator, number: {"key": key, "operator": operator, "values": [str(number)]},
             st.sampled_from(["Gt", "Lt"]),
-            st.integers(-1, 20),
+            st.integers(least, 20),
         )
         return sets | existence | comparisons if of_nodes else sets | existence
 
@@ -125,7 +128,10 @@ def label_selectors() -> st.SearchStrategy[Manifest]:
     return st.fixed_dictionaries({}, optional={"matchLabels": labels(2), "matchExpressions": expressions})
 
 
-def node_selector_terms(node_names: Sequence[str] = ("node-0", "node-1")) -> st.SearchStrategy[Manifest]:
+def node_selector_terms(
+    node_names: Sequence[str] = ("node-0", "node-1"), least: int = -1
+) -> st.SearchStrategy[Manifest]:
+    """Terms of node affinity; `least` as in `requirements`."""
     by_name = st.builds(
         lambda operator, name: {"key": "metadata.name", "operator": operator, "values": [name]},
         st.sampled_from(["In", "NotIn"]),
@@ -134,7 +140,7 @@ def node_selector_terms(node_names: Sequence[str] = ("node-0", "node-1")) -> st.
     return st.fixed_dictionaries(
         {},
         optional={
-            "matchExpressions": st.lists(requirements(of_nodes=True), max_size=2),
+            "matchExpressions": st.lists(requirements(of_nodes=True, least=least), max_size=2),
             "matchFields": st.lists(by_name, max_size=1),
         },
     )
@@ -163,8 +169,9 @@ def _affinities(draw: st.DrawFn) -> Manifest:
     affinity: Manifest = {}
     weights = st.integers(1, 100)
     if draw(st.booleans()):
+        # A preferred term that can't be compiled is an error; a required one only matches nothing.
         preferred = st.builds(
-            lambda weight, term: {"weight": weight, "preference": term}, weights, node_selector_terms()
+            lambda weight, term: {"weight": weight, "preference": term}, weights, node_selector_terms(least=0)
         )
         affinity["nodeAffinity"] = {
             "preferredDuringSchedulingIgnoredDuringExecution": draw(st.lists(preferred, max_size=2))
