@@ -231,7 +231,10 @@ def _known_requests(requests: Sequence[str], names: set[str], path: str) -> Erro
     yield from _duplicates(requests, path, "")
     for index, name in enumerate(requests):
         if name not in names:
-            why = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+            why = (
+                "must be the name of a request in the claim or the name of a request and a subrequest "
+                "separated by '/'"
+            )
             yield FieldError.invalid(f"{path}[{index}]", name, why)
 
 
@@ -257,7 +260,9 @@ def _one_of(ways: Mapping[str, bool], path: str) -> Errors:
     if not given:
         yield FieldError.required(path, f"exactly one of {names} is required")
     elif len(given) > 1:
-        yield FieldError.invalid(path, given, f"exactly one of {names} is required, but multiple fields are set")
+        yield FieldError.invalid(
+            path, given, f"exactly one of {names} is required, but multiple fields are set"
+        )
 
 
 def _one_term(selector: NodeSelector | None, path: str) -> Errors:

@@ -65,9 +65,7 @@ class ClaimController:
             made.append(PodResourceClaimStatus(reference.name, claim.name))
         if made:
             statuses = (*pod.status.resource_claim_statuses, *made)
-            self._cluster.update(
-                pod.with_status(attrs.evolve(pod.status, resource_claim_statuses=statuses))
-            )
+            self._cluster.update(pod.with_status(attrs.evolve(pod.status, resource_claim_statuses=statuses)))
 
     def _claim_of(self, pod: Pod, reference: PodResourceClaim) -> ResourceClaim | None:
         """The claim that was made before, as in a dump that lacks the pod's status."""
