@@ -231,7 +231,10 @@ def _known_requests(requests: Sequence[str], names: set[str], path: str) -> Erro
     yield from _duplicates(requests, path, "")
     for index, name in enumerate(requests):
         if name not in names:
-            why = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+            why = (
+                "must be the name of a request in the claim or the name of a request and a subrequest "
+                "separated by '/'"
+            )
             yield FieldError.invalid(f"{path}[{index}]", name, why)
 
 

@@ -49,9 +49,10 @@ class MissingObject:
 def missing_objects(cluster: Cluster) -> tuple[MissingObject, ...]:
     """What scheduling would read of the pods' surroundings and the cluster doesn't have; by kind, then by name.
 
-    These are the nodes of bound pods; claims for devices, or the templates of claims that aren't made yet; claims, their volumes and, while they have none, their storage classes; priority
-    classes of pods without a priority; of pending pods the controllers that default spreading counts by; and namespaces
-    whose labels a namespaceSelector asks for. Pods that have ended refer to nothing.
+    These are the nodes of bound pods; claims for devices, or the templates of claims that aren't made yet; claims,
+    their volumes and, while they have none, their storage classes; priority classes of pods without a priority; of
+    pending pods the controllers that default spreading counts by; and namespaces whose labels a namespaceSelector
+    asks for. Pods that have ended refer to nothing.
     """
     found: dict[Reference, list[str]] = {}
     implied = cluster.implied_namespaces if isinstance(cluster, InMemoryCluster) else frozenset()

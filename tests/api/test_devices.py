@@ -6,8 +6,19 @@ from typing import Any
 
 import pytest
 
-from kschedfw.api.manifests import ManifestError, Manifests, object_from_manifest, parse_manifests, to_manifest
-from kschedfw.api.resource_claims import DeviceAllocationMode, ResourceClaim
+from kschedfw.api.manifests import (
+    ManifestError,
+    Manifests,
+    object_from_manifest,
+    parse_manifests,
+    to_manifest,
+)
+from kschedfw.api.resource_claims import (
+    DeviceAllocationMode,
+    DeviceSubRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+)
 
 API = "resource.k8s.io/v1"
 
@@ -46,7 +57,7 @@ def test_a_request_is_for_one_device_unless_it_says_otherwise() -> None:
     one, two, three = found.spec.devices.requests
     assert one.exactly is not None
     assert three.exactly is not None
-    asked = [one.exactly, two.first_available[0], three.exactly]
+    asked: list[ExactDeviceRequest | DeviceSubRequest] = [one.exactly, two.first_available[0], three.exactly]
     assert [(each.allocation_mode, each.count) for each in asked] == [
         (DeviceAllocationMode.EXACT_COUNT, 1),
         (DeviceAllocationMode.EXACT_COUNT, 1),
@@ -72,8 +83,10 @@ def test_a_request_is_for_one_device_unless_it_says_otherwise() -> None:
         ),
         (
             claim(GPU, constraints=[{"requests": ["q"], "matchAttribute": "numa"}]),
-            'spec.devices.constraints[0].requests[0]: Invalid value: "q": must be the name of a request in the claim '
-            "or the name of a request and a subrequest separated by '/'",
+            (
+                'spec.devices.constraints[0].requests[0]: Invalid value: "q": must be the name of a request in the claim '
+                "or the name of a request and a subrequest separated by '/'"
+            ),
         ),
         (
             slice_({"name": "x"}, {"name": "x"}),
@@ -81,8 +94,10 @@ def test_a_request_is_for_one_device_unless_it_says_otherwise() -> None:
         ),
         (
             slice_({"name": "x", "attributes": {"v": {"version": "1.2"}}}),
-            'spec.devices[0].attributes.v.version: Invalid value: "1.2": must be a string compatible with semver.org '
-            "spec 2.0.0",
+            (
+                'spec.devices[0].attributes.v.version: Invalid value: "1.2": must be a string compatible with semver.org '
+                "spec 2.0.0"
+            ),
         ),
         (
             slice_({"name": "x", "attributes": {"v": {}}}),
@@ -90,8 +105,10 @@ def test_a_request_is_for_one_device_unless_it_says_otherwise() -> None:
         ),
         (
             slice_(allNodes=True),
-            'spec: Invalid value: ["nodeName","allNodes"]: exactly one of `nodeName`, `nodeSelector`, `allNodes`, '
-            "`perDeviceNodeSelection` is required, but multiple fields are set",
+            (
+                'spec: Invalid value: ["nodeName","allNodes"]: exactly one of `nodeName`, `nodeSelector`, `allNodes`, '
+                "`perDeviceNodeSelection` is required, but multiple fields are set"
+            ),
         ),
     ],
 )
@@ -102,8 +119,10 @@ def test_what_the_api_server_refuses_is_refused(manifest: dict[str, Any], said: 
 def test_versions_that_look_otherwise_are_refused_rather_than_read_wrongly() -> None:
     old = claim(GPU) | {"apiVersion": "resource.k8s.io/v1beta1"}
     assert problems(old) == [
-        'apiVersion: no kind "ResourceClaim" is registered for version "resource.k8s.io/v1beta1": "ResourceClaim" is '
-        'in "resource.k8s.io/v1"'
+        (
+            'apiVersion: no kind "ResourceClaim" is registered for version "resource.k8s.io/v1beta1": "ResourceClaim" is '
+            'in "resource.k8s.io/v1"'
+        )
     ]
     assert problems(claim(GPU) | {"apiVersion": "resource.k8s.io/v1beta2"}) == []
 
@@ -128,8 +147,10 @@ def test_a_pods_claims_have_names_and_one_source() -> None:
         "spec": {"containers": [{"name": "c", "image": "x"}], "resourceClaims": [{"name": "g"}]},
     }
     assert problems(pod) == [
-        'spec.resourceClaims[0]: Invalid value: "g": must specify one of: `resourceClaimName`, '
-        "`resourceClaimTemplateName`"
+        (
+            'spec.resourceClaims[0]: Invalid value: "g": must specify one of: `resourceClaimName`, '
+            "`resourceClaimTemplateName`"
+        )
     ]
 
 

@@ -43,10 +43,10 @@ def devices(node_name: str, *names: str, more: Mapping[str, Any] | None = None) 
     return made("ResourceSlice", f"{node_name}-gpus", spec=spec)
 
 
-def claim(name: str, count: int = 1, **status: object) -> Named:
+def claim(name: str, count: int = 1, status: Mapping[str, object] | None = None) -> Named:
     exactly = {"deviceClassName": "gpu", "count": count}
     spec = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
-    return made("ResourceClaim", name, spec=spec, status=status)
+    return made("ResourceClaim", name, spec=spec, status=status or {})
 
 
 def allocation(device: str, node_name: str, *nodes: str) -> dict[str, object]:

@@ -52,7 +52,9 @@ def test_what_a_pod_gets_is_written_into_its_claim_before_it_is_bound() -> None:
 
 
 def test_a_second_pod_follows_the_claim_and_shares_it() -> None:
-    world = World(node("a"), node("b"), gpu_class(), devices("b", "g0"), claim("c"), pod("p", "c"), pod("q", "c"))
+    world = World(
+        node("a"), node("b"), gpu_class(), devices("b", "g0"), claim("c"), pod("p", "c"), pod("q", "c")
+    )
     world.run(2)
     assert (world.node_of("p"), world.node_of("q")) == ("b", "b")
     assert [each.name for each in claim_of(world, "c").status.reserved_for] == ["p", "q"]
@@ -77,7 +79,10 @@ def test_no_device_is_given_twice_and_one_that_is_freed_is_given_again() -> None
 def test_a_pod_waits_for_its_claim_to_be_there_and_for_new_devices() -> None:
     world = World(node("a"), gpu_class(), pod("p", "c"))
     world.run()
-    assert (world.node_of("p"), world.told("p")) == ("", "")  # it is gated, which changes nothing in the cluster
+    assert (world.node_of("p"), world.told("p")) == (
+        "",
+        "",
+    )  # it is gated, which changes nothing in the cluster
     world.cluster.add(claim("c"))
     world.run()
     assert world.told("p").startswith("0/1 nodes are available: 1 cannot allocate all claims.")
@@ -99,8 +104,10 @@ def test_a_pod_waits_for_its_claim_to_be_there_and_for_new_devices() -> None:
         ),
         (
             [claim("c", 33), gpu_class()],
-            'running "DynamicResources" filter plugin: claim default/c: number of requested devices 33 exceeds the '
-            "claim limit of 32",
+            (
+                'running "DynamicResources" filter plugin: claim default/c: number of requested devices 33 exceeds the '
+                "claim limit of 32"
+            ),
         ),
     ],
 )
@@ -115,7 +122,7 @@ def test_a_claim_that_nobody_uses_is_freed_for_a_pod_that_cannot_use_it() -> Non
         node("a"),
         gpu_class(),
         devices("a", "g0"),
-        claim("c", **allocation("old", "gone")),
+        claim("c", status=allocation("old", "gone")),
         pod("p", "c"),
     )
     world.run(2)
@@ -192,9 +199,7 @@ def test_each_device_is_matched_once_per_state_of_its_slice(monkeypatch: pytest.
 
     monkeypatch.setattr(inventory, "_evaluated", counting)
     names = [f"n{number}" for number in range(12)]
-    world = World(
-        *map(node, names), gpu_class(), *(devices(name, "g0", "g1") for name in names), template()
-    )
+    world = World(*map(node, names), gpu_class(), *(devices(name, "g0", "g1") for name in names), template())
     for number in range(24):
         world.cluster.add(pod(f"p{number}", template="one"))
     world.run()
@@ -207,7 +212,7 @@ def test_all_profiles_know_what_is_in_flight() -> None:
     assert DeviceManager.of(cluster) is DeviceManager.of(cluster)
     assert DeviceManager.of(InMemoryCluster()) is not DeviceManager.of(cluster)
     manager = DeviceManager.of(cluster)
-    written = claim("x", **allocation("g0", "a"))
+    written = claim("x", status=allocation("g0", "a"))
     assert isinstance(written, ResourceClaim)
     assert written.status.allocation is not None
     manager.claims.put_in_flight("uid", written.status.allocation)
@@ -224,7 +229,9 @@ def test_the_default_profile_has_it_where_kube_scheduler_has_it() -> None:
 
 
 class TestHints:
-    def hint(self, cluster: InMemoryCluster, old: ResourceClaim | None, new: ResourceClaim | None) -> QueueingHint:
+    def hint(
+        self, cluster: InMemoryCluster, old: ResourceClaim | None, new: ResourceClaim | None
+    ) -> QueueingHint:
         events = {str(each.resource): each for each in claim_events(Claims(cluster))}
         hint = events["resource.k8s.io/ResourceClaim"].hint
         assert hint is not None
@@ -259,7 +266,7 @@ class TestHints:
 
 
 def claim_with_device() -> ResourceClaim:
-    found = claim("x", **allocation("g0", "a"))
+    found = claim("x", status=allocation("g0", "a"))
     assert isinstance(found, ResourceClaim)
     return found
 
@@ -274,7 +281,9 @@ def counted(allocations: list[AllocationResult]) -> Usage:
 
 
 STEPS = st.lists(
-    st.tuples(st.sampled_from("abc"), st.sampled_from(["g0", "g1", ""]), st.sampled_from(["x", "y"]), st.booleans()),
+    st.tuples(
+        st.sampled_from("abc"), st.sampled_from(["g0", "g1", ""]), st.sampled_from(["x", "y"]), st.booleans()
+    ),
     max_size=12,
 )
 
@@ -288,7 +297,7 @@ def test_what_is_taken_is_the_same_however_it_came_about(steps: list[tuple[str, 
     for name, device, pool, flies in steps:
         present = cluster.get(ResourceClaim, f"default/{name}")
         assert present is not None
-        status = claim("new", **(allocation(device, pool) if device else {}))
+        status = claim("new", status=allocation(device, pool) if device else None)
         assert isinstance(status, ResourceClaim)
         if flies and status.status.allocation is not None:
             in_flight[present.uid] = status.status.allocation
