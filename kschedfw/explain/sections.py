@@ -205,6 +205,8 @@ def _draw(explanation: Explanation) -> Iterator[str]:
 def _groups(explanation: Explanation) -> list[tuple[Status, IntArray]]:
     """Why nodes aren't feasible, and the rows of which."""
     groups: list[tuple[Status, IntArray]] = []
+    if explanation.result is Result.GATED:  # no node is to blame
+        return groups
     step, pre_filter = explanation.filter, explanation.pre_filter
     if step is None:
         if pre_filter.refusal is not None and explanation.nodes:

@@ -17,6 +17,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.explain import Explaining, ExplainingScheduler, Explanation, Result, Verdict, explain_pod
+from kschedfw.explain.sections import overview, plugin_section
 from kschedfw.framework.registry import Registry
 from kschedfw.scheduler import Scheduler
 from kschedfw.simulator import Decision, Simulation
@@ -181,6 +182,14 @@ class TestWhatItSays:
         pod = make_pod("pod").scheduling_gate("quota").build()
         _, (found,) = simulated(InMemoryCluster([*equal_nodes(1), pod]), explained=True)
         assert (found.result, found.message) == (Result.GATED, "waiting for scheduling gates: [quota]")
+
+    def test_no_node_is_blamed_for_a_gate(self) -> None:
+        pods = [make_pod("free").build(), make_pod("gated").scheduling_gate("quota").build()]
+        _, found = simulated(InMemoryCluster([*equal_nodes(3), *pods]), explained=True)
+        (gated,) = [each for each in found if each.result is Result.GATED]
+        assert len(gated.nodes) == 3
+        assert [section.title for section in overview(gated)] == [""]
+        assert all("Refused" not in section.title for section in plugin_section(gated, "SchedulingGates"))
 
 
 def _scenarios(category: str, most: int) -> list[Scenario]:
