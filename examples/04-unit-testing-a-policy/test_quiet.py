@@ -48,7 +48,7 @@ class TestContract(PluginContract):
     """Clusters are generated, with pods that the plugin has an opinion on."""
 
     plugin = Quiet
-    args = QuietArgs(max_batch_pods=0)
+    args = QuietArgs(max_batch_pods=1)
 
     def pods(self) -> st.SearchStrategy[Pod]:
         return st.builds(of_tier, strategies.pod_manifests("pod"), st.sampled_from(["batch", "critical", ""]))

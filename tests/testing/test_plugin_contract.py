@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import random
 import time
+import unittest
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ from kschedfw import (
     Verdicts,
     hookimpl,
 )
+from kschedfw.api.frozendict import FrozenDict
 from kschedfw.framework.pod_info import QueuedPodInfo
 from kschedfw.framework.resource import Resource
 from kschedfw.testing import PluginContract
@@ -734,7 +736,7 @@ class Polite(Plugin):
 
     @hookimpl
     def filter(self, node_info: NodeInfo) -> Status | None:
-        return Status.unschedulable("node(s) were full") if len(node_info.pods) > 3 else None
+        return Status.unschedulable("node(s) were full") if len(node_info.pods) > 1 else None
 
 
 class OpensOnce(Plugin):
@@ -784,4 +786,91 @@ def test_a_good_plugin_passes() -> None:
 
 def test_every_check_has_a_plugin_that_it_catches() -> None:
     everything = {name for name in dir(PluginContract) if name.startswith("test_")}
-    assert everything == {check for _, check, _ in PLUGINS}
+    assert everything - {REFUSES, DIFFER} == {check for _, check, _ in PLUGINS}, (
+        "those two only skip; see below"
+    )
+
+
+REFUSES = "test_filter_refuses_some_node"
+DIFFER = "test_scores_differ_between_some_nodes"
+
+
+class Gpus(Plugin):
+    """Has an opinion on pods with a certain annotation alone."""
+
+    name = "Gpus"
+
+    @hookimpl
+    def pre_filter(self, pod: Pod) -> Status | None:
+        return None if "gpus" in pod.annotations else Status.skip()
+
+    @hookimpl
+    def filter(self, node_info: NodeInfo) -> Status | None:
+        return Status.unschedulable("node(s) were too full") if len(node_info.pods) > 1 else None
+
+    @hookimpl
+    def pre_score(self, pod: Pod) -> Status | None:
+        return self.pre_filter(pod)
+
+    @hookimpl
+    def score(self, node_info: NodeInfo) -> int:
+        return max(0, 100 - len(node_info.pods))
+
+
+class Content(Plugin):
+    name = "Content"
+
+    @hookimpl
+    def filter(self) -> None: ...
+
+    @hookimpl
+    def score(self) -> int:
+        return 7
+
+
+class TestOpinions:
+    """A contract that is kept because the plugin is never asked, or never says no, is told as such."""
+
+    @pytest.mark.parametrize(
+        ("plugin", "check", "text"),
+        [
+            (
+                Gpus,
+                REFUSES,
+                "Gpus.filter refuses no node in the generated clusters (it was asked about none, since",
+            ),
+            (
+                Gpus,
+                DIFFER,
+                "Gpus scores all nodes of a generated cluster alike, for every pod (it was asked about none",
+            ),
+            (
+                Content,
+                REFUSES,
+                "Content.filter refuses no node in the generated clusters (it was asked about ",
+            ),
+            (
+                Content,
+                DIFFER,
+                "Content scores all nodes of a generated cluster alike, for every pod (it was asked ab",
+            ),
+        ],
+    )
+    def test_without_any_a_test_is_skipped(self, plugin: type[Plugin[Any]], check: str, text: str) -> None:
+        with pytest.raises(unittest.SkipTest) as raised:
+            getattr(contract_of(plugin), check)()
+        assert str(raised.value).startswith(text)
+        assert "Override `pods` and `nodes`" in str(raised.value)
+
+    def test_pods_that_concern_the_plugin_bring_it_forth(self) -> None:
+        from kschedfw.testing import strategies
+
+        def pods(self: PluginContract) -> Any:
+            asking = FrozenDict({"gpus": "1"})
+            return strategies.pods("pod").map(
+                lambda pod: pod.with_metadata(attrs.evolve(pod.metadata, annotations=asking))
+            )
+
+        contract = contract_of(Gpus, pods=pods)
+        getattr(contract, REFUSES)()
+        getattr(contract, DIFFER)()

@@ -95,6 +95,11 @@ class FlakyCluster:
     def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
         return self.truth.list(kind, namespace)
 
+    def add(self, obj: T) -> T:
+        if not self.calm and self._random.random() < 0.1:
+            raise RefusedError("the API server is overloaded")
+        return self.truth.add(obj)
+
     def update(self, obj: T) -> T:
         fate = 1.0 if self.calm else self._random.random()
         if fate < 0.08:

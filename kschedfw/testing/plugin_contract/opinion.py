@@ -1,0 +1,78 @@
+"""Whether the plugin has an opinion on what is generated, for else the other checks have little to look at."""
+
+from __future__ import annotations
+
+import unittest
+from collections.abc import Callable
+
+from kschedfw.testing.plugin_contract.stage import Stage, on_stages
+from kschedfw.testing.plugin_contract.subject import Subject, concerns
+
+_REMEDY = "Override `pods` and `nodes` so that they have what the plugin looks at"
+
+
+class OpinionChecks(Subject):
+    """They are skipped, with the reason, where it has none: that breaks no rule, but little has been tested then."""
+
+    @concerns("filter")
+    def test_filter_refuses_some_node(self) -> None:
+        asked = 0
+
+        def refuses(stage: Stage) -> bool:
+            nonlocal asked
+            for pod in stage.pods:
+                state = stage.begin(pod)
+                verdicts = {} if state is None else stage.verdicts(state, pod)
+                asked += len(verdicts)
+                if any(status.is_rejected for status in verdicts.values()):
+                    return True
+            return False
+
+        if not self._is_seen(refuses):
+            how = (
+                f"about {asked:,} nodes"
+                if asked
+                else "about none, since pre_filter skips or refuses every pod"
+            )
+            self._tell(f"{self._name}.filter refuses no node in the generated clusters (it was asked {how})")
+
+    @concerns("score")
+    def test_scores_differ_between_some_nodes(self) -> None:
+        asked = 0
+
+        def differ(stage: Stage) -> bool:
+            nonlocal asked
+            for pod in stage.pods:
+                state = stage.begin(pod)
+                nodes = [] if state is None else stage.feasible(state, pod)
+                if state is None or not stage.begin_scoring(state, pod, nodes):
+                    continue
+                scores, _ = stage.framework.run_score_plugins(state, pod, nodes)
+                own = None if scores is None else scores.by_plugin.get(stage.name)
+                if own is None:
+                    continue
+                asked += len(nodes)
+                if len(set(own.normalized.tolist())) > 1:
+                    return True
+            return False
+
+        if not self._is_seen(differ):
+            how = f"about {asked:,} nodes" if asked else "about none, since pre_score skips every pod"
+            self._tell(
+                f"{self._name} scores all nodes of a generated cluster alike, for every pod (it was asked {how})"
+            )
+
+    def _is_seen(self, holds: Callable[[Stage], bool]) -> bool:
+        """Whether it holds in some generated world; those after it aren't set up."""
+        seen = False
+
+        def check(new_stage: Callable[[], Stage]) -> None:
+            nonlocal seen
+            seen = seen or holds(new_stage())
+
+        on_stages(self, check)
+        return seen
+
+    def _tell(self, what: str) -> None:
+        # Not pytest's own, so that the contract runs without it; pytest takes it for a skipped test.
+        raise unittest.SkipTest(f"{what}: its other tests show little. {_REMEDY}")
