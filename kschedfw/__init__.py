@@ -46,7 +46,13 @@ from kschedfw.framework.preemption import (
 from kschedfw.framework.profile import EnabledPlugin, Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.resource import Resource
-from kschedfw.framework.results import PostFilterResult, PreBindPreFlightResult, PreFilterResult, Verdicts
+from kschedfw.framework.results import (
+    IntArray,
+    PostFilterResult,
+    PreBindPreFlightResult,
+    PreFilterResult,
+    Verdicts,
+)
 from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Code, Status
 from kschedfw.scheduler import (
@@ -92,6 +98,7 @@ __all__ = [
     "GenericScheduler",
     "Handle",
     "InMemoryCluster",
+    "IntArray",
     "KschedfwError",
     "NoNodesAvailableError",
     "Node",

@@ -29,7 +29,7 @@ _TITLES = {
 
 def print_bench_report(report: BenchReport) -> None:
     """Print the report to stdout."""
-    print_parts(stdout_console(), _parts(report))
+    print_parts(stdout_console(), _parts(report), break_words=False)
 
 
 def _parts(report: BenchReport) -> Iterator[RenderableType]:
@@ -80,10 +80,10 @@ def _changes(report: BenchReport) -> str:
 
 def _measurements(title: str, measured: Sequence[Measurement], report: BenchReport) -> Padding:
     reference = any(kube_scheduler_pods_per_second(each) is not None for each in measured)
-    headers = ["workload", "nodes", "placed before", "sampling", "pods/s", "p50", "p99", "memory"]
+    headers = ["workload", "nodes", "placed\nbefore", "sampling", "pods/s", "p50", "p99", "memory"]
     if report.baseline:
         headers.append("cost")
-    table = plain_table(title, *headers, *(("kube-scheduler", "ratio") if reference else ()))
+    table = plain_table(title, *headers, *(("kube-\nscheduler", "ratio") if reference else ()))
 
     def add(name: str, each: Measurement, cost: str) -> None:
         yardstick = kube_scheduler_pods_per_second(each)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable
 
 from rich.console import Console, Group, RenderableType
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -24,11 +25,15 @@ def stdout_console(width_in_pipe: int = PIPE_WIDTH) -> Console:
     return Console(highlight=False, width=width_in_pipe if has_no_width else None)
 
 
-def print_parts(console: Console, parts: Iterable[RenderableType]) -> None:
-    """Print the parts under each other to stdout."""
+def print_parts(console: Console, parts: Iterable[RenderableType], *, break_words: bool = True) -> None:
+    """Print the parts under each other to stdout.
+
+    A table that is too wide even with a word a line has its words broken, or else is wider than the terminal.
+    """
     with console.capture() as capture:
         for part in parts:
-            console.print(part)
+            least = 0 if break_words else _least_width(console, part)
+            console.print(part, width=max(console.width, least), crop=break_words)
     # rich fills every line with spaces up to the width
     print("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
@@ -48,6 +53,11 @@ def plain_table(title: str, *headers: str, first: str = "left") -> Table:
             header_style="dim",
         )
     return table
+
+
+def _least_width(console: Console, part: RenderableType) -> int:
+    """How wide it is with a word a line, however wide the console is."""
+    return Measurement.get(console, console.options.update(max_width=LIST_WIDTH), part).minimum
 
 
 def block(*parts: Table | str) -> Padding:

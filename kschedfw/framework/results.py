@@ -13,6 +13,7 @@ import numpy.typing as npt
 from kschedfw.framework.status import Status
 
 IntArray = npt.NDArray[np.int64]
+"""An array of int64: rows of a NodeTable, or scores."""
 Codes = npt.NDArray[np.int32]
 
 MIN_NODE_SCORE = 0

@@ -25,13 +25,15 @@ from kschedfw.simulator.state import VirtualClock
 class Entry:
     """What is known of one pod. `turn` orders pods by their last attempt; times are in virtual seconds since the start.
 
-    `error` is that of the last attempt's scheduling cycle, if it found no node.
+    `error` is that of the last attempt's scheduling cycle, if it found no node. `failure` is the last error of all
+    attempts that wasn't merely that the pod fits nowhere.
     """
 
     attempts: int = 0
     turn: int = 0
     result: ScheduleResult | None = None
     error: Exception | None = None
+    failure: Exception | None = None
     node: str = ""
     bound: float | None = None
     gone: bool = False
@@ -170,6 +172,8 @@ class RecordingAlgorithm:
             entry.result = self._algorithm.schedule(framework, state, pod)
         except Exception as error:
             entry.error = error
+            if not isinstance(error, FitError):
+                entry.failure = error
             raise
         finally:
             self._clock.advance_to(self._clock.now() + self._seconds)

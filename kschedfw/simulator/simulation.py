@@ -189,6 +189,8 @@ class Simulation:
         verdicts = Verdicts(self.scheduler, self._ledger, self._stays, interrupted=interrupted)
         self.decisions = verdicts.of_all(self._found.pending)
         self._explain_gated()
+        if not interrupted:
+            self._notes += tuple(self._notes_on_the_end())
         if progress is not None and not interrupted:
             progress(len(self._found.pending), len(self._found.pending))
         self._ledger.close()
@@ -196,6 +198,26 @@ class Simulation:
             controller.close()
         self._end(interrupted)
         return self._report(elapsed, interrupted)
+
+    def _notes_on_the_end(self) -> Iterator[str]:
+        """What the decisions alone don't tell."""
+        pods, queue = {pod.uid: pod.key for pod in self._found.pending}, self.scheduler.queue
+        waiting = {pod.uid for place in (Place.ACTIVE, Place.BACKOFF) for pod in queue.pods_in(place)}
+        waiting |= queue.wake_times().keys()
+        failing = {each.pod for each in self.decisions if each.outcome is Outcome.FAILED}
+        if keys := [key for uid, key in pods.items() if uid in waiting and key not in failing]:
+            yield (
+                f"{_some(keys)} still waited for a time, or for another attempt, when the simulation ended: while "
+                f"nothing in the cluster changes, it doesn't try a pod more than {FRUITLESS_ATTEMPTS} times"
+            )
+        unschedulable = {each.pod for each in self.decisions if each.outcome is Outcome.UNSCHEDULABLE}
+        failed = {
+            key: error
+            for uid, key in pods.items()
+            if key in unschedulable and (error := self._ledger.entry(uid).failure) is not None
+        }
+        if failed:
+            yield f"{_some(list(failed))} failed in an earlier attempt than the last one: {next(iter(failed.values()))}"
 
     def _end(self, interrupted: bool) -> None:
         if not interrupted:
@@ -361,3 +383,9 @@ class Simulation:
             ),
             peaks=most,
         )
+
+
+def _some(keys: Sequence[str]) -> str:
+    """How many pods, and a few of them by name."""
+    names = ", ".join(keys[:3]) + (", …" if len(keys) > 3 else "")
+    return f"{len(keys):,} pod{'s' if len(keys) > 1 else ''} ({names})"

@@ -99,7 +99,10 @@ class FrameworkHarness:
         return self._manifests.pod(manifest)
 
     def pre_filter(self, pod: Pod) -> tuple[PreFilterResult | None, Status]:
-        """Start a new cycle for the pod: a fresh state, and pre_filter."""
+        """Start a new cycle for the pod: a fresh state, and pre_filter.
+
+        Gives a pair: the nodes that are left over (None: all), and the status of all pre_filters together.
+        """
         self.state = CycleState()
         result, status, self._narrowing = self.framework.run_pre_filter_plugins(self.state, pod)
         return result, status

@@ -71,6 +71,16 @@ class TestReport:
             assert text in out
         assert "kube-scheduler" not in out, "its figures are for another size"
 
+    @pytest.mark.parametrize("width", ["40", "80", "100"])
+    def test_every_row_says_what_it_is_about_whatever_the_width(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: str
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", width)
+        out = bench(capsys, *SMALL, "--percentage", "100", "--disable", "ImageLocality")
+        table = out.partition("The algorithm alone\n")[2].partition("\n\n")[0].splitlines()
+        first = [line.split()[0] for line in table if line.strip()]
+        assert {"workload", "basic", "default"} <= set(first)
+
     def test_beside_kube_scheduler_in_its_size(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:

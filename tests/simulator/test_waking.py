@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import pytest
 
+from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
@@ -260,3 +261,80 @@ class TestAttemptTime:
     def test_is_a_finite_number_from_0_on(self, seconds: float) -> None:
         with pytest.raises(ValueError, match="attempt_time: expected seconds from 0 on, found"):
             simulate(Caller, HERE, attempt_time=seconds)
+
+
+class Polls(Plugin):
+    """Asks for another attempt in a minute, and another."""
+
+    name = "Polls"
+
+    @hookimpl
+    def pre_filter(self) -> Status | None:
+        return Status.unresolvable("not yet", retry_at=self.handle.clock.now() + 60)
+
+
+class PollsAtTheGate(Plugin):
+    name = "PollsAtTheGate"
+
+    @hookimpl
+    def pre_enqueue(self) -> Status | None:
+        return Status.unresolvable("not yet", retry_at=self.handle.clock.now() + 60)
+
+
+class Refuses(Plugin):
+    name = "Refuses"
+
+    @hookimpl
+    def pre_filter(self) -> Status | None:
+        return Status.unresolvable("never")
+
+
+def notes_on(plugin: type[AnyPlugin], *pods: Pod) -> Report:
+    registry = Registry()
+    registry.register(plugin)
+    profile = Profile([*default_profile().multi_point, plugin.name])
+    cluster = InMemoryCluster([node("n", cpu="4", pods="10"), *pods])
+    return Simulation(cluster, profiles=[profile], registry=registry, notes=["given"]).run()
+
+
+@pytest.mark.parametrize("plugin", [Polls, PollsAtTheGate])
+def test_the_report_says_which_pods_would_have_been_tried_again(plugin: type[AnyPlugin]) -> None:
+    given, note = notes_on(plugin, pod("a"), pod("b")).notes
+    assert given == "given"
+    assert note.startswith("2 pods (default/a, default/b) still waited for a time, or for another attempt")
+    assert f"more than {FRUITLESS_ATTEMPTS} times" in note
+
+
+def test_nothing_is_said_of_pods_that_wait_for_no_time() -> None:
+    assert notes_on(Refuses, pod("a")).notes == ("given",)
+
+
+class RaisesInItsWindow(Plugin):
+    """Each pod has an hour of its own, and there is a bug behind it."""
+
+    name = "RaisesInItsWindow"
+
+    @hookimpl
+    def pre_filter(self, pod: Pod) -> Status | None:
+        opens, now = float(pod.annotations["opens"]), self.handle.clock.now()
+        if opens <= now < opens + HOUR:
+            return None
+        return Status.unresolvable("outside of its window", retry_at=opens if now < opens else opens + DAY)
+
+    @hookimpl
+    def filter(self) -> Status | None:
+        raise ValueError("a bug")
+
+
+def test_an_error_before_the_last_refusal_is_not_forgotten() -> None:
+    windows = {"a": HOUR, "b": 10 * HOUR}
+    pods = [
+        each.with_metadata(attrs.evolve(each.metadata, annotations=FrozenDict({"opens": str(opens)})))
+        for each, opens in ((pod(name), opens) for name, opens in windows.items())
+    ]
+    report = notes_on(RaisesInItsWindow, *pods)
+    assert [decision.outcome for decision in report.decisions] == [Outcome.UNSCHEDULABLE, Outcome.FAILED]
+    assert (
+        '1 pod (default/a) failed in an earlier attempt than the last one: running "RaisesInItsWindow" filter plugin: '
+        "ValueError: a bug"
+    ) in report.notes
