@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 
 from kschedfw.api.errors import KschedfwError
-from kschedfw.api.field_errors import UnknownField
+from kschedfw.api.field_errors import UnknownField, printable
 from kschedfw.api.limits import DEFAULT_LIMITS, Limits
 from kschedfw.api.manifests import FieldValidation, Manifests, Progress, read_manifests
 from kschedfw.cli.enabled import UsageError
@@ -140,7 +140,7 @@ def _notes(manifests: Manifests) -> list[str]:
 
 def _counted(numbers: Mapping[str, int]) -> str:
     most = sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
-    kinds = [f"{count} {kind}" for kind, count in most[:KINDS_NAMED]]
+    kinds = [f"{count} {printable(kind)}" for kind, count in most[:KINDS_NAMED]]
     if (rest := len(most) - KINDS_NAMED) > 0:
         kinds.append(f"{rest} more kinds")
     return ", ".join(kinds)

@@ -37,6 +37,7 @@ Progress = Callable[[int, int], None]
 FRUITLESS_ATTEMPTS = 5
 """After so many attempts of a pod, while nothing in the cluster has changed, another one would only repeat them."""
 
+_QUEUED = Place.ACTIVE, Place.BACKOFF
 _LEAVES, _COMES = 0, 1
 
 
@@ -113,6 +114,8 @@ class Simulation:
         self._stays: Mapping[str, Stay] = {}
         self._timeline: list[tuple[float, int, int, Pod]] = []
         self._order = itertools.count()
+        self._hopeful = ""
+        """A queued pod that isn't given up: the last one in the queue, so that all needn't be asked every time."""
         self._time = VirtualClock.of(cluster, self._found.pending, start_time)
         if arrivals is not None:
             self._stays = arrivals.plan(self._found.pending, seed)
@@ -274,8 +277,11 @@ class Simulation:
         if self._ledger.most_fruitless < FRUITLESS_ATTEMPTS:
             return False
         queue = self.scheduler.queue
-        queued = (pod.uid for place in (Place.ACTIVE, Place.BACKOFF) for pod in queue.pods_in(place))
-        return all(map(self._is_given_up, itertools.chain(queued, self._due_by_time())))
+        if self._hopeful and queue.place(self._hopeful) in _QUEUED and not self._is_given_up(self._hopeful):
+            return False
+        queued = [pod.uid for place in _QUEUED for pod in queue.pods_in(place)]
+        self._hopeful = next((uid for uid in reversed(queued) if not self._is_given_up(uid)), "")
+        return not self._hopeful and all(map(self._is_given_up, self._due_by_time()))
 
     def _is_given_up(self, uid: str) -> bool:
         return self._ledger.fruitless[uid] >= FRUITLESS_ATTEMPTS

@@ -1,8 +1,9 @@
 """Tries hostile input, one seed after the other, for as long as it is told: `python -m … SECONDS [FIRST_SEED]`.
 
-Prints progress: how many clusters and configurations were tried, how many of them through a command, too, and the
-longest trial and most memory so far. A seed fails where something is wrong, or where it takes too long or too much
-memory; the exit code is 1 then. The input of one seed is tried again with `python -m tests.hostile.fuzz 0 SEED`.
+Prints progress: how many clusters and configurations were tried, how many of them through a command, too, how many
+answers of extenders and requests to them, and the longest trial and most memory so far. A seed fails where something
+is wrong, or where it takes too long or too much memory; the exit code is 1 then. The input of one seed is tried again
+with `python -m tests.hostile.fuzz 0 SEED`.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
+from random import Random
 
 from kschedfw.framework.clock import SystemClock
+from tests.hostile.extender_trial import try_answer, try_request
 from tests.hostile.trial import try_seed
 
+EXTENDERS = 5  # for every fifth seed, an extender's answer and a request to one are tried, too
 PROGRESS = 10.0  # seconds between two lines
 LONGEST = 10.0  # seconds that a seed may take
 MOST_MEMORY = 1 << 20  # KiB
@@ -42,6 +46,10 @@ def main(arguments: Sequence[str]) -> int:
             watch(6 * LONGEST)
             try:
                 tried += try_seed(seed, Path(directory))
+                if seed % EXTENDERS == 0:
+                    try_answer(Random(seed))
+                    try_request(Random(seed))
+                    tried += Counter(answers=1, requests=1)
             except Exception:
                 failures += 1
                 say(f"FAILED: seed {seed}\n{traceback.format_exc()[-4000:]}")

@@ -10,6 +10,7 @@ import copy
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 from random import Random
 from typing import Any, Final
 
@@ -29,6 +30,9 @@ def nested(depth: int) -> Value:
 
 _LOOKED_AT: Final = 40
 """How deep changes go; what is nested beyond was nested by one."""
+
+_PLACES: Final = 100_000
+"""How many places are thought of, in a value that has become large."""
 
 _LONGEST: Final = 2_000_000
 """Characters of what was repeated, and of a whole text: it is about strange input here, not about long one."""
@@ -96,7 +100,7 @@ def mutated(base: Value, random: Random) -> Value:
     """A copy of JSON data with one to four things changed."""
     value = copy.deepcopy(base)
     for _ in range(random.randint(1, 4)):
-        places = list(_places(value))
+        places = list(islice(_places(value), _PLACES))
         if not places:
             break
         with suppress(RecursionError):  # what is nested very deeply stays as it is
@@ -106,10 +110,7 @@ def mutated(base: Value, random: Random) -> Value:
 
 def text_of(value: Value, random: Random) -> str:
     """The data as JSON or YAML; sometimes a little of the text is changed, too."""
-    try:
-        text = json.dumps(value)
-    except RecursionError:  # nested in what is nested
-        return '{"a": [' * 1000
+    text = json_of(value)
     if len(text) < 50_000 and random.random() < 0.1:
         text = json.dumps(value, indent=2)
     if random.random() < 0.5:
@@ -118,6 +119,16 @@ def text_of(value: Value, random: Random) -> str:
     while random.random() < 0.3:
         text = random.choice(_TEXT_CHANGES)(text, random)
     return text[:_LONGEST]
+
+
+def json_of(value: Value) -> str:
+    """The data as JSON; of data that can't be written, or are very large, only the beginning of something similar."""
+    if _size(value) > 2 * _LONGEST:  # what was repeated was there many times
+        return "[" * _LONGEST
+    try:
+        return json.dumps(value)
+    except RecursionError:  # nested in what is nested
+        return '{"a": [' * 1000
 
 
 def _places(value: Value, depth: int = 0) -> Iterator[Place]:
@@ -170,9 +181,9 @@ def _repeat(place: Place, places: list[Place], random: Random) -> None:
 
 
 def _size(value: Value) -> int:
-    """About how many characters there are, in a value that may be nested deeply."""
+    """About how many characters there are, in a value that may be nested deeply; not counted to the end of many."""
     found, todo = 0, [value]
-    while todo:
+    while todo and found <= 2 * _LONGEST:
         each = todo.pop()
         found += len(each) + 2 if isinstance(each, str) else 6
         if isinstance(each, (dict, list)):

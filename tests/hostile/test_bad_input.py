@@ -294,6 +294,25 @@ class TestOutput:
         assert all(line.isprintable() for line in error.splitlines()), ascii(error)
         assert r"\x1b]0;owned" in error
 
+    def test_of_notes_neither(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """A kind that nobody knows is counted in the report, on stdout."""
+        path = tmp_path / "x.json"
+        unknown = {"apiVersion": "v1", "kind": self.ESCAPE, "metadata": {"name": "x"}}
+        custom = {"apiVersion": f"example.com/{self.ESCAPE}", "kind": "Thing", "metadata": {"name": "x"}}
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p"},
+            "spec": {"containers": [{"name": "m"}]},
+        }
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+        path.write_text("\n".join(map(json.dumps, (node, pod, unknown, custom))))
+        run(["simulate", str(path), "--skip-invalid"])
+        told = capsys.readouterr()
+        for text in told:
+            assert all(line.isprintable() for line in text.split("\n")), ascii(text)
+        assert r"1 \x1b]0;owned" in told.out
+
     def test_of_events_neither(self) -> None:
         cluster = InMemoryCluster()
         pod = cluster.add(make_pod("p").build())

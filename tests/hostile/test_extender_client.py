@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import random
 import socket
 import ssl
@@ -209,6 +210,19 @@ class TestSize:
                 id="values",
             ),
             pytest.param(answering(b"X: " + b"y" * 1_000_000 + b"\r\n", b"{}"), "", id="a long header"),
+            pytest.param(answering(b"X: y\r\n" * 1_000_000, b"{}"), "", id="many headers"),
+            pytest.param(
+                answering(b"Transfer-Encoding: chunked\r\n", b"1;" + b"x" * 65536, 1000),
+                "",
+                id="a chunk whose extension doesn't end",
+            ),
+            pytest.param(
+                answering(b"Transfer-Encoding: chunked\r\n\r\n0\r\n", b"X: y\r\n" * 10_000, 1000),
+                "",
+                id="trailers without end",
+            ),
+            pytest.param(answering(b"", b'{"Error":' + b"[" * 500_000), "", id="nesting"),
+            pytest.param(answering(b"", b"9" * 1_000_000), "", id="a number of a million digits"),
         ],
     )
     def test_it_is_kept(self, behaviour: Behaviour, says: str) -> None:
@@ -241,6 +255,38 @@ class TestSize:
             HTTPExtender(ExtenderConfig(url, filter_verb="filter")) as extender,
         ):
             assert [info.name for info in extender.filter(POD, NODES).feasible] == ["b"]
+
+
+class TestTexts:
+    """What an extender says ends in logs, conditions and events."""
+
+    TEXT = "\x1b]0;owned\x07\r\nI0101 all is well\u202e" + "x" * 5_000_000
+
+    def test_of_an_error(self) -> None:
+        body = json.dumps({"Error": self.TEXT}).encode()
+        with hostile(answering(b"", body)) as url:
+            cause = complaint(url, timeout=10.0)
+        assert cause.isprintable()
+        assert cause.startswith(r"\x1b]0;owned\a\r\nI0101 all is well\u202exxx")
+        assert len(cause) < 1100
+
+    def test_of_names(self) -> None:
+        body = json.dumps({"Nodes": {"items": [{"metadata": {"name": self.TEXT}}]}}).encode()
+        with hostile(answering(b"", body)) as url:
+            cause = complaint(url, timeout=10.0)
+        assert cause.isprintable()
+        assert len(cause) < 1100
+
+    def test_of_reasons(self) -> None:
+        body = json.dumps({"FailedNodes": {"a": self.TEXT}, "FailedAndUnresolvableNodes": {"b": self.TEXT}})
+        with (
+            hostile(answering(b"", body.encode())) as url,
+            HTTPExtender(ExtenderConfig(url, filter_verb="filter")) as extender,
+        ):
+            result = extender.filter(POD, NODES)
+        for reason in (result.failed["a"], result.failed_and_unresolvable["b"]):
+            assert reason.isprintable()
+            assert len(reason) < 1100
 
 
 @pytest.mark.parametrize("host", ["x" * 64 + ".example", "a" * 300, "a..b", "xn--a", "[::1", "host:99999"])

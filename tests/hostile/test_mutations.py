@@ -1,4 +1,7 @@
-"""Changed clusters and configurations: whatever comes of them, it is no traceback; see `fuzz` for a long run."""
+"""Changed clusters, configurations and messages of extenders: whatever comes of them, it is no traceback.
+
+For a long run see `fuzz`.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from hypothesis import strategies as st
 from kschedfw import hookimpl
 from kschedfw.plugins.default_binder import DefaultBinder
 from tests.hostile import fuzz
+from tests.hostile.extender_trial import try_answer, try_request
 from tests.hostile.mutations import CLUSTER, CONFIGURATION, POLICY, cluster, configuration
 from tests.hostile.trial import COMMANDS, read_cluster, read_configuration, simulate, try_seed
 
@@ -35,6 +39,18 @@ def test_clusters_are_read_or_refused(seed: int) -> None:
 @settings(max_examples=40)
 def test_configurations_are_read_or_refused(seed: int) -> None:
     read_configuration(configuration(Random(seed)))
+
+
+@given(st.integers(0, 1 << 32))
+@settings(max_examples=40)
+def test_answers_of_extenders_are_taken_or_refused(seed: int) -> None:
+    try_answer(Random(seed))
+
+
+@given(st.integers(0, 1 << 32))
+@settings(max_examples=40)
+def test_requests_to_extenders_are_answered_or_refused(seed: int) -> None:
+    try_request(Random(seed))
 
 
 def test_the_commands_take_them(tmp_path: Path) -> None:

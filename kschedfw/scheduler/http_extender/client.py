@@ -14,6 +14,7 @@ from kschedfw.framework.extender import ExtenderFilterResult, Victims
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.snapshot import NodeNotFoundError, Snapshot
 from kschedfw.scheduler.http_extender.as_sent import NodesAsSent, pod_as_sent
+from kschedfw.scheduler.http_extender.errors import as_told
 from kschedfw.scheduler.http_extender.go_json import WireError
 from kschedfw.scheduler.http_extender.transport import Transport
 from kschedfw.scheduler.http_extender.wire import (
@@ -114,7 +115,7 @@ class HTTPExtender:
                     verb, f'it claims a filtered node "{name}" which is not found in the input node list'
                 )
             feasible.append(by_name[name])
-        return ExtenderFilterResult(feasible, result.failed, result.failed_and_unresolvable)
+        return ExtenderFilterResult(feasible, *map(_reasons, (result.failed, result.failed_and_unresolvable)))
 
     def prioritize(self, pod: Pod, nodes: Sequence[NodeInfo]) -> Mapping[str, int]:
         """The sum of the priorities that it gave each node, an int64; nodes that it left out are missing."""
@@ -224,3 +225,7 @@ class HTTPExtender:
                     verb, f'it claims to preempt a pod with uid "{uid}" on node "{node}", which has none such'
                 )
             yield known[uid]
+
+
+def _reasons(given: Mapping[str, str]) -> Mapping[str, str]:
+    return {node: as_told(reason) for node, reason in given.items()}

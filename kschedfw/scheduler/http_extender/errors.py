@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.field_errors import printable
 from kschedfw.config.extenders import without_password
+
+_LONGEST: Final = 1024
+
+
+def as_told(text: str) -> str:
+    """What an extender said, as it may go into logs, conditions and events: short, and nothing but text."""
+    return printable(text, _LONGEST)
 
 
 class ExtenderError(KschedfwError):
@@ -13,12 +23,13 @@ class ExtenderError(KschedfwError):
         extender: the extender's name, which is its URL prefix (without a password).
         verb: the verb that was called, as it stands in the URL.
         url: where it was sent (without a password).
-        cause: what went wrong; the extender's own text where it reported an error.
+        cause: what went wrong; the extender's own text where it reported an error. It is one line of at most 1024
+            characters, in which control characters are spelled out.
     """
 
     def __init__(self, extender: str, verb: str, url: str, cause: str) -> None:
         self.extender, self.url = without_password(extender), without_password(url)
-        self.verb, self.cause = verb, cause
+        self.verb, self.cause = verb, as_told(cause)
         super().__init__(self.extender, self.verb, self.url, self.cause)
 
     def __str__(self) -> str:
