@@ -16,8 +16,6 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from kschedfw.cli.failures import Failures
-
 from kschedfw import ConfigurationError, Registry
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.manifests import Manifests, parse_manifests
@@ -28,6 +26,7 @@ from kschedfw.config import SchedulerConfiguration, default_profile, parse_confi
 from kschedfw.config.effective import effective
 from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.simulator import Simulation
+from kschedfw.simulator.failures import Failures
 from tests.hostile import mutations
 
 MOST_OUTPUT = 300_000
