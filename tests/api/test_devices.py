@@ -84,7 +84,8 @@ def test_a_request_is_for_one_device_unless_it_says_otherwise() -> None:
         (
             claim(GPU, constraints=[{"requests": ["q"], "matchAttribute": "numa"}]),
             (
-                'spec.devices.constraints[0].requests[0]: Invalid value: "q": must be the name of a request in the claim '
+                'spec.devices.constraints[0].requests[0]: Invalid value: "q": must be the name of a request in '
+                "the claim "
                 "or the name of a request and a subrequest separated by '/'"
             ),
         ),
@@ -95,7 +96,8 @@ def test_a_request_is_for_one_device_unless_it_says_otherwise() -> None:
         (
             slice_({"name": "x", "attributes": {"v": {"version": "1.2"}}}),
             (
-                'spec.devices[0].attributes.v.version: Invalid value: "1.2": must be a string compatible with semver.org '
+                'spec.devices[0].attributes.v.version: Invalid value: "1.2": must be a string compatible with '
+                "semver.org "
                 "spec 2.0.0"
             ),
         ),
@@ -120,7 +122,8 @@ def test_versions_that_look_otherwise_are_refused_rather_than_read_wrongly() -> 
     old = claim(GPU) | {"apiVersion": "resource.k8s.io/v1beta1"}
     assert problems(old) == [
         (
-            'apiVersion: no kind "ResourceClaim" is registered for version "resource.k8s.io/v1beta1": "ResourceClaim" is '
+            'apiVersion: no kind "ResourceClaim" is registered for version "resource.k8s.io/v1beta1": '
+            '"ResourceClaim" is '
             'in "resource.k8s.io/v1"'
         )
     ]
