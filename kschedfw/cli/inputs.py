@@ -120,8 +120,12 @@ def read_manifest_input(
         wrong = (error for problem in manifests.problems for error in problem.errors)
         unknown = any(isinstance(error, UnknownField) for error in wrong)
         raise InvalidInputError(problems, has_unknown_fields=unknown)
+    left_out = len({(each.source, each.document, each.subject) for each in manifests.problems}) + len(csvs)
     problems += [f"warning: {warning}" for warning in manifests.warnings]
-    return Input(from_manifests(manifests, skip_invalid=True), problems, _notes(manifests))
+    notes = _notes(manifests)
+    if left_out:
+        notes.append(f"left out of the input, since invalid: {left_out:,}; standard error says what")
+    return Input(from_manifests(manifests, skip_invalid=True), problems, notes)
 
 
 def _is_csv(path: Path) -> bool:

@@ -24,7 +24,7 @@ from kschedfw.cli.tables import block, counted, plain_table, print_parts, stdout
 from kschedfw.simulator import Replay, Report
 
 WIDE = 90
-"""From this width on (in columns), tables show what can be had from the JSON, too."""
+"""From this width on (in columns), the table of what is requested isn't split in two."""
 
 
 @contextmanager
@@ -143,19 +143,25 @@ def _reasons(report: Report) -> Padding:
 
 
 def _utilisation(report: Report, *, wide: bool) -> Padding:
-    amounts = ("requested", "of") if wide else ()
-    table = plain_table(
-        "Requested share of what nodes offer", "resource", *amounts, "total", "mean", "p95", "max"
-    )
+    """All of it in one table, or where that is too narrow, in two under each other."""
+    amounts, spreads = ("requested", "of", "total"), ("mean", "p95", "max")
+    groups = [amounts + spreads] if wide else [amounts, spreads]
+    tables = [
+        plain_table("Requested share of what nodes offer" if group[0] in amounts else "", "resource", *group)
+        for group in groups
+    ]
     for usage in report.utilisation:
-        shares = (usage.share, usage.per_node.mean, usage.per_node.p95, usage.per_node.max)
-        totals = (usage.requested, usage.allocatable) if wide else ()
-        table.add_row(
-            Text(usage.resource),
-            *(_amount(usage.resource, total) for total in totals),
-            *map(_percent, shares),
-        )
-    return block(table, "mean, p95, max: over the nodes that have the resource")
+        cells = {
+            "requested": _amount(usage.resource, usage.requested),
+            "of": _amount(usage.resource, usage.allocatable),
+            "total": _percent(usage.share),
+            "mean": _percent(usage.per_node.mean),
+            "p95": _percent(usage.per_node.p95),
+            "max": _percent(usage.per_node.max),
+        }
+        for table, group in zip(tables, groups, strict=True):
+            table.add_row(Text(usage.resource), *(cells[name] for name in group))
+    return block(*tables, "mean, p95, max: over the nodes that have the resource")
 
 
 def _pods_per_node(report: Report) -> Padding:

@@ -41,7 +41,12 @@ def print_parts(console: Console, parts: Iterable[RenderableType], *, break_word
 def plain_table(title: str, *headers: str, first: str = "left") -> Table:
     """A table without lines, since those are what breaks first on paper and in pipes."""
     table = Table(
-        title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0), pad_edge=False
+        title=title or None,
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        padding=(0, 2, 0, 0),
+        pad_edge=False,
     )
     for index, header in enumerate(headers):
         left = index == 0 and first == "left"

@@ -14,7 +14,6 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from fractions import Fraction
 from typing import Final, Protocol
 
@@ -22,7 +21,15 @@ import attrs
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.compare.comparison import Comparison
-from kschedfw.compare.metric_values import COUNTS, DIFFERENCES, Unit, names, resource_of, unit_of, value_of
+from kschedfw.compare.metric_values import (
+    DIFFERENCES,
+    Unit,
+    names,
+    resource_of,
+    similar_to,
+    unit_of,
+    value_of,
+)
 
 LONGEST: Final = 500
 """A longer text, in characters, is no condition."""
@@ -184,6 +191,14 @@ class Condition:
         """Whether it holds of a run that isn't the baseline, by its number."""
         return self.test.holds(comparison, index)
 
+    def values(self, comparison: Comparison, index: int) -> dict[str, int | float]:
+        """The metrics in it as numbers."""
+        found = {metric: metric.value(comparison, index) for metric in self.metrics}
+        return {
+            str(metric): float(value) if unit_of(metric.name) is Unit.SHARE else int(value)
+            for metric, value in found.items()
+        }
+
     def told(self, comparison: Comparison, index: int) -> str:
         """The metrics in it with their values."""
         pods = comparison.runs[index].report.pods
@@ -200,20 +215,29 @@ def _shown(metric: Metric, value: Fraction, pods: int) -> str:
 
 @attrs.frozen
 class Failure:
-    """A condition that holds of a run, by its label; `told` has the values that made it hold."""
+    """A condition that holds of a run, by its label.
+
+    `values` are the metrics in it, as they are written there: counts, or shares from 0 to 1. `told` has them as text.
+    """
 
     label: str
     condition: str
+    values: Mapping[str, int | float]
     told: str
 
     def to_json(self) -> dict[str, object]:
-        return {"label": self.label, "condition": self.condition, "values": self.told}
+        return {"label": self.label, "condition": self.condition, "values": dict(self.values)}
 
 
 def failures(comparison: Comparison, conditions: Sequence[Condition]) -> list[Failure]:
     """Which of the conditions hold of which run; the baseline is compared with nothing."""
     return [
-        Failure(moves.label, condition.text, condition.told(comparison, index))
+        Failure(
+            moves.label,
+            condition.text,
+            condition.values(comparison, index),
+            condition.told(comparison, index),
+        )
         for index, moves in enumerate(comparison.moves, 1)
         for condition in conditions
         if condition.holds(comparison, index)
@@ -301,8 +325,8 @@ class _Parser:
         of_baseline = token.startswith(BASELINE)
         name = token.removeprefix(BASELINE)
         if unit_of(name) is None:
-            similar = get_close_matches(name, [*COUNTS, *DIFFERENCES], n=1)
-            hint = f"did you mean {similar[0]}?" if similar else f"there are {names()}"
+            similar = similar_to(name)
+            hint = f"there are {names()}" if similar is None else f"did you mean {similar}?"
             raise self._error(f"there is no metric {name!r}; {hint}")
         if of_baseline and name in DIFFERENCES:
             raise self._error(f"{token}: {name} is what differs from the baseline, so the baseline has none")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from enum import Enum
 from fractions import Fraction
 from typing import Final
@@ -79,3 +80,10 @@ def value_of(name: str, comparison: Comparison, index: int) -> Fraction:
 def names() -> str:
     """All metrics, for messages."""
     return ", ".join([*COUNTS, *DIFFERENCES, *(f"{family}.RESOURCE" for family in _SHARES), WITHIN])
+
+
+def similar_to(name: str) -> str | None:
+    """The metric that may be meant by a name that none has: `utilisation.cpu` by `utilization.cpu`."""
+    family, dot, resource = name.partition(".")
+    similar = get_close_matches(family, _SHARES if resource else [*COUNTS, *DIFFERENCES], n=1)
+    return f"{similar[0]}{dot}{resource}" if similar else None

@@ -320,6 +320,9 @@ class TestBadInput:
         assert result.code == 0
         assert len(result.err.splitlines()) == 2
         assert result.json["pods"]["total"] == 2
+        assert result.json["notes"] == ["left out of the input, since invalid: 2; standard error says what"]
+        *_, last = kschedfw("simulate", cluster_dir, "--skip-invalid").out.splitlines()
+        assert last.startswith("note: left out of the input, since invalid: 2;")
 
     TYPO = BROKEN.partition("---")[0].replace("cpu: lots", "cpu: 1").replace("spec: {", "spec: {nodeNam: n, ")
 

@@ -381,13 +381,14 @@ class TestFailOn:
         assert (result.code, result.err) == (0, "")
 
     def test_it_is_in_the_json(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
-        result = kschedfw(cluster_dir, *profiles(*self.GIVEN), "--fail-on", "unplaced", "--json")
+        condition = "unplaced and utilisation.cpu < baseline.utilisation.cpu + 1%"
+        result = kschedfw(cluster_dir, *profiles(*self.GIVEN), "--fail-on", condition, "--json")
         assert result.code == 3
         assert json.loads(result.out)["failed"] == [
             {
                 "label": "ClusterAutoscalerProvider",
-                "condition": "unplaced",
-                "values": "unplaced is 1",
+                "condition": condition,
+                "values": {"unplaced": 1, "utilisation.cpu": 0.375, "baseline.utilisation.cpu": 0.375},
             }
         ]
 

@@ -89,11 +89,16 @@ def test_in_a_pipe_no_line_is_too_long_to_read(
     assert not any(line.endswith(" ") for line in lines)
 
 
-def test_amounts_are_shown_where_there_is_room(
+def test_narrow_terminals_have_the_same_figures_in_two_tables(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "107,018.0" in printed(REPORT, capsys, monkeypatch, 120)
-    assert "107,018.0" not in printed(REPORT, capsys, monkeypatch, 60)
+    wide, narrow = (printed(REPORT, capsys, monkeypatch, width).splitlines() for width in (120, 60))
+    (whole,) = [line.split() for line in wide if line.startswith("cpu ")]
+    amounts, spreads = [line.split() for line in narrow if line.startswith("cpu ")]
+    assert [*amounts, *spreads[1:]] == whole
+    assert "107,018.0" in amounts
+    assert ["resource", "requested", "of", "total"] in [line.split() for line in narrow]
+    assert ["resource", "mean", "p95", "max"] in [line.split() for line in narrow]
 
 
 def test_most_frequent_reason_first(

@@ -57,6 +57,25 @@ def test_all_by_selector_or_by_node(
     assert note.endswith("1 of DaemonSets or mirror pods stay") == ("all" in what or "node:n1" in what)
 
 
+def test_a_node_is_drained_if_it_takes_no_pods_any_more(
+    kschedfw: Kschedfw, cluster: Path, tmp_path: Path
+) -> None:
+    """As docs/simulate.md says: alone, --reschedule node:NAME leaves it to the scheduler."""
+
+    def nodes(file: Path) -> set[str]:
+        arguments = ("--reschedule", "node:n1", "--select-host", "first-by-name", "--json")
+        return {each["node"] for each in kschedfw("simulate", file, *arguments).json["decisions"]}
+
+    assert "n1" in nodes(cluster)
+    cordoned = CLUSTER.replace("metadata: {name: n1},", "metadata: {name: n1}, spec: {unschedulable: true},")
+    without = "".join(
+        line for line in CLUSTER.splitlines(keepends=True) if "Node, metadata: {name: n1}" not in line
+    )
+    for name, text in (("cordoned.yaml", cordoned), ("without.yaml", without)):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        assert nodes(tmp_path / name) == {"n2"}
+
+
 def test_explain_says_where_the_pod_would_go_now_and_was_before(kschedfw: Kschedfw, cluster: Path) -> None:
     result = kschedfw("explain", cluster, "b", "--reschedule", "app=db", "--select-host", "first-by-name")
     assert result.code == 0

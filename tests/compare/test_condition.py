@@ -68,7 +68,7 @@ def test_failures_name_the_configuration_and_the_values(comparison: Comparison) 
     assert failure.to_json() == {
         "label": "packing",
         "condition": "moved > 5%",
-        "values": "moved is 1 of 3 pods",
+        "values": {"moved": 1},
     }
 
 
@@ -84,6 +84,9 @@ def test_the_resources_that_it_asks_about() -> None:
         ("move", "there is no metric 'move'; did you mean moved?"),
         ("__import__('os')", "is not understood"),
         ("utilisation", "there is no metric 'utilisation'; there are pods, placed"),
+        ("utilization.cpu < 5%", r"did you mean utilisation\.cpu\?"),
+        ("imbalnce.nvidia.com/gpu", r"did you mean imbalance\.nvidia\.com/gpu\?"),
+        ("xyz.cpu", "there are pods, placed, "),
         ("xyz > 1", "there are pods, placed, .*fragmentation.RESOURCE, imbalance.within"),
         ("moved >", "a metric or a number is missing at the end"),
         ("moved > > 1", "a metric or a number is missing before '>'"),
