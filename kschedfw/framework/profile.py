@@ -31,7 +31,11 @@ class ExtensionPoint(StrEnum):
 
 @attrs.frozen
 class EnabledPlugin:
-    """A plugin by name; `weight` multiplies its normalised score (0 counts as 1, as in kube-scheduler)."""
+    """A plugin by name; `weight` multiplies its normalised score.
+
+    A weight of 0 stands for none given and counts as 1, as in kube-scheduler: a plugin that shouldn't score is left
+    out of the profile's score plugins.
+    """
 
     name: str
     weight: int = 0

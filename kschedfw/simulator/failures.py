@@ -5,14 +5,25 @@ from __future__ import annotations
 import logging
 import traceback
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Self
 
 _LOGGER = "kschedfw"
 _MOST_KEPT = 100
 
 
-class Failures(logging.Handler):
+class _Handler(logging.Handler):
+    """Hands records on to a function."""
+
+    def __init__(self, take: Callable[[logging.LogRecord], None]) -> None:
+        super().__init__()
+        self._take = take
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._take(record)
+
+
+class Failures:
     """Collects what kschedfw logs as an error between enter and exit; what is less goes where it would.
 
     Two failures are the same if they were raised at the same place, by way of the same calls, whatever pod and node
@@ -22,7 +33,6 @@ class Failures(logging.Handler):
     """
 
     def __init__(self) -> None:
-        super().__init__()
         self._first: dict[Hashable, logging.LogRecord] = {}
         self._counts: Counter[Hashable] = Counter()
         self._usual: list[logging.Handler] = []
@@ -38,14 +48,14 @@ class Failures(logging.Handler):
     def __enter__(self) -> Self:
         logger = logging.getLogger(_LOGGER)
         self._propagated, logger.propagate = logger.propagate, False
-        self._usual, logger.handlers = logger.handlers, [self]
+        self._usual, logger.handlers = logger.handlers, [_Handler(self._take)]
         return self
 
     def __exit__(self, *_: object) -> None:
         logger = logging.getLogger(_LOGGER)
         logger.handlers, logger.propagate = self._usual, self._propagated
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def _take(self, record: logging.LogRecord) -> None:
         if record.levelno < logging.ERROR:
             self._pass_on(record)
             return

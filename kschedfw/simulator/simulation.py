@@ -77,6 +77,7 @@ class Simulation:
         ProfileError, PluginError: a profile can't run.
         ArrivalsError: a pod's times are no numbers, or the cluster can't have pods come and go.
         ValueError: `attempt_time` is no finite number from 0 on, or `start_time` has no time zone.
+        TypeError: `cluster`, `profiles`, `arrivals` or `seed` isn't what it should be; says what would be.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Simulation:
         notes: Sequence[str] = (),
         explaining: Explaining | None = None,
     ) -> None:
+        _check_types(cluster, profiles, arrivals, seed)
         if not (math.isfinite(attempt_time) and attempt_time >= 0):
             raise ValueError(f"attempt_time: expected seconds from 0 on, found {attempt_time:g}")
         self.cluster = cluster
@@ -391,7 +393,28 @@ class Simulation:
         )
 
 
+<<<<<<< HEAD
 def _some(keys: Sequence[str]) -> str:
     """How many pods, and a few of them by name."""
     names = ", ".join(keys[:3]) + (", …" if len(keys) > 3 else "")
     return f"{len(keys):,} pod{'s' if len(keys) > 1 else ''} ({names})"
+=======
+def _check_types(cluster: object, profiles: object, arrivals: object, seed: object) -> None:
+    """Raises TypeError for what is easily mixed up, and would fail far from here, or not at all."""
+    if not (hasattr(cluster, "watch") and hasattr(cluster, "list")):
+        found = type(cluster).__name__
+        raise TypeError(f"cluster: expected a Cluster such as InMemoryCluster(objects), found a {found}")
+    if profiles is not None and not (
+        isinstance(profiles, Sequence) and all(isinstance(profile, Profile) for profile in profiles)
+    ):
+        hint = "; put it in a list" if isinstance(profiles, Profile) else ""
+        raise TypeError(f"profiles: expected a sequence of Profile, found {_shown(profiles)}{hint}")
+    if arrivals is not None and not isinstance(arrivals, Arrivals):
+        raise TypeError(f"arrivals: expected Arrivals or None, found {_shown(arrivals)}")
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise TypeError(f"seed: expected an integer, found {_shown(seed)}")
+
+
+def _shown(value: object) -> str:
+    return repr(value) if isinstance(value, (str, int, float)) else f"a {type(value).__name__}"
+>>>>>>> fixresearch

@@ -176,6 +176,10 @@ class TestBadFiles:
         nodes_csv.write_text("\ufeff" + NODES + "\n\n", encoding="utf-8")
         assert len(read_openb_nodes(nodes_csv)) == 2
 
+    def test_a_path_may_be_a_string(self, nodes_csv: Path, pods_csv: Path) -> None:
+        assert read_openb_nodes(str(nodes_csv)) == read_openb_nodes(nodes_csv)
+        assert read_openb_pods(str(pods_csv)) == read_openb_pods(pods_csv)
+
     def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError):
             read_openb_pods(tmp_path / "none.csv")

@@ -16,6 +16,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodPhase, PodSchedulingGate, PodStatus
 from kschedfw.api.storage import PersistentVolumeClaim
 from kschedfw.cluster import EventType, InMemoryCluster, MissingObject, WatchEvent
+from kschedfw.config import default_profile
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.pod_info import QueuedPodInfo
@@ -599,3 +600,25 @@ def test_it_is_run_once() -> None:
     simulation.run()
     with pytest.raises(RuntimeError, match="run once"):
         simulation.run()
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (
+            {"profiles": default_profile()},
+            "profiles: expected a sequence of Profile, found a Profile; put it in",
+        ),
+        ({"profiles": ["default-scheduler"]}, "profiles: expected a sequence of Profile, found a list"),
+        ({"arrivals": True}, "arrivals: expected Arrivals or None, found True"),
+        (
+            {"cluster": [make_node("n").build()]},
+            "cluster: expected a Cluster such as InMemoryCluster(objects)",
+        ),
+        ({"seed": "a"}, "seed: expected an integer, found 'a'"),
+    ],
+)
+def test_what_is_mixed_up_is_told_at_once(given: dict[str, Any], text: str) -> None:
+    with pytest.raises(TypeError) as raised:
+        Simulation(**{"cluster": InMemoryCluster(), **given})
+    assert str(raised.value).startswith(text)

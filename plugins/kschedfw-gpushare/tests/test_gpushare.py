@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import attrs
 import pytest
@@ -460,3 +461,16 @@ def test_the_example_of_the_readme() -> None:
         "fine-tuning": ("", None),
     }
     at_work.close()
+
+
+# For policies of others
+
+
+def test_the_readmes_policy_reads_what_is_left_of_each_device() -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    (block,) = (each for each in readme.split("```python\n")[1:] if "class FullestDevice" in each)
+    names: dict[str, Any] = {}
+    exec(block.partition("```")[0], names)
+    nodes = [node("free", 2), node("shared", 2)]
+    there = FrameworkHarness(names["FullestDevice"], nodes=nodes, pods=[bound("a", "shared", 700, "0")])
+    assert there.score(pod(milli=300)) == {"free": 0, "shared": 70}

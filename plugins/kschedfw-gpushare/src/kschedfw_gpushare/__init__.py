@@ -2,6 +2,7 @@
 
 from kschedfw_gpushare.args import DevicePick, GpuShareArgs, Policy
 from kschedfw_gpushare.demand import GPU_COUNT, GPU_INDEX, GPU_MILLI, GPU_MODEL
+from kschedfw_gpushare.devices import NodeDevices, Reservations, devices_of
 from kschedfw_gpushare.fragmentation import TypicalPod, typical_pods
 from kschedfw_gpushare.plugin import GpuShare
 
@@ -13,7 +14,10 @@ __all__ = [
     "DevicePick",
     "GpuShare",
     "GpuShareArgs",
+    "NodeDevices",
     "Policy",
+    "Reservations",
     "TypicalPod",
+    "devices_of",
     "typical_pods",
 ]
