@@ -393,12 +393,12 @@ class Simulation:
         )
 
 
-<<<<<<< HEAD
 def _some(keys: Sequence[str]) -> str:
     """How many pods, and a few of them by name."""
     names = ", ".join(keys[:3]) + (", …" if len(keys) > 3 else "")
     return f"{len(keys):,} pod{'s' if len(keys) > 1 else ''} ({names})"
-=======
+
+
 def _check_types(cluster: object, profiles: object, arrivals: object, seed: object) -> None:
     """Raises TypeError for what is easily mixed up, and would fail far from here, or not at all."""
     if not (hasattr(cluster, "watch") and hasattr(cluster, "list")):
@@ -417,4 +417,3 @@ def _check_types(cluster: object, profiles: object, arrivals: object, seed: obje
 
 def _shown(value: object) -> str:
     return repr(value) if isinstance(value, (str, int, float)) else f"a {type(value).__name__}"
->>>>>>> fixresearch
