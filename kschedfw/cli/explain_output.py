@@ -68,7 +68,7 @@ def _parts(
         yield Text(f"after that: {end.outcome.value}{f': {end.message}' if end.message else ''}")
     for other in attempts:
         if other is not explanation:
-            yield Text(headline(other), "dim")
+            yield Text(headline(other) + (f": {other.message}" if other.message else ""), "dim")
     if context.missing:
         yield block(*missing_lines(context.missing))
     for section in sections:

@@ -102,7 +102,16 @@ def _time(text: str) -> datetime:
     try:
         return read_time(text, datetime)
     except FieldErrors:
-        raise typer.BadParameter(f"{text!r} is no time such as 2006-01-02T15:04:05Z") from None
+        hint = f"; did you mean {text}Z?" if _is_time(f"{text}Z") else ""
+        raise typer.BadParameter(f"{text!r} is no time such as 2006-01-02T15:04:05Z{hint}") from None
+
+
+def _is_time(text: str) -> bool:
+    try:
+        read_time(text, datetime)
+    except FieldErrors:
+        return False
+    return True
 
 
 def _seconds(text: str) -> float:

@@ -24,7 +24,9 @@ class ReadOnlyList(list[ItemT]):
     __slots__ = ()
 
     def _refuse(self, *_args: Any, **_kwargs: Any) -> NoReturn:
-        raise TypeError("this list is read-only; change a copy of it: list(items)")
+        raise TypeError(
+            "this list is read-only; change a copy of it, list(items), or a clone() of the NodeInfo that has it"
+        )
 
     __setitem__ = _refuse
     __delitem__ = _refuse

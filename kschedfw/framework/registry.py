@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
+import traceback
 from collections import defaultdict
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import TypeVar
 
 import pluggy
@@ -140,7 +143,9 @@ class Registry:
             plugin = offers[0].load()
         except Exception as error:
             raise PluginLoadError(
-                name, f"loading {offers[0].value} failed: {type(error).__name__}: {error}", distribution
+                name,
+                f"loading {offers[0].value} failed: {type(error).__name__}: {error}{_place_of(error)}",
+                distribution,
             ) from error
         _check(plugin, name, distribution)
         self._manager.register(plugin, name)
@@ -176,6 +181,19 @@ def _is_imported_as(plugin: object, offer: EntryPoint) -> bool:
 
 def _where(plugin: object) -> str:
     return f"{plugin.__module__}:{plugin.__qualname__}" if isinstance(plugin, type) else repr(plugin)
+
+
+def _place_of(error: Exception) -> str:
+    """Where it was raised, as a SyntaxError says it of itself; empty where no module of the plugin's was reached."""
+    machinery = ("<", *importlib.__path__)
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)[1:]
+        if not frame.filename.startswith(machinery)
+    ]
+    if isinstance(error, SyntaxError) or not frames:
+        return ""
+    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
 
 
 def _offer(entry_point: EntryPoint) -> str:

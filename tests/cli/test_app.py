@@ -186,7 +186,11 @@ class TestArrivals:
         ("option", "value", "error"),
         [
             ("--start-time", "nine", "'nine' is no time such as 2006-01-02T15:04:05Z"),
-            ("--start-time", "2026-03-02T09:00:00", "is no time such as 2006-01-02T15:04:05Z"),
+            (
+                "--start-time",
+                "2026-03-02T09:00:00",
+                "is no time such as 2006-01-02T15:04:05Z; did you mean 2026-03-02T09:00:00Z?",
+            ),
             ("--attempt-time", "3", "'3' is no duration such as 3ms or 1.5s"),
             ("--attempt-time", "-3ms", "'-3ms' is not between 0s and 1h"),
             ("--attempt-time", "2h", "'2h' is not between 0s and 1h"),

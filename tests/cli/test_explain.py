@@ -63,6 +63,23 @@ class TestExplain:
         assert result.code == 1
         assert "Insufficient cpu" in result.out
 
+    def test_other_attempts_are_listed_with_their_reasons(
+        self, kschedfw: Kschedfw, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "400")
+        pod = (
+            "---\nkind: Pod\napiVersion: v1\nmetadata: {name: %s}\n"
+            "spec: {priority: %d, %s containers: [{name: c, image: i, resources: {requests: {cpu: 3}}}]}\n"
+        )
+        path = tmp_path / "preempting.yaml"
+        first = CLUSTER.partition("---")[0]
+        path.write_text(first + pod % ("low", 0, "nodeName: big,") + pod % ("vip", 9, ""), encoding="utf-8")
+        lines = kschedfw("explain", path, "vip").out.splitlines()
+        assert lines[0] == "default/vip: placed on big (attempt 2, profile default-scheduler)"
+        assert (
+            "(attempt 1, profile default-scheduler): 0/1 nodes are available: 1 Insufficient cpu." in lines[1]
+        )
+
     def test_now_the_pod_is_taken_first(self, kschedfw: Kschedfw, cluster: Path) -> None:
         assert kschedfw("explain", cluster, "huge", "--now").code == 0
 

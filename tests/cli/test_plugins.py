@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import attrs
@@ -213,8 +214,12 @@ class TestList:
         assert broken.to_json() == {
             "name": "Rack",
             "distribution": None,
-            "problem": "loading broken:Rack failed: ImportError: no such inventory",
+            "problem": broken.problem,
         }
+        assert re.fullmatch(
+            r"loading broken:Rack failed: ImportError: no such inventory \(test_plugins\.py, line \d+\)",
+            broken.problem,
+        )
         code, out, _ = run(capsys, "list")
         assert code == 0
         assert "can't be used: loading broken:Rack failed: ImportError: no such inventory" in out

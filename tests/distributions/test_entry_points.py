@@ -116,7 +116,7 @@ answer = ["Rack" in Registry().names(), list(made.plugins)]
             "PluginLoadError",
             (
                 "plugin 'Rack' (from distribution my-racks 1.2): loading my_racks:Rack failed: "
-                "ModuleNotFoundError: No module named 'no_such_inventory'"
+                "ModuleNotFoundError: No module named 'no_such_inventory' (my_racks.py, line 1)"
             ),
             "ModuleNotFoundError",
         ]
