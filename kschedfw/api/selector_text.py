@@ -13,7 +13,7 @@ from kschedfw.api.selectors import Operator, Requirement, Selector
 LONGEST: Final = 4_000
 """A longer text, in characters, is no selector."""
 
-_NOT_IN_PARENTHESES = re.compile(r",(?![^(]*\))")
+_PARENTHESES_OR_COMMA = re.compile(r"\([^()]*\)|,")
 _SET = re.compile(r"(?P<key>\S+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)")
 _EQUALITY = re.compile(r"(?P<key>[^\s=!]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^\s=!]*)")
 _EXISTENCE = re.compile(r"(?P<no>!?)\s*(?P<key>[^\s=!()]+)")
@@ -31,7 +31,17 @@ def parse_selector(text: str) -> Selector:
     """
     if len(text) > LONGEST:
         raise SelectorSyntaxError(f"a label selector of {len(text):,} characters; at most {LONGEST:,}")
-    return Selector(tuple(_requirement(part.strip(), text) for part in _NOT_IN_PARENTHESES.split(text)))
+    return Selector(tuple(_requirement(part.strip(), text) for part in _parts(text)))
+
+
+def _parts(text: str) -> Iterator[str]:
+    """What stands between commas that aren't in parentheses."""
+    start = 0
+    for found in _PARENTHESES_OR_COMMA.finditer(text):
+        if found[0] == ",":
+            yield text[start : found.start()]
+            start = found.end()
+    yield text[start:]
 
 
 def _requirement(part: str, text: str) -> Requirement:
