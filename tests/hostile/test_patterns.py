@@ -20,6 +20,7 @@ import kschedfw
 
 PACKAGE = Path(kschedfw.__file__).parent
 PROJECT = PACKAGE.parent
+PLUGINS = sorted((PROJECT / "plugins").glob("*/src/**/*.py"))
 METHODS = frozenset(("match", "fullmatch", "search", "findall", "finditer", "sub", "subn", "split"))
 SHORT = 20  # exponential time shows here already, and would never end with more
 LENGTHS = (SHORT, 4_000, 8_000, 16_000, 32_000)
@@ -41,7 +42,8 @@ def calls_of_re(tree: ast.AST) -> Iterator[ast.Attribute]:
 
 
 def patterns() -> Iterator[tuple[str, re.Pattern[str], str]]:
-    """Every pattern of the package with its name and how its module uses it."""
+    """Every pattern of the package, and of the plugins beside it, with its name and how its module uses it."""
+    yield from plugins_patterns()
     for path in modules():
         tree = ast.parse(path.read_text("utf-8"))
         if not any(node.attr == "compile" for node in calls_of_re(tree)):
@@ -56,6 +58,18 @@ def patterns() -> Iterator[tuple[str, re.Pattern[str], str]]:
             if isinstance(pattern, re.Pattern):
                 for method in sorted(used.get(variable) or set(chain(*used.values()))):
                     yield f"{name}.{variable}", pattern, method
+
+
+def plugins_patterns() -> Iterator[tuple[str, re.Pattern[str], str]]:
+    """Those of distributions that may not be installed, so they are read and not imported."""
+    for path in PLUGINS:
+        tree = ast.parse(path.read_text("utf-8"))
+        calls = {id(node) for node in calls_of_re(tree) if node.attr == "compile"}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and id(node.func) in calls:
+                pattern = re.compile(ast.literal_eval(node.args[0]))
+                for method in ("fullmatch", "search"):
+                    yield f"{path.stem}:{node.lineno}", pattern, method
 
 
 PATTERNS = list(patterns())
@@ -101,9 +115,10 @@ def least_time(pattern: re.Pattern[str], method: str, text: str) -> float:
 
 def test_there_are_patterns() -> None:
     assert len(PATTERNS) > 15
+    assert any(name.startswith("report:") for name, _, _ in PATTERNS), "of plugins"
 
 
-@pytest.mark.parametrize("path", list(modules()), ids=lambda path: str(path.relative_to(PROJECT)))
+@pytest.mark.parametrize("path", [*modules(), *PLUGINS], ids=lambda path: str(path.relative_to(PROJECT)))
 def test_patterns_are_constants(path: Path) -> None:
     """Nothing is matched that isn't compiled at the top of its module, so that the test above sees it."""
     if "testing/conformance" in path.as_posix():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -23,6 +24,8 @@ from kschedfw.framework.pod_info import QueuedPodInfo
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.registry import Registry
 from kschedfw.framework.status import Status
+from kschedfw.scheduler.queue import SchedulingQueue
+from kschedfw.scheduler.queue.place import Place
 from kschedfw.simulator import Arrivals, Decision, Outcome, Report, Simulation
 from kschedfw.simulator.simulation import FRUITLESS_ATTEMPTS
 from kschedfw.simulator.state import VirtualClock
@@ -397,6 +400,28 @@ class TestRetries:
 
         report = run(cluster_of(node("n1"), pod("a")), Broken)
         assert (report.failed, report.attempts) == (1, 5)
+
+    def test_many_that_never_do_are_not_sorted_for_each_attempt(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class Broken(Plugin):
+            name = "Broken"
+
+            @hookimpl
+            def filter(self, pod: Pod) -> None:
+                raise ValueError("oops")
+
+        listed: list[Place] = []
+        original = SchedulingQueue.pods_in
+
+        def pods_in(queue: SchedulingQueue, place: Place) -> Sequence[Pod]:
+            listed.append(place)
+            return original(queue, place)
+
+        monkeypatch.setattr(SchedulingQueue, "pods_in", pods_in)
+        report = run(cluster_of(node("n1"), *(pod(f"p{number}") for number in range(60))), Broken)
+        assert (report.failed, report.attempts) == (60, 300)
+        assert len(listed) < 30
 
     def test_pods_that_wake_each_other_without_end_do_not_keep_it_going(self) -> None:
         class Fickle(Plugin):
