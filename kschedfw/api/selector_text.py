@@ -13,10 +13,7 @@ from kschedfw.api.selectors import Operator, Requirement, Selector
 LONGEST: Final = 4_000
 """A longer text, in characters, is no selector."""
 
-<<<<<<< HEAD
-=======
 _PARENTHESES_OR_COMMA = re.compile(r"\([^()]*\)|,")
->>>>>>> hostile
 _SET = re.compile(r"(?P<key>\S+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)")
 _EQUALITY = re.compile(r"(?P<key>[^\s=!]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^\s=!]*)")
 _EXISTENCE = re.compile(r"(?P<no>!?)\s*(?P<key>[^\s=!()]+)")
@@ -39,21 +36,11 @@ def parse_selector(text: str) -> Selector:
 
 def _parts(text: str) -> Iterator[str]:
     """What stands between commas that aren't in parentheses."""
-<<<<<<< HEAD
-    inside, start = False, 0
-    for index, character in enumerate(text):
-        if character in "()":
-            inside = character == "("
-        elif character == "," and not inside:
-            yield text[start:index]
-            start = index + 1
-=======
     start = 0
     for found in _PARENTHESES_OR_COMMA.finditer(text):
         if found[0] == ",":
             yield text[start : found.start()]
             start = found.end()
->>>>>>> hostile
     yield text[start:]
 
 
