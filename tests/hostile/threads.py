@@ -236,13 +236,17 @@ class Drill:
         def strike() -> None:
             self._strike()
 
+        def score() -> int:
+            self._strike(0.002)
+            return 0
+
         ledger = plugin("Ledger", reserve=reserve, unreserve=release, post_bind=release)
         troublemaker = plugin(
             "Troublemaker",
             pre_filter=strike,
             filter=lambda: self._strike(0.002),
             pre_score=strike,
-            score=lambda: self._strike(0.002) or 0,
+            score=score,
             reserve=strike,
             unreserve=lambda: self._strike(kinds=FAILURES),
             permit=permit,
