@@ -10,8 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from types import MethodType
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import Any, Final
 
 import attrs
 import pluggy
@@ -154,22 +153,25 @@ class _Checked:
     found: Mapping[str, _Implementation]
 
 
-_checked: WeakKeyDictionary[type[AnyPlugin], _Checked] = WeakKeyDictionary()
-"""Looking for hooks takes a while, and finds the same in every instance of a class."""
+_CHECKED: Final = "_kschedfw_checked"
+"""Where a class keeps that: looking for hooks takes a while, and finds the same in every instance of a class.
+
+A table of classes would keep them for ever: their hooks may refer to them.
+"""
 
 
 def _hookimpls(plugin: AnyPlugin, distribution: str | None) -> dict[str, Hook]:
     cls = type(plugin)
     # A class can be changed: tests replace hooks of it for a while.
     defined = tuple([getattr(cls, hook, None) for hook in SPECS])
-    known = _checked.get(cls)
+    known: _Checked | None = vars(cls).get(_CHECKED)
     if SPECS.keys() & getattr(plugin, "__dict__", {}).keys():  # hooks of this instance alone
         found = _check(plugin, distribution)
     elif known is not None and known.defined == defined:
         found = known.found
     else:
         found = _check(plugin, distribution)
-        _checked[cls] = _Checked(defined, found)
+        setattr(cls, _CHECKED, _Checked(defined, found))
     return {hook: _positional(hook, impl.bound_to(plugin), impl.taken) for hook, impl in found.items()}
 
 

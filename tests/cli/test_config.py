@@ -278,14 +278,12 @@ class TestSimulate:
         self, cluster_dir: Path, tmp_path: Path, capsys: Captured
     ) -> None:
         pods = "\n---\n".join(self.POD.replace("NAME", name) for name in ("packing", "more", "theirs"))
-        more = write(tmp_path / "more.yaml", PACKING + "- {schedulerName: more, plugins: {reserve: {enabled: ["
-                     "{name: DynamicResources}]}}}\n")  # fmt: skip
+        more = write(tmp_path / "more.yaml", PACKING + "- {schedulerName: more}\n")
         own = write(tmp_path / "pods.yaml", pods)
         assert run(["simulate", str(cluster_dir), "--pods", own, "--config", more, "--json"]) == 0
         report: dict[str, Any] = json.loads(capsys.readouterr().out)
         assert report["profile"] == "packing, more"
         assert report["pods"]["placed"] == 2
-        assert "profile more: not in this version, left out: DynamicResources" in report["notes"]
 
     def test_an_algorithm_provider_with_feature_gates(self, cluster_dir: Path, capsys: Captured) -> None:
         options = ["--algorithm-provider", "ClusterAutoscalerProvider", "--json"]

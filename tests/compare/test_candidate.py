@@ -29,12 +29,3 @@ def test_a_profile_that_is_not_there_is_named_with_those_that_are() -> None:
     with pytest.raises(UnknownProfileError) as refused:
         Candidate.of("x", parse_configuration(CONFIGURATION, "file.yaml"), "spread")
     assert str(refused.value) == "file.yaml: no profile 'spread'; there are default-scheduler, packing"
-
-
-def test_plugins_that_this_version_lacks_are_noted_for_profiles_that_run() -> None:
-    configuration = parse_configuration(
-        CONFIGURATION.replace("- {name: NodeResourcesFit, weight: 10}", "- {name: DynamicResources}")
-    )
-    assert Candidate.of("x", configuration, "default-scheduler").notes == ()
-    (note,) = Candidate.of("x", configuration, "packing").notes
-    assert note == "profile packing: not in this version, left out: DynamicResources"

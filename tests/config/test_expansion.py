@@ -117,27 +117,6 @@ def test_disabling_all_in_multi_point_leaves_what_is_named() -> None:
     }
 
 
-def test_what_is_not_in_this_version_is_shown_and_left_out_of_what_runs() -> None:
-    profile = profile_with(filter={"enabled": some("NodeDeclaredFeatures")})
-    (resources,) = (
-        plugin for plugin in profile.plugins[ExtensionPoint.FILTER] if plugin.name == "NodeDeclaredFeatures"
-    )
-    assert resources.absence == "not in this version"
-    assert resources.distribution is None
-    assert "NodeDeclaredFeatures" not in profile.profile().plugin_names
-    assert "NodeDeclaredFeatures" not in profile.profile().args
-    assert profile.absent_by_name == ("NodeDeclaredFeatures",)
-    (default,) = loaded(document()).profiles
-    assert default.absent_by_name == ()
-
-
-def test_it_is_taken_from_whoever_offers_it() -> None:
-    written = one_profile(plugins={"multiPoint": {"enabled": some("DynamicResources")}})
-    (profile,) = loaded(written, plugin_with_hooks("DynamicResources", "filter")).profiles
-    assert "DynamicResources" in profile.profile().plugin_names
-    assert "DynamicResources" not in names(profile, ExtensionPoint.PRE_FILTER)
-
-
 def test_each_names_the_distribution_that_it_comes_from() -> None:
     found = profile_with(score={"enabled": some("Extra")}).plugins[ExtensionPoint.SCORE]
     distributions = {plugin.name: plugin.distribution for plugin in found}

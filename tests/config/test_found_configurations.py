@@ -31,8 +31,6 @@ from kschedfw.testing.conformance.refusals import same_reason
 
 SharedData = Callable[[str], Path]
 
-OUT_OF_SCOPE: set[str] = set()
-
 # Texts in which values are spelled as Go's structs are.
 SPELLED_OTHERWISE = {'[{"Utilization":0,"Score":0},{"Utilization":100,"Score":10}]'}
 
@@ -115,13 +113,9 @@ def recorded_at(file: dict[str, Any], point: str) -> set[str]:
     return {name for profile in recorded_plugins(file).values() for name in profile.get(point, ())}
 
 
-def in_scope(names: Iterable[Any]) -> list[Any]:
-    return [name for name in names if (name if isinstance(name, str) else name[0]) not in OUT_OF_SCOPE]
-
-
 def recorded_lists(profile: dict[str, list[Any]]) -> dict[str, list[Any]]:
     points = {str(point): point for point in ExtensionPoint}
-    lists = {name[0].lower() + name[1:]: in_scope(plugins) for name, plugins in profile.items()}
+    lists = {name[0].lower() + name[1:]: plugins for name, plugins in profile.items()}
     return {point: plugins for point, plugins in lists.items() if plugins and point in points}
 
 
@@ -131,7 +125,6 @@ def our_lists(configuration: SchedulerConfiguration) -> dict[str, dict[str, list
             str(point): [
                 [plugin.name, plugin.weight] if point is ExtensionPoint.SCORE else plugin.name
                 for plugin in plugins
-                if plugin.name not in OUT_OF_SCOPE
             ]
             for point, plugins in profile.plugins.items()
             if plugins
@@ -175,7 +168,7 @@ def test_those_with_plugins_that_are_not_installed_are_the_same_once_they_are(
 def assert_same(configuration: SchedulerConfiguration, file: dict[str, Any]) -> None:
     recorded = {name: recorded_lists(profile) for name, profile in recorded_plugins(file).items()}
     assert our_lists(configuration) == recorded, file["file"]
-    stand_ins = {*file.get("dummyPlugins", ()), *OUT_OF_SCOPE}
+    stand_ins = set(file.get("dummyPlugins", ()))
     for profile, theirs in zip(configuration.profiles, file["profiles"], strict=True):
         assert profile.scheduler_name == theirs["schedulerName"]
         assert profile.percentage_of_nodes_to_score == theirs["percentageOfNodesToScore"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 from collections.abc import Callable
 from functools import cached_property
+from weakref import ReferenceType, ref
 
 import pytest
 
@@ -275,3 +277,22 @@ def test_pre_filter_extensions_take_any_subset_too() -> None:
     assert framework.run_pre_filter_add_pod(CycleState(), POD, other, node_info("n")).is_success
     assert framework.run_pre_filter_remove_pod(CycleState(), POD, other, node_info("n")).is_success
     assert seen == ["+other@n", "-other"]
+
+
+def test_a_class_that_nobody_has_any_more_is_forgotten() -> None:
+    """Though its hook refers to it."""
+
+    def made() -> ReferenceType[type[Plugin]]:
+        class Passing(Plugin):
+            name = "Passing"
+
+            @hookimpl
+            def filter(self) -> None:
+                assert Passing.name
+
+        make_framework(Passing).close()
+        return ref(Passing)
+
+    passing = made()
+    gc.collect()
+    assert passing() is None

@@ -64,7 +64,7 @@ _REQUESTS: Final[Mapping[str, Sequence[Any]]] = {
 def try_answer(random: Random) -> None:
     """An extender answers with something that was changed: that is taken, or an error that can be shown."""
     verb = random.choice(sorted(_ANSWERS))
-    body = _changed(_ANSWERS[verb], random)
+    answer = _changed(_ANSWERS[verb], random)
     config = ExtenderConfig(
         "http://extender.example",
         filter_verb="filter",
@@ -75,7 +75,7 @@ def try_answer(random: Random) -> None:
         node_cache_capable=random.random() < 0.5,
     )
     with HTTPExtender(config) as extender:
-        setattr(extender._transport, "post", lambda verb, sent: body)  # noqa: B010  # the network's part
+        extender._transport.post = lambda verb, body: answer  # type: ignore[method-assign]  # the network's part
         ask: dict[str, Callable[[], object]] = {
             "filter": lambda: extender.filter(_POD, _INFOS),
             "prioritize": lambda: extender.prioritize(_POD, _INFOS),
