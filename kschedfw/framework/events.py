@@ -143,6 +143,7 @@ _POD_UPDATES = (
     | ActionType.UPDATE_POD_SCALE_DOWN
     | ActionType.UPDATE_POD_TOLERATION
     | ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+    | ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
     | ActionType.UPDATE_OTHER
 )
 _NODE_UPDATES = (
@@ -151,6 +152,7 @@ _NODE_UPDATES = (
     | ActionType.UPDATE_NODE_TAINT
     | ActionType.UPDATE_NODE_CONDITION
     | ActionType.UPDATE_NODE_ANNOTATION
+    | ActionType.UPDATE_NODE_DECLARED_FEATURE
 )
 _UPDATES: Mapping[EventResource | CustomKind, ActionType] = {
     EventResource.NODE: _NODE_UPDATES,

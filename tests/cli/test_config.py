@@ -6,7 +6,6 @@ import io
 import json
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -83,8 +82,8 @@ class TestCheck:
             raise KeyError("inventory")
 
         monkeypatch.setattr(
-            hooks, "_checked", WeakKeyDictionary()
-        )  # classes don't get misspelt hooks later on
+            ImageLocality, hooks._CHECKED, None, raising=False
+        )  # no class gets hooks later on
         monkeypatch.setattr(NodeName, "__init__", refuse)
         monkeypatch.setattr(ImageLocality, "fliter", hookimpl(lambda self: None), raising=False)
         file = write(tmp_path / "two.yaml", HEAD + "profiles: [{schedulerName: a}, {schedulerName: b}]\n")
