@@ -49,7 +49,7 @@ class ResourceAmounts:
     milli_cpu: int = 0
     memory: int = 0
     ephemeral_storage: int = 0
-    scalar: FrozenDict[str, int] = EMPTY
+    scalar_resources: FrozenDict[str, int] = EMPTY
     pods: int = 0
 
 
@@ -94,7 +94,7 @@ def resource_amounts(resources: ResourceList) -> ResourceAmounts:
         cpu,
         memory,
         ephemeral_storage=resources.get(EPHEMERAL_STORAGE, _ZERO).value(),
-        scalar=FrozenDict(scalar) if scalar else EMPTY,
+        scalar_resources=FrozenDict(scalar) if scalar else EMPTY,
         pods=resources.get(PODS, _ZERO).value(),
     )
 
@@ -129,7 +129,7 @@ def pod_requests(pod: Pod) -> PodRequests:
         assumed = {name: _ASSUMED[name] for name in _ASSUMED if not pod_level or name not in requests}
         non_zero = _amounts_of_pod(total_requests(pod, assumed)) if assumed else amounts
     own = PodRequests(amounts, demand, scored, non_zero.milli_cpu, non_zero.memory)
-    return _shared(own, tuple(amounts.scalar))
+    return _shared(own, tuple(amounts.scalar_resources))
 
 
 def _amounts_of_pod(requests: ResourceList) -> ResourceAmounts:

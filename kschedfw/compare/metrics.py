@@ -74,7 +74,7 @@ class Workload:
                 continue
             amounts = pod.requests.amounts
             resource = Resource.of(amounts)
-            asked.update(name for name in (*_FIRST, *amounts.scalar) if resource.get(name) > 0)
+            asked.update(name for name in (*_FIRST, *amounts.scalar_resources) if resource.get(name) > 0)
             if not pod.node_name and not pod.is_terminating:
                 pending[amounts] += 1
         first = [name for name in _FIRST if name in asked]

@@ -28,16 +28,25 @@ class Resource:
 
     @classmethod
     def of(cls, amounts: ResourceAmounts) -> Self:
-        return cls(amounts.milli_cpu, amounts.memory, amounts.ephemeral_storage, amounts.pods, amounts.scalar)
+        return cls(
+            amounts.milli_cpu,
+            amounts.memory,
+            amounts.ephemeral_storage,
+            amounts.pods,
+            amounts.scalar_resources,
+        )
 
     def plus(self, other: ResourceAmounts) -> Resource:
         """The sum of everything but the pod count, which stays."""
         scalar = self.scalar_resources
-        if other.scalar:
+        if other.scalar_resources:
             scalar = FrozenDict(
                 {
                     **scalar,
-                    **{name: int64(scalar.get(name, 0) + amount) for name, amount in other.scalar.items()},
+                    **{
+                        name: int64(scalar.get(name, 0) + amount)
+                        for name, amount in other.scalar_resources.items()
+                    },
                 }
             )
         return Resource(
@@ -51,11 +60,14 @@ class Resource:
     def minus(self, other: ResourceAmounts) -> Resource:
         """The difference of everything but the pod count. A scalar stays, as 0, when its last user goes."""
         scalar = self.scalar_resources
-        if other.scalar:
+        if other.scalar_resources:
             scalar = FrozenDict(
                 {
                     **scalar,
-                    **{name: int64(scalar.get(name, 0) - amount) for name, amount in other.scalar.items()},
+                    **{
+                        name: int64(scalar.get(name, 0) - amount)
+                        for name, amount in other.scalar_resources.items()
+                    },
                 }
             )
         return Resource(

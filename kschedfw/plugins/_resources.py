@@ -62,7 +62,7 @@ def amount_of(amounts: ResourceAmounts, name: str) -> int:
             return amounts.memory
         case "ephemeral-storage":
             return amounts.ephemeral_storage
-    return amounts.scalar.get(name, 0)
+    return amounts.scalar_resources.get(name, 0)
 
 
 def amount_text(name: str, amount: int) -> str:
@@ -187,7 +187,7 @@ def _within_bounds(amounts: IntArray) -> bool:
 
 def _scalar_request(name: str, counted: str) -> Callable[[PodRequests], int]:
     amounts: Callable[[PodRequests], ResourceAmounts] = attrgetter(counted)
-    return lambda requests: amounts(requests).scalar.get(name, 0)
+    return lambda requests: amounts(requests).scalar_resources.get(name, 0)
 
 
 def _scalar_on_node(name: str) -> Callable[[NodeInfo], tuple[int, int]]:

@@ -117,7 +117,7 @@ class TestNames:
     )
     def test_counted_beside_cpu_and_memory(self, name: str) -> None:
         node = node_from_manifest({"metadata": {"name": "n"}, "status": {"allocatable": {name: "3"}}})
-        assert node_allocatable(node).scalar == {name: 3}
+        assert node_allocatable(node).scalar_resources == {name: 3}
 
     @pytest.mark.parametrize("name", ["gpu", "storage", "requests.example.com/gpu"])
     def test_not_counted(self, name: str) -> None:
@@ -256,14 +256,18 @@ class TestScored:
     def test_is_what_the_node_adds_where_nothing_is_said_of_the_whole(self) -> None:
         spec = {"containers": [container("a", cpu="1"), container("b", limits={"example.com/gpu": "2"})]}
         requests = requests_of(spec)
-        assert requests.scored == ResourceAmounts(1100, 2 * DEFAULT_MEMORY, scalar=requests.amounts.scalar)
+        assert requests.scored == ResourceAmounts(
+            1100, 2 * DEFAULT_MEMORY, scalar_resources=requests.amounts.scalar_resources
+        )
         assert (requests.non_zero_milli_cpu, requests.non_zero_memory) == (1100, 2 * DEFAULT_MEMORY)
 
     def test_leaves_out_what_is_said_of_the_whole(self) -> None:
         whole = {"requests": {"cpu": "5", "hugepages-2Mi": "4Mi"}, "limits": {"hugepages-2Mi": "4Mi"}}
         spec = {"containers": [container(memory="1Mi")], "resources": whole, "overhead": {"cpu": "50m"}}
         requests = requests_of(spec)
-        assert requests.amounts == ResourceAmounts(5050, MI, scalar=FrozenDict({"hugepages-2Mi": 4 * MI}))
+        assert requests.amounts == ResourceAmounts(
+            5050, MI, scalar_resources=FrozenDict({"hugepages-2Mi": 4 * MI})
+        )
         assert requests.scored == ResourceAmounts(150, MI)
         assert (requests.non_zero_milli_cpu, requests.non_zero_memory) == (5050, MI)
 

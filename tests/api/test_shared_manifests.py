@@ -58,7 +58,7 @@ def amounts(found: ResourceAmounts) -> dict[str, Any]:
         result["ephemeralStorage"] = found.ephemeral_storage
     if found.pods:
         result["pods"] = found.pods
-    return result | ({"scalar": dict(found.scalar)} if found.scalar else {})
+    return result | ({"scalar": dict(found.scalar_resources)} if found.scalar_resources else {})
 
 
 def summary(obj: Named) -> dict[str, Any]:

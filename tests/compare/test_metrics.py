@@ -118,7 +118,7 @@ def fits(allocation: NodeAllocation, waiting: Pod) -> bool:
 def amounts(waiting: Pod) -> Counter[str]:
     asked = waiting.requests.amounts
     found = {"cpu": asked.milli_cpu, "memory": asked.memory, "ephemeral-storage": asked.ephemeral_storage}
-    return Counter({**found, **asked.scalar})
+    return Counter({**found, **asked.scalar_resources})
 
 
 class TestImbalanceWithin:

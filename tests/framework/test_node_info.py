@@ -39,7 +39,7 @@ def assert_consistent(info: NodeInfo, expected: Sequence[Pod]) -> None:
     requests = [pod.requests for pod in expected]
     assert info.requested.milli_cpu == sum(each.amounts.milli_cpu for each in requests)
     assert info.requested.memory == sum(each.amounts.memory for each in requests)
-    assert info.requested.get(GPU) == sum(each.amounts.scalar.get(GPU, 0) for each in requests)
+    assert info.requested.get(GPU) == sum(each.amounts.scalar_resources.get(GPU, 0) for each in requests)
     assert info.non_zero_requested.milli_cpu == sum(each.non_zero_milli_cpu for each in requests)
     assert info.non_zero_requested.memory == sum(each.non_zero_memory for each in requests)
     assert names(info.pods_with_affinity) == [pod.name for pod in expected if PodInfo.of(pod).has_affinity]

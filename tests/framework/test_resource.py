@@ -17,7 +17,9 @@ AMOUNTS = st.builds(
     milli_cpu=SMALL,
     memory=SMALL,
     ephemeral_storage=SMALL,
-    scalar=st.dictionaries(st.sampled_from(["nvidia.com/gpu", "hugepages-2Mi"]), SMALL).map(FrozenDict),
+    scalar_resources=st.dictionaries(st.sampled_from(["nvidia.com/gpu", "hugepages-2Mi"]), SMALL).map(
+        FrozenDict
+    ),
     pods=st.integers(0, 200),
 )
 
@@ -43,7 +45,7 @@ def test_a_sum_is_of_everything_but_the_pod_count(summands: list[ResourceAmounts
     assert resource.ephemeral_storage == sum(each.ephemeral_storage for each in summands)
     assert resource.allowed_pod_number == 0
     for name in ("nvidia.com/gpu", "hugepages-2Mi"):
-        assert resource.get(name) == sum(each.scalar.get(name, 0) for each in summands)
+        assert resource.get(name) == sum(each.scalar_resources.get(name, 0) for each in summands)
 
 
 @given(st.lists(st.integers(0, (1 << 63) - 1), max_size=5))
@@ -69,7 +71,7 @@ def test_minus_undoes_plus_and_leaves_zero_scalars_behind(
 ) -> None:
     before = Resource.of(first)
     after = before.plus(second).minus(second)
-    assert after.scalar_resources == dict.fromkeys(second.scalar, 0) | before.scalar_resources
+    assert after.scalar_resources == dict.fromkeys(second.scalar_resources, 0) | before.scalar_resources
     assert attrs.evolve(after, scalar_resources=before.scalar_resources) == before
 
 
@@ -77,12 +79,12 @@ def test_minus_undoes_plus_and_leaves_zero_scalars_behind(
 def test_more_may_be_taken_than_there_is(first: ResourceAmounts, second: ResourceAmounts) -> None:
     resource = Resource.of(first).minus(second)
     assert resource.milli_cpu == first.milli_cpu - second.milli_cpu
-    for name in second.scalar:
-        assert resource.get(name) == first.scalar.get(name, 0) - second.scalar[name]
+    for name in second.scalar_resources:
+        assert resource.get(name) == first.scalar_resources.get(name, 0) - second.scalar_resources[name]
 
 
 def test_it_is_a_value() -> None:
-    resource = Resource.of(ResourceAmounts(4000, scalar=FrozenDict({"nvidia.com/gpu": 8})))
+    resource = Resource.of(ResourceAmounts(4000, scalar_resources=FrozenDict({"nvidia.com/gpu": 8})))
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         resource.milli_cpu = 0  # type: ignore[misc]  # what a plugin may try
     with pytest.raises(TypeError, match="immutable"):

@@ -124,7 +124,7 @@ class PodDevices:
         if self.left_over is not None:
             return NO_REQUESTS, LEFT_OVER
         resources = []
-        for name, amount in self.pod.requests.amounts.scalar.items():
+        for name, amount in self.pod.requests.amounts.scalar_resources.items():
             if not amount or not may_come_from_devices(name):
                 continue
             there = allocatable.scalar_resources.get(name)

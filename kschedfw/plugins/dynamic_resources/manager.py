@@ -47,7 +47,7 @@ class DeviceManager:
 
     def resources_of(self, pod: Pod) -> Sequence[str]:
         """The extended resources that the pod requests and that a class stands behind."""
-        requested = pod.requests.amounts.scalar
+        requested = pod.requests.amounts.scalar_resources
         if not requested:
             return ()
         classes = self.classes()

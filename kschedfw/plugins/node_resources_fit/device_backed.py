@@ -26,10 +26,10 @@ class DeviceBacked:
         there = info.allocatable.scalar_resources
         kept = {
             name: amount
-            for name, amount in demand.scalar.items()
+            for name, amount in demand.scalar_resources.items()
             if name not in self._resources or there.get(name)
         }
-        return attrs.evolve(demand, scalar=FrozenDict(kept))
+        return attrs.evolve(demand, scalar_resources=FrozenDict(kept))
 
     def amounts(self, resource: str, info: NodeInfo) -> tuple[int, int]:
         """How many devices the node has for a resource, and how many are taken; 0 for a resource that isn't backed."""

@@ -55,7 +55,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> None:
         demand = pod.requests.demand
-        if demand.scalar and any(self._ignored):
+        if demand.scalar_resources and any(self._ignored):
             demand = without_ignored(demand, *self._ignored)
         state.write(_DEMAND, demand)
         if backed := self._devices.resources_of(pod):

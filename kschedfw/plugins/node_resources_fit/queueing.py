@@ -41,7 +41,7 @@ def _frees_something(pod: Pod, old: Pod, new: Pod) -> bool:
     wanted, before, after = (p.requests.amounts for p in (pod, old, new))
     return any(
         amount_of(wanted, name) and amount_of(before, name) > amount_of(after, name)
-        for name in (CPU, MEMORY, EPHEMERAL_STORAGE, *wanted.scalar)
+        for name in (CPU, MEMORY, EPHEMERAL_STORAGE, *wanted.scalar_resources)
     )
 
 
@@ -49,5 +49,5 @@ def _has_grown(demand: ResourceAmounts, before: Resource, after: Resource) -> bo
     if after.allowed_pod_number > before.allowed_pod_number:
         return True
     wanted = {CPU: demand.milli_cpu, MEMORY: demand.memory, EPHEMERAL_STORAGE: demand.ephemeral_storage}
-    wanted.update(demand.scalar)
+    wanted.update(demand.scalar_resources)
     return any(amount and after.get(name) > before.get(name) for name, amount in wanted.items())

@@ -31,10 +31,14 @@ def without_ignored(amounts: ResourceAmounts, resources: Set[str], groups: Set[s
     """The amounts without the extended resources that are named or in a named group (what stands before the slash)."""
     kept = {
         name: amount
-        for name, amount in amounts.scalar.items()
+        for name, amount in amounts.scalar_resources.items()
         if not (is_extended(name) and (name in resources or name.partition("/")[0] in groups))
     }
-    return amounts if len(kept) == len(amounts.scalar) else attrs.evolve(amounts, scalar=FrozenDict(kept))
+    return (
+        amounts
+        if len(kept) == len(amounts.scalar_resources)
+        else attrs.evolve(amounts, scalar_resources=FrozenDict(kept))
+    )
 
 
 @attrs.frozen
@@ -92,9 +96,9 @@ def fits(demand: ResourceAmounts, info: NodeInfo) -> bool:
         allocatable.ephemeral_storage - requested.ephemeral_storage
     ):
         return False
-    if demand.scalar:
+    if demand.scalar_resources:
         there, taken = allocatable.scalar_resources, requested.scalar_resources
-        for name, amount in demand.scalar.items():
+        for name, amount in demand.scalar_resources.items():
             if amount and amount > wrapped(there.get(name, 0) - taken.get(name, 0)):
                 return False
     return True
@@ -160,8 +164,8 @@ def _wanted(demand: ResourceAmounts) -> Sequence[tuple[str, int]]:
         (MEMORY, demand.memory),
         (EPHEMERAL_STORAGE, demand.ephemeral_storage),
     ]
-    if demand.scalar:
-        wanted += sorted(demand.scalar.items())
+    if demand.scalar_resources:
+        wanted += sorted(demand.scalar_resources.items())
     return [(name, amount) for name, amount in wanted if amount]
 
 

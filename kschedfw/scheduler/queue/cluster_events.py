@@ -64,7 +64,9 @@ def _scaled_down(old: Pod, new: Pod) -> bool:
         before.milli_cpu > after.milli_cpu
         or before.memory > after.memory
         or before.ephemeral_storage > after.ephemeral_storage
-        or any(amount > after.scalar.get(name, 0) for name, amount in before.scalar.items())
+        or any(
+            amount > after.scalar_resources.get(name, 0) for name, amount in before.scalar_resources.items()
+        )
     )
 
 

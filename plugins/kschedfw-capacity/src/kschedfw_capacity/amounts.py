@@ -27,7 +27,7 @@ class Amounts:
         """What the pod takes on a node, as NodeResourcesFit counts it."""
         amounts = pod.requests.amounts
         standard = (amounts.milli_cpu, amounts.memory, amounts.ephemeral_storage)
-        return cls({**dict(zip(STANDARD, standard, strict=True)), **amounts.scalar})
+        return cls({**dict(zip(STANDARD, standard, strict=True)), **amounts.scalar_resources})
 
     def __getitem__(self, name: str) -> int:
         return self._by_name.get(name, 0)

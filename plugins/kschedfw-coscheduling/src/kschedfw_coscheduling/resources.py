@@ -49,4 +49,4 @@ def _requested(name: str, pod: Pod) -> int:
             return amounts.memory
         case "ephemeral-storage":
             return amounts.ephemeral_storage
-    return amounts.scalar.get(name, 0)
+    return amounts.scalar_resources.get(name, 0)

@@ -61,7 +61,7 @@ def demand_of(pod: Pod, resource: str) -> GpuDemand:
         annotations.get(GPU_MILLI),
         annotations.get(GPU_COUNT),
         annotations.get(GPU_MODEL, ""),
-        pod.requests.amounts.scalar.get(resource, 0),
+        pod.requests.amounts.scalar_resources.get(resource, 0),
     )
 
 

@@ -80,7 +80,7 @@ class GpuShare(Plugin[GpuShareArgs]):
         annotations = pod.annotations
         return (
             pod.requests.non_zero_milli_cpu,
-            pod.requests.amounts.scalar.get(self.args.gpu_resource, 0),
+            pod.requests.amounts.scalar_resources.get(self.args.gpu_resource, 0),
             annotations.get(GPU_MILLI),
             annotations.get(GPU_COUNT),
             annotations.get(GPU_MODEL),
