@@ -53,10 +53,9 @@ def test_pods_share_what_pods_from_a_file_would() -> None:
         assert one.metadata is not other.metadata
 
 
-def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(UnknownWorkloadError, match="no workload 'mixd'; did you mean 'mixed'") as error:
+def test_an_unknown_name_is_answered_with_one_that_is_meant() -> None:
+    with pytest.raises(UnknownWorkloadError, match="no workload 'mixd'; did you mean 'mixed'"):
         find_workload("mixd")
-    assert all(name in str(error.value) for name in (*WORKLOADS, "all"))
 
 
 # Against scheduler_perf itself

@@ -191,11 +191,11 @@ class TestArgs:
         assert [str(error) for error in raised.value.errors] == errors
 
 
-def test_the_default_profile_has_it_between_affinity_and_balance() -> None:
+def test_the_default_profile_has_it_between_devices_and_balance() -> None:
     listed = [each.name for each in default_profile().multi_point]
     place = listed.index("DefaultPreemption")
     assert listed[place - 1 : place + 2] == [
-        "InterPodAffinity",
+        "DynamicResources",
         "DefaultPreemption",
         "NodeResourcesBalancedAllocation",
     ]

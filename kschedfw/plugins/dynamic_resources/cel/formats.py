@@ -27,22 +27,26 @@ class Format:
     validate: Callable[[str], list[str]] = attrs.field(eq=False)
 
 
-_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
-_QUALIFIED: Final = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_SUBDOMAIN: Final = re.compile(rf"{_LABEL.pattern}(\.{_LABEL.pattern})*")
+_LABEL_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_QUALIFIED: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_LABEL_VALUE: Final = re.compile(rf"({_QUALIFIED.pattern})?")
+_UUID: Final = re.compile(r"(?i:[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12})")
 
 
-def _fits(pattern: str, length: int | None, what: str, *, prefix: bool = False) -> Callable[[str], list[str]]:
+def _fits(
+    pattern: re.Pattern[str], length: int | None, what: str, *, prefix: bool = False
+) -> Callable[[str], list[str]]:
     """Give the check for a pattern and a length; a prefix may end in a dash."""
-    compiled = re.compile(pattern)
 
     def validate(text: str) -> list[str]:
         wrong = []
         if length is not None and len(text.encode(errors="surrogatepass")) > length:
             return [f"must be no more than {length} characters"]
         checked = text[:-1] + "a" if prefix and len(text) > 1 and text.endswith("-") else text
-        if not compiled.fullmatch(checked):
-            wrong.append(f"{what} (regex used for validation is '{pattern}')")
+        if not pattern.fullmatch(checked):
+            wrong.append(f"{what} (regex used for validation is '{pattern.pattern}')")
         return wrong
 
     return validate
@@ -85,10 +89,10 @@ for _suffix, _is_prefix in (("", False), ("Prefix", True)):
         f"dns1035Label{_suffix}",
         f"DNS1035Label{_suffix}",
         30,
-        _fits(r"[a-z]([-a-z0-9]*[a-z0-9])?", 63, "a DNS-1035 label is required", prefix=_is_prefix),
+        _fits(_LABEL_1035, 63, "a DNS-1035 label is required", prefix=_is_prefix),
     )
 _declare_format("qualifiedName", "QualifiedName", 60, _qualified_name)
-_declare_format("labelValue", "LabelValue", 40, _fits(rf"({_QUALIFIED})?", 63, "a valid label is required"))
+_declare_format("labelValue", "LabelValue", 40, _fits(_LABEL_VALUE, 63, "a valid label is required"))
 
 
 def _uri(text: str) -> list[str]:
@@ -122,7 +126,6 @@ _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME: Final = re.compile(
     r"[tT]([0-9]{2}):([0-9]{2}):[0-5][0-9](?:\.[0-9]+)?(?:[zZ]|[+-][0-9]{2}:[0-9]{2})", re.ASCII
 )
-_UUID: Final = r"(?i:[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12})"
 
 _declare_format("uri", "URI", 1103, _uri)
 _declare_format("uuid", "uuid", 70, _fits(_UUID, None, "does not match the UUID format"))

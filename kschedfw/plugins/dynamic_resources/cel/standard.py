@@ -144,8 +144,9 @@ def _bytes(value: str | bytes) -> bytes:
 
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]+")
 _DOUBLE: Final = re.compile(
-    r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))"
+    r"[+-]?(?:(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?|(?i:inf|infinity|nan))"
 )
+_UNSIGNED: Final = re.compile(r"[0-9]+")
 
 
 @overload(
@@ -188,7 +189,7 @@ def _int(value: Value) -> int:
 @overload("uint(uint) -> uint", "uint(double) -> uint", "uint(int) -> uint", "uint(string) -> uint")
 def _uint(value: Value) -> UInt:
     if isinstance(value, str):
-        if not (len(value) < 64 and re.fullmatch(r"[0-9]+", value)) or int(value) >= 2**64:
+        if not (len(value) < 64 and _UNSIGNED.fullmatch(value)) or int(value) >= 2**64:
             raise _failed("string", "uint")
         return UInt(value)
     if isinstance(value, float) and not 0 <= value < 2.0**64:
@@ -296,8 +297,9 @@ def _timestamp(value: Value) -> Timestamp:
 
 _UNITS: Final = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": _NANOS}
 _UNITS.update(m=60 * _NANOS, h=3600 * _NANOS)
-_DURATION_PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
-_DURATION: Final = re.compile(r"[+-]?(?:0|(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
+_DURATION_PART: Final = re.compile(r"(?<![0-9.])([0-9]*+)(?:\.([0-9]*+))?(ns|us|µs|μs|ms|s|m|h)")
+_DURATION: Final = re.compile(r"[+-]?(?:0|(?:(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:ns|us|µs|μs|ms|s|m|h))+)")
+_ZONE: Final = re.compile(r"([+-]?)(\d+):(\d+)", re.ASCII)
 
 
 @overload("duration(duration) -> duration", "duration(int) -> duration", "duration(string) -> duration")
@@ -323,7 +325,7 @@ def _duration(value: Value) -> Duration:
 
 def _in_zone(value: Timestamp, zone: str) -> datetime.datetime:
     moment = _EPOCH + datetime.timedelta(seconds=value.nanoseconds // _NANOS)
-    match = re.fullmatch(r"([+-]?)(\d+):(\d+)", zone, re.ASCII)
+    match = _ZONE.fullmatch(zone)
     try:
         if match is not None:
             minutes = int(match[2]) * 60 + int(match[3])
