@@ -117,7 +117,9 @@ def main() -> None:
         print(f"{what}: {attempts} attempts")
         for event in cluster.events[told:]:
             if event.reason != "Scheduled":
-                print(f"  {event.regarding}: {event.message.partition(' preemption:')[0]}")
+                print(
+                    f"  {event.regarding}: {event.message.partition(' no new claims to deallocate, preemption:')[0]}"
+                )
         told = len(cluster.events)
 
     web = cluster.add(make_pod("web").requests(cpu=1).build())

@@ -85,7 +85,7 @@ def _measurements(title: str, measured: Sequence[Measurement], report: BenchRepo
         headers.append("cost")
     table = plain_table(title, *headers, *(("kube-\nscheduler", "ratio") if reference else ()))
 
-    def add(name: str, each: Measurement, cost: str) -> None:
+    def add(name: RenderableType, each: Measurement, cost: str) -> None:
         yardstick = kube_scheduler_pods_per_second(each)
         beside = (
             ("", "")
@@ -93,7 +93,7 @@ def _measurements(title: str, measured: Sequence[Measurement], report: BenchRepo
             else (f"{yardstick:,.0f}", f"{each.pods_per_second / yardstick:,.2f}")
         )
         table.add_row(
-            Text(name),
+            name,
             f"{each.nodes:,}",
             f"{each.initial_pods:,}",
             _sampling(each.percentage),
@@ -107,9 +107,9 @@ def _measurements(title: str, measured: Sequence[Measurement], report: BenchRepo
 
     for each in measured:
         default = report.baseline_of(each)
-        add(each.workload, each, "" if default is None else _cost(each, default))
+        add(Text(each.workload), each, "" if default is None else _cost(each, default))
         if default is not None:
-            add(f"  {_DEFAULT_PROFILE}", default, "")
+            add(Padding(_DEFAULT_PROFILE, (0, 0, 0, 2)), default, "")
     lines = [
         "p50, p99: of single attempts; memory: the most that the process had resident, with Python and all objects"
     ]

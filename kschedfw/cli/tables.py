@@ -18,6 +18,8 @@ PIPE_WIDTH = 100
 LIST_WIDTH = 1000
 """Lists of one thing a line are for grep."""
 
+_BETWEEN_COLUMNS = 2
+
 
 def stdout_console(width_in_pipe: int = PIPE_WIDTH) -> Console:
     """What is as wide as the terminal, or so many columns where stdout is none."""
@@ -30,10 +32,13 @@ def print_parts(console: Console, parts: Iterable[RenderableType], *, break_word
 
     A table that is too wide even with a word a line has its words broken, or else is wider than the terminal.
     """
+    width = console.width
     with console.capture() as capture:
         for part in parts:
-            least = 0 if break_words else _least_width(console, part)
-            console.print(part, width=max(console.width, least), crop=break_words)
+            # print() takes no width beyond the console's
+            console.width = width if break_words else max(width, _least_width(console, part))
+            console.print(part)
+    console.width = width
     # rich fills every line with spaces up to the width
     print("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
@@ -45,7 +50,7 @@ def plain_table(title: str, *headers: str, first: str = "left") -> Table:
         title_justify="left",
         title_style="bold",
         box=None,
-        padding=(0, 2, 0, 0),
+        padding=(0, _BETWEEN_COLUMNS, 0, 0),
         pad_edge=False,
     )
     for index, header in enumerate(headers):
@@ -61,8 +66,20 @@ def plain_table(title: str, *headers: str, first: str = "left") -> Table:
 
 
 def _least_width(console: Console, part: RenderableType) -> int:
-    """How wide it is with a word a line, however wide the console is."""
-    return Measurement.get(console, console.options.update(max_width=LIST_WIDTH), part).minimum
+    """How wide its widest table is with a word a line in what wraps, however wide the console is."""
+    group = part.renderable if isinstance(part, Padding) else part
+    parts = group.renderables if isinstance(group, Group) else [group]
+    return max((_least_table_width(console, each) for each in parts if isinstance(each, Table)), default=0)
+
+
+def _least_table_width(console: Console, table: Table) -> int:
+    # rich's own measure of a table takes columns that don't wrap for ones that do
+    options = console.options.update(max_width=LIST_WIDTH)
+    width = _BETWEEN_COLUMNS * (len(table.columns) - 1)
+    for column in table.columns:
+        cells = [Measurement.get(console, options, cell) for cell in (column.header, *column.cells)]
+        width += max(cell.maximum if column.no_wrap else cell.minimum for cell in cells)
+    return width
 
 
 def block(*parts: Table | str) -> Padding:

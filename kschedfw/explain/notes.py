@@ -45,6 +45,13 @@ class _Planning(Protocol):
     def plan(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> PreemptionPlan: ...
 
 
+@runtime_checkable
+class _Foretelling(Protocol):
+    """A post_filter plugin that can say what it would answer, as DynamicResources can."""
+
+    def post_filter_status(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> Status: ...
+
+
 class ProfileOrder:
     """The plugins of a framework in the order of its profile; the same few sets come up with every pod."""
 
@@ -122,13 +129,23 @@ class Notes:
         )
 
     def plan_preemption(self, error: FitError) -> None:
-        """What post_filter would come to, of the first plugin that can say so without doing it."""
+        """What post_filter would come to, of the plugins that can say so without doing it."""
+        reasons: list[str] = []
         for name in self.framework.plugins_at(ExtensionPoint.POST_FILTER):
-            plugin: object = self.framework.plugins[name]
-            if isinstance(plugin, _Planning):
-                self.plan = plugin.plan(self.state, self.pod, error.diagnosis.node_to_status)
-                error.diagnosis.post_filter_message = self.plan.status.message
+            status = self._foretold(self.framework.plugins[name], error.diagnosis.node_to_status)
+            if status.code is not Code.UNSCHEDULABLE:
+                error.diagnosis.post_filter_message = status.message
                 return
+            reasons += status.reasons
+        error.diagnosis.post_filter_message = Status.unschedulable(*reasons).message
+
+    def _foretold(self, plugin: object, node_to_status: NodeToStatus) -> Status:
+        if isinstance(plugin, _Foretelling):
+            return plugin.post_filter_status(self.state, self.pod, node_to_status)
+        if isinstance(plugin, _Planning):
+            self.plan = plugin.plan(self.state, self.pod, node_to_status)
+            return self.plan.status
+        return Status.unschedulable()
 
     def go_beyond(self, score_nodes: ScoreNodes) -> None:
         """Ask every filter about every node, and for the scores of a single feasible one.

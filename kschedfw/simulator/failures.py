@@ -43,7 +43,7 @@ class Failures:
     @staticmethod
     def are_collected() -> bool:
         """Whether somebody does that now."""
-        return any(isinstance(each, Failures) for each in logging.getLogger(_LOGGER).handlers)
+        return any(isinstance(each, _Handler) for each in logging.getLogger(_LOGGER).handlers)
 
     def __enter__(self) -> Self:
         logger = logging.getLogger(_LOGGER)

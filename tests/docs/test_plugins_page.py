@@ -50,7 +50,7 @@ def test_every_plugin_has_a_row_with_its_extension_points(rows: dict[str, list[s
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_argument_is_described(page: str, name: str) -> None:
-    section = re.search(rf"^## {name}\n(.*?)(?=^## )", page, re.MULTILINE | re.DOTALL)
+    section = re.search(rf"^## {name}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
     assert section is not None
     described = re.findall(r"^\| `(\w+)` \|", section[1], re.MULTILINE)
     args_type = Registry().load(name).args_type

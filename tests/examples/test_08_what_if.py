@@ -22,7 +22,7 @@ def test_a_shape_that_can_never_help_says_for_whom_and_why(lines: list[str]) -> 
     small = next(number for number, line in enumerate(lines) if line.startswith("small: "))
     assert lines[small].endswith("no number is enough for etl-1, etl-2")
     assert lines[small + 1].startswith("  etl-1: 0/")
-    assert lines[small + 1].endswith("Insufficient cpu.")
+    assert lines[small + 1].endswith("Insufficient cpu. no new claims to deallocate")
 
 
 def test_every_pod_has_its_place_in_the_cheapest_answer(lines: list[str]) -> None:

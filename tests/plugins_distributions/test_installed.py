@@ -126,7 +126,7 @@ except KschedfwError as error:
     assert (kind, cause) == ("PluginLoadError", "ModuleNotFoundError")
     assert text == (
         "plugin 'Broken' (from distribution kschedfw-broken 1.0): loading kschedfw_broken:Broken failed: "
-        "ModuleNotFoundError: No module named 'a_library_that_is_not_installed'"
+        "ModuleNotFoundError: No module named 'a_library_that_is_not_installed' (kschedfw_broken.py, line 1)"
     )
 
 

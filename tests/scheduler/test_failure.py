@@ -41,8 +41,8 @@ class TestWords:
         stage = Stage(nodes=[node(cpu=1)])
         stage.run(pod(cpu="2"))
         message = (
-            "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: "
-            "1 Preemption is not helpful for scheduling."
+            "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
+            "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
         )
         assert stage.condition() == ("False", "Unschedulable", message)
         assert stage.events() == [("Warning", "FailedScheduling", message)]

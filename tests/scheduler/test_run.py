@@ -178,7 +178,7 @@ class TestRun:
             running.until_bound("a", "b", "c")
         assert "queue sort failed on pods" in caplog.text
 
-    def test_nor_does_anything_else_that_it_can_not_foresee(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_nor_does_an_event_that_the_cluster_does_not_take(self, caplog: pytest.LogCaptureFixture) -> None:
         class Moody(InMemoryCluster):
             def record_event(self, *_: object) -> None:
                 raise OSError("full")
@@ -186,6 +186,23 @@ class TestRun:
         stage = Stage(nodes=[node()], cluster=Moody())
         with Running(stage) as running:
             stage.add(pod("big", cpu="100"))
+            stage.add(pod("small"))
+            running.until_bound("small")
+        assert "can't record event FailedScheduling of default/big: full" in caplog.text
+
+    def test_nor_does_anything_else_that_it_can_not_foresee(
+        self, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stage = Stage(nodes=[node()])
+        tick, broken = stage.scheduler.tick, iter([True])
+
+        def tick_that_breaks_once() -> None:
+            if next(broken, False):
+                raise ZeroDivisionError("oops")
+            tick()
+
+        monkeypatch.setattr(stage.scheduler, "tick", tick_that_breaks_once)
+        with Running(stage) as running:
             stage.add(pod("small"))
             running.until_bound("small")
         assert "an attempt failed in a way that it shouldn't" in caplog.text

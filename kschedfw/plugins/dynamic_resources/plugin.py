@@ -140,13 +140,19 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         self, state: CycleState, pod: Pod, node_to_status: NodeToStatus
     ) -> tuple[PostFilterResult | None, Status]:
         if DEVICES not in state:
-            return None, Status.from_error("not found")
+            return None, self.post_filter_status(state, pod, node_to_status)
         freeing = self.plan_freeing(state, pod, node_to_status)
         if freeing.left_over is not None:
             self.binder.remove(freeing.left_over)
         elif freeing.eligible:
             self.binder.deallocate(self.handle.random.choice(freeing.eligible))
         return None, Status.unschedulable(freeing.message)
+
+    def post_filter_status(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> Status:
+        """What `post_filter` would say, and nothing is freed."""
+        if DEVICES not in state:
+            return Status.from_error("not found")
+        return Status.unschedulable(self.plan_freeing(state, pod, node_to_status).message)
 
     @hookimpl
     def score(self, state: CycleState, node_info: NodeInfo) -> int:
