@@ -65,8 +65,8 @@ def test_two_pods_in_a_row_dont_take_the_same_zone() -> None:
     assert {stage.place("first", cpu=4), stage.place("second", cpu=4)} == {"a", "b"}
     assert stage.place("third", cpu=4) == ""
     assert stage.why("third") == (
-        "0/2 nodes are available: 2 cannot align container. preemption: 0/2 nodes are available: "
-        "2 No preemption victims found for incoming pod."
+        "0/2 nodes are available: 2 cannot align container. no new claims to deallocate, "
+        "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
     )
     stage.scheduler.close()
 
