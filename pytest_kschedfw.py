@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from kschedfw.api.meta import Named
     from kschedfw.cluster import InMemoryCluster
     from kschedfw.config import SchedulerConfiguration
-    from kschedfw.framework.framework import Framework
     from kschedfw.framework.plugin import AnyPlugin
     from kschedfw.framework.profile import Profile
-    from kschedfw.framework.registry import Registry
+    from kschedfw.framework.runtime.framework import Framework
+    from kschedfw.framework.runtime.registry import Registry
     from kschedfw.scheduler import Scheduler
     from kschedfw.testing.clock import FakeClock
 
@@ -167,7 +167,7 @@ def kschedfw_clock() -> FakeClock:
 @pytest.fixture
 def kschedfw_registry(_kschedfw_options: _Options) -> Registry:
     """The in-tree plugins, and the marker's classes; those of other distributions with `entry_points=True`."""
-    from kschedfw.framework.registry import Registry
+    from kschedfw.framework.runtime.registry import Registry
 
     registry = Registry()
     if not _kschedfw_options.entry_points:
@@ -238,9 +238,9 @@ def kschedfw_framework(
     """
     from kschedfw.api.node import Node
     from kschedfw.api.pod import Pod
-    from kschedfw.framework.framework import Framework
+    from kschedfw.framework.nodes.snapshot import Snapshot
     from kschedfw.framework.parallelizer import Parallelizer
-    from kschedfw.framework.snapshot import Snapshot
+    from kschedfw.framework.runtime.framework import Framework
     from kschedfw.scheduler.http_extender import make_extenders, order_extenders
     from kschedfw.scheduler.nominator import Nominator
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kschedfw.cli.plugin_summary import Argument, PluginSummary, summaries
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 
 OUTPUT = Path(__file__).parent / "arguments.md"
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kschedfw.framework import hookspecs
-from kschedfw.framework.hook_signatures import SPECS
-from kschedfw.framework.hooks import POINT_OF_HOOK
+from kschedfw.framework.runtime.hook_signatures import SPECS
+from kschedfw.framework.runtime.hooks import POINT_OF_HOOK
 
 OUTPUT = Path(__file__).parent / "hooks.md"
 

@@ -25,16 +25,18 @@ from kschedfw.framework.activation import activate_pods
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.diagnosis import FitError, NodeToStatus, NoNodesAvailableError
-from kschedfw.framework.evaluation import Evaluation
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from kschedfw.framework.framework import Framework
 from kschedfw.framework.handle import ClusterClient, Handle
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.node_selection import NodeSelection
-from kschedfw.framework.node_table import NodeTable
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.nodes.resource import Resource
+from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.parallelizer import Parallelizer
-from kschedfw.framework.plugin import Plugin, Reads, hookimpl
-from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.preemption import (
     Candidate,
     DisruptionBudgets,
@@ -44,16 +46,10 @@ from kschedfw.framework.preemption import (
     Victims,
 )
 from kschedfw.framework.profile import EnabledPlugin, Profile
-from kschedfw.framework.registry import Registry
-from kschedfw.framework.resource import Resource
-from kschedfw.framework.results import (
-    IntArray,
-    PostFilterResult,
-    PreBindPreFlightResult,
-    PreFilterResult,
-    Verdicts,
-)
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.results import PostFilterResult, PreBindPreFlightResult, PreFilterResult, Verdicts
+from kschedfw.framework.runtime.evaluation import Evaluation
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Code, Status
 from kschedfw.scheduler import (
     Cache,

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.pod_info import PodInfo
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
+from kschedfw.framework.nodes.snapshot import Snapshot
 from tests.plugins.cycles import make_node, make_pod
 
 KEYS = ("zone", "host")

@@ -8,7 +8,7 @@ from kschedfw.bench.measure import fill, place
 from kschedfw.bench.memory import held_memory
 from kschedfw.bench.stage import AlgorithmStage, Case, Objects, in_cluster
 from kschedfw.cluster import InMemoryCluster
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 
 
 @attrs.frozen

@@ -12,10 +12,10 @@ from kschedfw.api.errors import KschedfwError
 from kschedfw.bench.results import Measurement
 from kschedfw.bench.stage import Case, PluginForm
 from kschedfw.bench.workloads import find_workload
-from kschedfw.framework.evaluation import Evaluation
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.evaluation import Evaluation
+from kschedfw.framework.runtime.registry import Registry
 
 REPEATS = 5
 """Runs of each form. Where there is no difference, those of two don't overlap once in 126 times, by chance."""

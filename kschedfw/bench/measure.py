@@ -24,7 +24,7 @@ from kschedfw.bench.workloads import CHURN_INTERVAL
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler import Scheduler
 from kschedfw.scheduler.queue.place import Place
 

@@ -7,10 +7,11 @@ from itertools import groupby
 
 import attrs
 
-from kschedfw.framework.framework import Framework
-from kschedfw.framework.memo_report import PluginMemo
-from kschedfw.framework.plugin import AnyPlugin, Reads
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import ExtensionPoint
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.memo_report import PluginMemo
 
 _FORMS = ((ExtensionPoint.FILTER, "filter_batch"), (ExtensionPoint.SCORE, "score_batch"))
 

@@ -16,8 +16,8 @@ from kschedfw.bench.memo import PluginUse, together
 from kschedfw.bench.results import Measurement
 from kschedfw.bench.stage import ALL_NODES
 from kschedfw.bench.yardstick import SOURCE, kube_scheduler_pods_per_second
-from kschedfw.framework.evaluation import Evaluation
 from kschedfw.framework.profile import ExtensionPoint, Profile
+from kschedfw.framework.runtime.evaluation import Evaluation
 
 
 @attrs.frozen

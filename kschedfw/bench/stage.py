@@ -17,12 +17,12 @@ from kschedfw.bench.results import Part
 from kschedfw.bench.workloads import Placement, Workload, find_workload
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import default_profile
-from kschedfw.framework.evaluation import Evaluation
-from kschedfw.framework.framework import Framework
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.registry import Registry
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.runtime.evaluation import Evaluation
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler import Cache, GenericScheduler, Scheduler
 
 ALL_NODES = 100

@@ -30,10 +30,10 @@ from kschedfw.cli.options import NoProgressOption
 from kschedfw.cli.output import progress_bar
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import SchedulerConfiguration, default_profile
-from kschedfw.framework.evaluation import Evaluation
-from kschedfw.framework.framework import Framework
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.evaluation import Evaluation
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.registry import Registry
 
 ALL = "all"
 

@@ -17,7 +17,7 @@ from kschedfw.bench.stage import ADAPTIVE, ALL_NODES
 from kschedfw.bench.yardstick import RESIDENT_MIB, SOURCE, kube_scheduler_pods_per_second
 from kschedfw.cli.tables import block, plain_table, print_parts, stdout_console
 from kschedfw.config import default_profile
-from kschedfw.framework.evaluation import Evaluation
+from kschedfw.framework.runtime.evaluation import Evaluation
 
 KIB, MIB = 1024, 1024 * 1024
 _DEFAULT_PROFILE = "default profile"

@@ -26,7 +26,7 @@ from kschedfw.config import (
     load_configuration,
 )
 from kschedfw.config.effective import effective, plain, settings_of
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.from_configuration import profiles_of
 
 HELP = """Check, show and compare configurations: KubeSchedulerConfigurations, and Policies of old."""

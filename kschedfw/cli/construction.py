@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.field_errors import FieldError
 from kschedfw.cluster import InMemoryCluster
-from kschedfw.framework.args import ArgsError
 from kschedfw.framework.errors import HookError, PluginError
-from kschedfw.framework.framework import Framework
-from kschedfw.framework.hook_signatures import hook_problems
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import EnabledPlugin, Profile
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.args import ArgsError
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.hook_signatures import hook_problems
+from kschedfw.framework.runtime.registry import Registry
 
 
 def refused_profile(profile: Profile, registry: Registry, path: str) -> Iterator[FieldError]:

@@ -14,11 +14,11 @@ from kschedfw.api.quantity import Quantity
 from kschedfw.cli.construction import refused_plugin
 from kschedfw.config.effective import plain
 from kschedfw.framework.errors import PluginError
-from kschedfw.framework.hook_signatures import SPECS
-from kschedfw.framework.hooks import points_of
 from kschedfw.framework.plugin import PROJECT, AnyPlugin, Plugin
 from kschedfw.framework.profile import ExtensionPoint
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.hook_signatures import SPECS
+from kschedfw.framework.runtime.hooks import points_of
+from kschedfw.framework.runtime.registry import Registry
 
 _BATCH = ("filter_batch", "score_batch")
 _TYPES = {

@@ -16,7 +16,7 @@ from rich.text import Text
 from kschedfw.cli.plugin_summary import PluginSummary, summaries, summary
 from kschedfw.cli.plugins_new import NEW_HELP, new_plugin
 from kschedfw.cli.tables import LIST_WIDTH, print_parts, stdout_console
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 
 plugins_app = typer.Typer(
     help="Show the installed plugins, or begin a new one.",

@@ -11,7 +11,7 @@ import attrs
 
 import kschedfw
 from kschedfw.cli.enabled import UsageError
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 
 # So long that every line of the template has room for them.
 MAX_DISTRIBUTION = 40

@@ -20,7 +20,7 @@ from kschedfw.cli.inputs import ReadingOptions, read_manifest_input
 from kschedfw.cli.options import FieldValidationOption, LimitOption, SkipInvalidOption
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 
 if TYPE_CHECKING:
     import socket

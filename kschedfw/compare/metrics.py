@@ -12,8 +12,8 @@ import numpy as np
 from kschedfw.api.pod import Pod
 from kschedfw.api.requests import ResourceAmounts
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.resource import Resource
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.resource import Resource
 from kschedfw.simulator import Spread
 
 _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)

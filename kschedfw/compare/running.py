@@ -18,8 +18,8 @@ from kschedfw.compare.comparison import Comparison, Move, Moves, Run, place
 from kschedfw.compare.metrics import NodeAllocation, Workload, fragmentation, imbalance_within
 from kschedfw.compare.why import Against, against
 from kschedfw.explain import Explaining, Explanation
-from kschedfw.framework.registry import Registry
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.http_extender import make_extenders
 from kschedfw.scheduler.select import HostSelector
 from kschedfw.simulator import Decision, Report, Simulation

@@ -6,10 +6,10 @@ from difflib import get_close_matches
 
 from kschedfw.config.in_tree import WITHOUT_HOOK
 from kschedfw.framework.errors import PluginError, PluginNotFoundError
-from kschedfw.framework.hooks import points_of
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import ExtensionPoint
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.hooks import points_of
+from kschedfw.framework.runtime.registry import Registry
 
 NOWHERE: frozenset[ExtensionPoint] = frozenset()
 

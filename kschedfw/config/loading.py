@@ -29,7 +29,7 @@ from kschedfw.config.profiles import GROUP, build_profile
 from kschedfw.config.schema import KubeSchedulerConfiguration, KubeSchedulerProfile, Settings
 from kschedfw.config.validation import settings_errors
 from kschedfw.framework.profile import ExtensionPoint
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 
 _INSTEAD = {DISABLE_PREEMPTION: "; disable DefaultPreemption at postFilter instead"}
 

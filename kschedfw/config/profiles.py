@@ -11,8 +11,8 @@ from kschedfw.config.catalog import PluginCatalog
 from kschedfw.config.configuration import ConfiguredPlugin, ProfileConfiguration
 from kschedfw.config.expansion import Placement, expand, named
 from kschedfw.config.schema import ALL, MULTI_POINT, KubeSchedulerProfile, PluginConfig, Plugins, PluginSet
-from kschedfw.framework.args import ArgsError, plugin_args
 from kschedfw.framework.profile import ExtensionPoint
+from kschedfw.framework.runtime.args import ArgsError, plugin_args
 
 GROUP = "kubescheduler.config.k8s.io"
 

@@ -13,9 +13,9 @@ from kschedfw.config.extenders import ExtenderConfig
 from kschedfw.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kschedfw.config.providers import provider_profile
 from kschedfw.config.traced_profile import TracedProfile
-from kschedfw.framework.args import ArgsError, plugin_args
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.args import ArgsError, plugin_args
+from kschedfw.framework.runtime.registry import Registry
 
 
 def provider_configuration(

@@ -9,7 +9,7 @@ import attrs
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 
 
 class UnavailablePluginsError(ProfileError):

@@ -8,8 +8,8 @@ from kschedfw.explain.steps import Beyond
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.evidence import Evidence, GivesEvidence
-from kschedfw.framework.framework import Framework
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.runtime.framework import Framework
 
 
 def ask_all_filters(framework: Framework, state: CycleState, pod: Pod) -> Beyond:

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from kschedfw.framework.results import IntArray
+from kschedfw.framework.nodes.arrays import IntArray
 
 JsonColumn: TypeAlias = int | list[int] | str
 """A number that all have, a list of them, or `<dtype>:<base64>` of the little-endian numbers, e.g. `i1:AAEC`."""

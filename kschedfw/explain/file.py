@@ -28,8 +28,8 @@ from kschedfw.explain.steps import (
     Victim,
 )
 from kschedfw.framework.evidence import Evidence
-from kschedfw.framework.results import IntArray
-from kschedfw.framework.scores import PluginScores
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.runtime.scores import PluginScores
 from kschedfw.framework.status import Code, Status
 
 Json: TypeAlias = dict[str, Any]

@@ -23,14 +23,14 @@ from kschedfw.explain.steps import (
 )
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NodeToStatus, NoNodesAvailableError
-from kschedfw.framework.framework import Framework
-from kschedfw.framework.node_filter import FilterOutcome
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.node_selection import NodeSelection
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.preemption import PREEMPTION_PLAN, Candidate, PreemptionPlan
 from kschedfw.framework.profile import ExtensionPoint
-from kschedfw.framework.results import IntArray
-from kschedfw.framework.scores import NodeScores
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.node_filter import FilterOutcome
+from kschedfw.framework.runtime.scores import NodeScores
 from kschedfw.framework.status import Code, Status
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.failure import REASON_UNSCHEDULABLE

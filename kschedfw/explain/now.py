@@ -11,10 +11,10 @@ from kschedfw.cluster import Cluster
 from kschedfw.explain.explanation import Explanation
 from kschedfw.explain.recording import ExplainingScheduler
 from kschedfw.framework.clock import Clock
-from kschedfw.framework.evaluation import Evaluation
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.evaluation import Evaluation
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.select import HostSelector
 

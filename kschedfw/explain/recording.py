@@ -12,13 +12,13 @@ from kschedfw.explain.explanation import Explanation
 from kschedfw.explain.notes import Notes, ProfileOrder, gated
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NoNodesAvailableError
-from kschedfw.framework.framework import Framework
-from kschedfw.framework.node_filter import FilterOutcome
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.node_selection import NodeSelection
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.results import PreFilterResult
-from kschedfw.framework.scores import Totals
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.node_filter import FilterOutcome
+from kschedfw.framework.runtime.scores import Totals
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult, SnapshotSource
 from kschedfw.scheduler.select import HostSelector

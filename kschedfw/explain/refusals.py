@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from kschedfw.framework.diagnosis import NodeToStatus
-from kschedfw.framework.results import Codes, IntArray
+from kschedfw.framework.nodes.arrays import Codes, IntArray
 from kschedfw.framework.status import Status
 
 _SUCCESS = Status.success()

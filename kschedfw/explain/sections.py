@@ -13,7 +13,7 @@ from kschedfw.explain.refusals import Refusals
 from kschedfw.explain.section import EXAMPLES, Section
 from kschedfw.explain.steps import FilterStep, PreemptionCandidate, PreemptionStep, ScoreStep
 from kschedfw.framework.narrowing import not_left_over
-from kschedfw.framework.results import IntArray
+from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.status import Status
 
 EXTENDERS = "extenders"

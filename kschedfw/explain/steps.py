@@ -11,8 +11,8 @@ import numpy as np
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.explain.refusals import Refusals
 from kschedfw.framework.evidence import Evidence
-from kschedfw.framework.results import IntArray
-from kschedfw.framework.scores import PluginScores
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.runtime.scores import PluginScores
 from kschedfw.framework.status import Status
 
 

@@ -17,7 +17,7 @@ from kschedfw.extender_server.evaluate import Evaluator
 from kschedfw.extender_server.hosts import HostRule
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.http_extender.go_json import WireError, has_too_many_values
 from kschedfw.scheduler.http_extender.wire import ExtenderArgs, ExtenderPreemptionArgs, FilterResult
 

@@ -9,7 +9,7 @@ import attrs
 
 from kschedfw.api.manifests import ManifestError, node_from_manifest
 from kschedfw.extender_server.errors import RequestError
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.scheduler.http_extender.go_json import Json, decode, manifest
 from kschedfw.scheduler.http_extender.wire import node_identity
 

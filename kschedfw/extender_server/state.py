@@ -11,9 +11,9 @@ from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster, EventType, WatchEvent
-from kschedfw.framework.node_info import ImageStateSummary, NodeInfo
-from kschedfw.framework.pod_info import PodInfo
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.nodes.node_info import ImageStateSummary, NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
+from kschedfw.framework.nodes.snapshot import Snapshot
 
 
 class ClusterState:

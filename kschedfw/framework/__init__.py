@@ -9,18 +9,19 @@ from kschedfw.framework.errors import (
     PluginNotFoundError,
     ProfileError,
 )
-from kschedfw.framework.framework import Framework
 from kschedfw.framework.handle import Handle
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.node_table import NodeTable
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.nodes.snapshot import NodeNotFoundError, Snapshot
+from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.parallelizer import Parallelizer
-from kschedfw.framework.plugin import Plugin, Reads, hookimpl, hookspec
-from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.framework.plugin import Plugin, hookimpl, hookspec
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
-from kschedfw.framework.registry import Registry
 from kschedfw.framework.results import PostFilterResult, PreBindPreFlightResult, PreFilterResult, Verdicts
-from kschedfw.framework.scores import NodeScores, PluginScores
-from kschedfw.framework.snapshot import NodeNotFoundError, Snapshot
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.registry import Registry
+from kschedfw.framework.runtime.scores import NodeScores, PluginScores
 from kschedfw.framework.status import Code, Status
 from kschedfw.framework.waiting_pods import WaitingPod, WaitingPods
 

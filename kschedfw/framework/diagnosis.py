@@ -11,10 +11,10 @@ import numpy as np
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.node_selection import NodeSelection
-from kschedfw.framework.node_table import NodeTable
-from kschedfw.framework.results import Codes
+from kschedfw.framework.nodes.arrays import Codes
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.status import Code, Status
 
 

@@ -10,7 +10,7 @@ import attrs
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
 
 EvidenceValue: TypeAlias = str | int | float | None
 """What JSON can hold without being a container."""

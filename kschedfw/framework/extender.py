@@ -8,8 +8,8 @@ from typing import Protocol
 import attrs
 
 from kschedfw.api.pod import Pod
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.snapshot import Snapshot
 
 EXTENDER_NAME = "Extender"
 """Stands for all extenders among the plugins that made a pod unschedulable."""

@@ -15,13 +15,13 @@ from kschedfw.framework.clock import Clock
 from kschedfw.framework.errors import IncompleteClusterError
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
+from kschedfw.framework.nodes.pod_info import PodInfo
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.parallelizer import Parallelizer
-from kschedfw.framework.pod_info import PodInfo
-from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 
 if TYPE_CHECKING:
-    from kschedfw.framework.framework import Framework
+    from kschedfw.framework.runtime.framework import Framework
 
 ObjectT = TypeVar("ObjectT", bound=Named)
 

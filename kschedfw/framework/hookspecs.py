@@ -27,17 +27,12 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.events import ClusterEvent
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.node_table import NodeTable
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import hookspec
-from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
-from kschedfw.framework.results import (
-    IntArray,
-    PostFilterResult,
-    PreBindPreFlightResult,
-    PreFilterResult,
-    Verdicts,
-)
+from kschedfw.framework.results import PostFilterResult, PreBindPreFlightResult, PreFilterResult, Verdicts
 from kschedfw.framework.status import Status
 
 

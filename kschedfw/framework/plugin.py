@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias
 
 import pluggy
 from typing_extensions import TypeVar
 
 from kschedfw.api.pod import Pod
+from kschedfw.framework.nodes.reads import Reads
 
 if TYPE_CHECKING:
     from kschedfw.framework.handle import Handle
@@ -21,17 +21,6 @@ hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 ArgsT = TypeVar("ArgsT", default=None)
-
-
-class Reads(Enum):
-    """How far a plugin's filter or score looks, and so which changes can change its answer."""
-
-    NODE = "node"
-    """The node object alone: labels, taints, spec, allocatable, images."""
-    PODS = "pods"
-    """The node object and the pods on that node."""
-    CLUSTER = "cluster"
-    """Other nodes or their pods, too."""
 
 
 class Plugin(Generic[ArgsT]):

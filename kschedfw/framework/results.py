@@ -12,10 +12,6 @@ import numpy.typing as npt
 
 from kschedfw.framework.status import Status
 
-IntArray = npt.NDArray[np.int64]
-"""An array of int64: rows of a NodeTable, or scores."""
-Codes = npt.NDArray[np.int32]
-
 MIN_NODE_SCORE = 0
 MAX_NODE_SCORE = 100
 

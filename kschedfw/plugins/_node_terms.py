@@ -27,9 +27,9 @@ from kschedfw.api.selectors import (
     Requirement,
     parse_int64,
 )
-from kschedfw.framework.encoded_column import NO_VALUE, EncodedColumn
-from kschedfw.framework.node_table import NodeTable
-from kschedfw.framework.results import IntArray
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.encoded_column import NO_VALUE, EncodedColumn
+from kschedfw.framework.nodes.table import NodeTable
 
 Mask = npt.NDArray[np.bool_]
 

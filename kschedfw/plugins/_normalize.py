@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kschedfw.framework.results import MAX_NODE_SCORE, IntArray
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.results import MAX_NODE_SCORE
 
 
 def normalized(scores: IntArray, *, reverse: bool = False) -> IntArray:

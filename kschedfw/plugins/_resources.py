@@ -15,9 +15,10 @@ from kschedfw.api.field_errors import FieldError
 from kschedfw.api.pod import Pod
 from kschedfw.api.requests import PodRequests, ResourceAmounts
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_huge_pages
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.node_table import NodeTable
-from kschedfw.framework.results import MAX_NODE_SCORE, IntArray
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.results import MAX_NODE_SCORE
 
 _ATTRIBUTES = {CPU: "milli_cpu", MEMORY: "memory", EPHEMERAL_STORAGE: "ephemeral_storage"}
 _NON_ZERO = (CPU, MEMORY)

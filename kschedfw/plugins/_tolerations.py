@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from kschedfw.api.node import Taint, TaintEffect
 from kschedfw.api.pod import Toleration, TolerationOperator
-from kschedfw.framework.node_table import NodeTable
-from kschedfw.framework.results import IntArray
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.table import NodeTable
 
 # `Gt` and `Lt` (KEP-5471) wait behind the feature gate TaintTolerationComparisonOperators, which is off in v1.36;
 # until it is on, such a toleration tolerates nothing.

@@ -10,10 +10,12 @@ from typing import ClassVar
 import numpy as np
 
 from kschedfw.api.pod import Pod
-from kschedfw.framework.node_info import ImageStateSummary, NodeInfo
-from kschedfw.framework.node_table import NodeTable
-from kschedfw.framework.plugin import Plugin, Reads, hookimpl
-from kschedfw.framework.results import MAX_NODE_SCORE, IntArray
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import ImageStateSummary, NodeInfo
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.plugins._image_index import ImageIndex
 
 _MIB = 1024 * 1024

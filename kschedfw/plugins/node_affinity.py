@@ -18,10 +18,12 @@ from kschedfw.api.selectors import NodeSelector, NodeSelectorTerm, PreferredSche
 from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from kschedfw.framework.evidence import Evidence
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.node_table import NodeTable
-from kschedfw.framework.plugin import Plugin, Reads, hookimpl
-from kschedfw.framework.results import IntArray, PreFilterResult, Verdicts
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.results import PreFilterResult, Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._node_evidence import unmatched_labels, unmatched_terms

@@ -13,10 +13,12 @@ import numpy.typing as npt
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.node_table import NodeTable
-from kschedfw.framework.plugin import Plugin, Reads, hookimpl
-from kschedfw.framework.results import MAX_NODE_SCORE, IntArray
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.framework.status import Status
 from kschedfw.plugins._resources import (
     DEFAULT_RESOURCES,

@@ -18,10 +18,12 @@ from kschedfw.api.storage import (
 from kschedfw.api.volume_matching import class_of_claim
 from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.node_table import NodeTable
-from kschedfw.framework.plugin import Reads, hookimpl
-from kschedfw.framework.results import IntArray, Verdicts
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.plugin import hookimpl
+from kschedfw.framework.results import Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins._claims import (
     claim_not_found,

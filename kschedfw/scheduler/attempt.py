@@ -6,9 +6,9 @@ import attrs
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.framework import Framework
-from kschedfw.framework.pod_info import QueuedPodInfo
+from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.results import PostFilterResult
+from kschedfw.framework.runtime.framework import Framework
 from kschedfw.scheduler.generic_scheduler import ScheduleResult
 
 CLEAR_NOMINATION = PostFilterResult.nominate("")

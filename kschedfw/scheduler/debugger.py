@@ -15,7 +15,7 @@ import attrs
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.framework.handle import ClusterClient
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.scheduler.cache import Cache
 
 _log = logging.getLogger(__name__)

@@ -25,8 +25,8 @@ from kschedfw.cluster import Cluster, EventType, WatchEvent
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.errors import IncompleteClusterError
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
-from kschedfw.framework.framework import Framework
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
+from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 from kschedfw.scheduler.cache import Cache, CacheError
 from kschedfw.scheduler.event_metrics import measured

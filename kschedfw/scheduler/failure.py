@@ -13,7 +13,7 @@ from kschedfw.cluster import Cluster
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.diagnosis import FitError
 from kschedfw.framework.metrics import NO_METRICS, AttemptResult, MetricsRecorder
-from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.results import NominatingMode, PostFilterResult
 from kschedfw.framework.status import PluginFailure, Status
 from kschedfw.scheduler.attempt import Attempt

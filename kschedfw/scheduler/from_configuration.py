@@ -11,7 +11,7 @@ from kschedfw.framework.clock import Clock
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.bindings import BindingExecutor
 from kschedfw.scheduler.http_extender import make_extenders
 from kschedfw.scheduler.scheduler import Scheduler

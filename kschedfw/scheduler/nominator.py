@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 
 from kschedfw.api.pod import Pod
-from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
 
 _MOST_CHANGES = 16_384
 

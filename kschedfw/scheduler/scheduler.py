@@ -18,17 +18,17 @@ from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
 from kschedfw.framework.errors import ProfileError
-from kschedfw.framework.evaluation import Evaluation
 from kschedfw.framework.extender import Extender
-from kschedfw.framework.framework import Framework
 from kschedfw.framework.handle import check_cluster
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, PluginSampling, listens
+from kschedfw.framework.nodes.pod_info import QueuedPodInfo
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.parallelizer import Parallelizer
-from kschedfw.framework.pod_info import QueuedPodInfo
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.registry import Registry
 from kschedfw.framework.results import PostFilterResult
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.runtime.evaluation import Evaluation
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Code, Status
 from kschedfw.framework.waiting_pods import PodInPreBind, PodsInPreBind, WaitingPods
 from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt

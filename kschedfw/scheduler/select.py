@@ -7,9 +7,9 @@ from typing import Protocol
 
 import attrs
 
-from kschedfw.framework.node_selection import NodeSelection
-from kschedfw.framework.results import IntArray
-from kschedfw.framework.scores import Totals
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.runtime.scores import Totals
 
 
 @attrs.frozen(eq=False)

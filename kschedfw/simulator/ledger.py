@@ -13,9 +13,9 @@ from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from kschedfw.cluster import Cluster, EventType, WatchEvent
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError
-from kschedfw.framework.framework import Framework
+from kschedfw.framework.nodes.resource import Resource
 from kschedfw.framework.preemption.eviction import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
-from kschedfw.framework.resource import Resource
+from kschedfw.framework.runtime.framework import Framework
 from kschedfw.scheduler import ScheduleResult
 from kschedfw.scheduler.scheduler import Algorithm
 from kschedfw.simulator.state import VirtualClock

@@ -15,10 +15,10 @@ from kschedfw.cluster import ClaimController, Cluster, InMemoryCluster, VolumeCo
 from kschedfw.config import default_profile
 from kschedfw.explain import Explaining, ExplainingScheduler, gated
 from kschedfw.framework.extender import Extender
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.registry import Registry
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.bindings import InlineExecutor
 from kschedfw.scheduler.queue.place import Place
 from kschedfw.scheduler.scheduler import Scheduler

@@ -13,7 +13,7 @@ import attrs
 from kschedfw.config import SchedulerConfiguration, load_configuration
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.http_extender import make_extenders
 

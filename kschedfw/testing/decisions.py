@@ -13,7 +13,7 @@ from kschedfw.explain import Explanation, Result, explain_pod
 from kschedfw.explain.text import as_text
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.testing.configured import Configuration, set_up
 from kschedfw.testing.manifest_reader import ManifestReader
 

@@ -23,7 +23,7 @@ from kschedfw.explain import (
 )
 from kschedfw.explain.text import as_text
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from kschedfw.simulator import Outcome, Report, Simulation
 from kschedfw.testing.configured import Configuration, set_up

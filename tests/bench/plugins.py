@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import numpy as np
 
 from kschedfw import NodeInfo, Plugin, Pod, Reads, hookimpl
-from kschedfw.framework.results import IntArray
+from kschedfw.framework.nodes.arrays import IntArray
 
 
 class Silent(Plugin):

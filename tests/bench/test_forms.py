@@ -23,8 +23,8 @@ from kschedfw.bench.measure import measure
 from kschedfw.bench.memo import PluginUse
 from kschedfw.bench.stage import Case, PluginForm
 from kschedfw.cli.enabled import changed_default_profile
-from kschedfw.framework.evaluation import Evaluation
-from kschedfw.framework.results import IntArray
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.runtime.evaluation import Evaluation
 from tests.bench.plugins import Open, Silent
 from tests.bench.test_measure import Ticking, case
 

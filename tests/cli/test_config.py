@@ -11,7 +11,7 @@ import pytest
 
 from kschedfw import Registry, hookimpl
 from kschedfw.cli.app import run
-from kschedfw.framework import hooks
+from kschedfw.framework.runtime import hooks
 from kschedfw.plugins.image_locality import ImageLocality
 from kschedfw.plugins.node_name import NodeName
 

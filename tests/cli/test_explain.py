@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kschedfw import Plugin, Scheduler, Status, hookimpl
-from kschedfw.framework import registry
+from kschedfw.framework.runtime import registry
 from tests.cli.test_app import Kschedfw, kschedfw
 
 __all__ = ["kschedfw"]  # the fixture

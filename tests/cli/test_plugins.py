@@ -199,7 +199,7 @@ class TestList:
     def test_a_plugin_that_can_not_be_loaded_does_not_hide_the_others(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from kschedfw.framework import registry as module
+        from kschedfw.framework.runtime import registry as module
 
         class Broken:
             value, dist, group = "broken:Rack", None, "kschedfw"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from kschedfw import Pod, make_node, make_pod
 from kschedfw.compare import Fragmentation, NodeAllocation, Workload, fragmentation, imbalance_within
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.testing.strategies import Cluster, clusters
 from tests.compare.scenes import node, pod
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.testing.conformance.compare import differences
 from kschedfw.testing.conformance.decide import decide
 from kschedfw.testing.conformance.mode import Mode

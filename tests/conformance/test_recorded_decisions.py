@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.testing.conformance.compare import differences, refused_otherwise
 from kschedfw.testing.conformance.decide import decide, refusal
 from kschedfw.testing.conformance.scenario import read_scenarios

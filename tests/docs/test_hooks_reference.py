@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kschedfw.framework import hookspecs
-from kschedfw.framework.hook_signatures import SPECS
+from kschedfw.framework.runtime.hook_signatures import SPECS
 
 DOCS = Path(__file__).parents[2] / "docs"
 

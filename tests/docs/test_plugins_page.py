@@ -12,7 +12,7 @@ import pytest
 from kschedfw import Registry, default_profile
 from kschedfw.api.convert import json_name
 from kschedfw.framework import ExtensionPoint
-from kschedfw.framework.hooks import points_of
+from kschedfw.framework.runtime.hooks import points_of
 
 REPOSITORY = Path(__file__).parents[2]
 ENTRY_POINTS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"][

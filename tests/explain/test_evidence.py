@@ -14,7 +14,7 @@ from kschedfw.cluster import InMemoryCluster
 from kschedfw.explain import Evidence, Explanation, explain_pod
 from kschedfw.explain.text import as_text
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.status import Status
 from kschedfw.testing import decide

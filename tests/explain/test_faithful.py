@@ -18,7 +18,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.explain import Explaining, ExplainingScheduler, Explanation, Result, Verdict, explain_pod
 from kschedfw.explain.sections import overview, plugin_section
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler import Scheduler
 from kschedfw.simulator import Decision, Simulation
 from kschedfw.testing.conformance.decide import _profile_of

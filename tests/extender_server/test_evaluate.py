@@ -18,10 +18,10 @@ from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod, PodPhase
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.extender_server import ExtenderApp
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.profile import EnabledPlugin, Profile
-from kschedfw.framework.registry import Registry
 from kschedfw.framework.results import PreFilterResult
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from tests.extender_server.asgi import post
 from tests.framework.support import PluginClass, answering, plugin

@@ -18,11 +18,11 @@ from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError
 from kschedfw.framework.extender import Victims
-from kschedfw.framework.framework import Framework
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.registry import Registry
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Code
 from kschedfw.scheduler import Cache, GenericScheduler, Scheduler, SchedulingError
 from kschedfw.scheduler.http_extender import ExtenderConfig, ExtenderTLSConfig, HTTPExtender, make_extenders

@@ -12,8 +12,8 @@ from kschedfw import make_node, make_pod
 from kschedfw.api.node import Node
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.extender_server.state import ClusterState
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.snapshot import Snapshot
 
 IMAGES = ("app:1", "db:2", "web:3")
 

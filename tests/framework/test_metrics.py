@@ -28,7 +28,6 @@ from kschedfw import (
     Snapshot,
     Status,
 )
-from kschedfw.framework import hooks, measuring
 from kschedfw.framework.clock import SystemClock
 from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.metrics import (
@@ -42,10 +41,12 @@ from kschedfw.framework.metrics import (
     Operation,
     PluginSampling,
 )
-from kschedfw.framework.node_filter import FilterOutcome
-from kschedfw.framework.node_selection import NodeSelection
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.profile import ExtensionPoint
-from kschedfw.framework.results import IntArray, Verdicts
+from kschedfw.framework.results import Verdicts
+from kschedfw.framework.runtime import hooks, measuring
+from kschedfw.framework.runtime.node_filter import FilterOutcome
 from kschedfw.simulator.state import VirtualClock
 from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, answering, node_info, nodes, plugin, pod

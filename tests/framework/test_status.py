@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kschedfw import Code, Status
-from kschedfw.framework.snapshot import NodeNotFoundError
+from kschedfw.framework.nodes.snapshot import NodeNotFoundError
 from kschedfw.framework.status import PluginFailure
 
 

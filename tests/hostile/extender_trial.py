@@ -10,7 +10,7 @@ from typing import Any, Final
 from kschedfw import InMemoryCluster, Profile, make_node, make_pod
 from kschedfw.extender_server import ExtenderApp
 from kschedfw.framework.extender import ExtenderFilterResult, Victims
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.scheduler.http_extender import ExtenderConfig, ExtenderError, HTTPExtender
 from tests.extender_server.asgi import send
 from tests.hostile.mutations import json_of, mutated

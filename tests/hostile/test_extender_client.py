@@ -18,7 +18,7 @@ import trustme
 
 from kschedfw import make_node, make_pod
 from kschedfw.framework.clock import SystemClock
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.scheduler.http_extender import ExtenderConfig, ExtenderError, ExtenderTLSConfig, HTTPExtender
 from kschedfw.scheduler.http_extender import transport as transport_module
 

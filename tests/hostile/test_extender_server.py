@@ -24,9 +24,9 @@ import trustme
 from kschedfw import make_node
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.extender_server import ExtenderApp, ServerLimits
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from tests.framework.support import plugin
 

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.hooks import HookTable
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.node_table import TableVersion
-from kschedfw.framework.plugin import AnyPlugin, Reads
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.nodes.table import TableVersion
+from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.results import IntArray
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.runtime.hooks import HookTable
 from kschedfw.framework.status import Status
 from kschedfw.testing import FrameworkHarness
 

@@ -17,10 +17,10 @@ from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.clock import SystemClock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.handle import Handle
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.parallelizer import Parallelizer
-from kschedfw.framework.pod_info import PodInfo
-from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import WaitingPods
 from kschedfw.plugins.inter_pod_affinity import InterPodAffinity

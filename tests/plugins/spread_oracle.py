@@ -9,8 +9,8 @@ import attrs
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.plugins._node_terms import RequiredNodeAffinity
 from kschedfw.plugins._tolerations import has_untolerated_taint
 from kschedfw.plugins.pod_topology_spread.constraints import Constraint

@@ -9,10 +9,10 @@ import pytest
 
 from kschedfw.api.pod import Pod, PreemptionPolicy
 from kschedfw.config import default_profile
-from kschedfw.framework.args import ArgsError, plugin_args
 from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.results import NominatingMode, PostFilterResult
+from kschedfw.framework.runtime.args import ArgsError, plugin_args
 from kschedfw.framework.status import Code, Status
 from kschedfw.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from kschedfw.plugins.node_resources_fit import NodeResourcesFit

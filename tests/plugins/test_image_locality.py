@@ -10,7 +10,7 @@ from kschedfw import make_node, make_pod
 from kschedfw.api.builders import NodeBuilder
 from kschedfw.api.objects import pod_from_manifest
 from kschedfw.api.pod import Pod
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.plugins.image_locality import ImageLocality, normalized_image_name
 from kschedfw.testing import FrameworkHarness
 

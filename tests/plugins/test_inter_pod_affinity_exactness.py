@@ -15,10 +15,10 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.workloads import Namespace
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.pod_info import AffinityTerm, PodInfo
-from kschedfw.framework.results import IntArray
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import AffinityTerm, PodInfo
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
 from tests.plugins.cycles import Cycle, make, make_node, make_pod, short
 from tests.topologies import LABELS, Step, affinities, histories, pods

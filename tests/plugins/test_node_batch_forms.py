@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from kschedfw.api.pod import NodeAffinity as AddedAffinity
 from kschedfw.api.pod import Pod
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.plugin import AnyPlugin
-from kschedfw.framework.snapshot import Snapshot
 from kschedfw.plugins.image_locality import ImageLocality
 from kschedfw.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
 from kschedfw.plugins.node_name import NodeName

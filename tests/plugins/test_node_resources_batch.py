@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kschedfw import make_node, make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.results import Verdicts
 from kschedfw.plugins._resources import ResourceSpec
 from kschedfw.plugins.node_resources_balanced_allocation import (

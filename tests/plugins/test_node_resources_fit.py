@@ -13,10 +13,10 @@ from kschedfw import make_node, make_pod
 from kschedfw.api.builders import PodBuilder
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.framework.args import ArgsError
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.events import QueueingHint
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.runtime.args import ArgsError
 from kschedfw.framework.status import Code, Status
 from kschedfw.plugins.node_resources_fit import (
     NodeResourcesFit,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from kschedfw import make_node
 from kschedfw.api.pod import Pod
 from kschedfw.api.selectors import NodeSelectorTerm, Operator, Requirement
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.plugins._node_terms import RequiredNodeAffinity, term_mask
 from kschedfw.testing.strategies import Cluster, clusters, nodes, pods
 from tests.plugins.batches import some_rows

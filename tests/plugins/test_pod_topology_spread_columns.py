@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, UnsatisfiableAction
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.node_selection import NodeSelection
-from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
+from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.results import Verdicts
 from kschedfw.plugins.pod_topology_spread import PodTopologySpread, PodTopologySpreadArgs
 from kschedfw.testing import strategies

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedfw import make_pod
-from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.plugins.priority_sort import PrioritySort
 from kschedfw.testing import FrameworkHarness
 

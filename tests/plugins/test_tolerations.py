@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kschedfw.api.pod import Pod
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.plugins._tolerations import has_untolerated_taint, untolerated_mask
 from kschedfw.testing.strategies import Cluster, clusters, nodes, pods
 from tests.plugins.batches import some_rows

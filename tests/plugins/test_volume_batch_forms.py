@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kschedfw.api.pod import Pod
-from kschedfw.framework.claim_index import ClaimIndex
-from kschedfw.framework.node_table import NodeTable
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.claim_index import ClaimIndex
+from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import AnyPlugin
-from kschedfw.framework.results import IntArray
-from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Status
 from kschedfw.plugins.node_volume_limits import NodeVolumeLimits
 from kschedfw.plugins.volume_restrictions import VolumeRestrictions

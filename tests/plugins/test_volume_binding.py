@@ -15,8 +15,8 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Operator, Requirement
 from kschedfw.api.storage import PersistentVolumeClaim, VolumeNodeAffinity, VolumePhase
-from kschedfw.framework.args import ArgsError
 from kschedfw.framework.profile import Profile
+from kschedfw.framework.runtime.args import ArgsError
 from kschedfw.framework.status import Code
 from kschedfw.testing import FrameworkHarness
 from tests.plugins.storage import ZONE, claim, csi_node, driver, room, storage_class, volume

@@ -10,7 +10,7 @@ from kschedfw import make_claim, make_node, make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.api.storage import PersistentVolumeClaim
 from kschedfw.framework.events import QueueingHint
-from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.status import Code
 from kschedfw.plugins.volume_restrictions import VolumeRestrictions
 from kschedfw.testing import FrameworkHarness

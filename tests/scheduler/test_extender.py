@@ -9,7 +9,7 @@ import pytest
 
 from kschedfw import Code, CycleState, FitError, NodeInfo, Pod, ScheduleResult, Status, make_pod
 from kschedfw.framework.extender import Extender, ExtenderFilterResult, Victims
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.scheduler import SchedulingError
 from tests.framework.support import answering, nodes, plugin, pod
 from tests.scheduler.support import POOL, Bench

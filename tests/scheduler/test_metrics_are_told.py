@@ -14,7 +14,7 @@ from kschedfw.api.storage import PersistentVolume
 from kschedfw.cluster import EventType, InMemoryCluster, WatchEvent
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from kschedfw.framework.metrics import HintResult, MetricsRecorder, NoMetrics
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.event_metrics import happened
 from kschedfw.scheduler.queue.in_flight import InFlight

@@ -6,7 +6,7 @@ import pytest
 
 from kschedfw import make_pod
 from kschedfw.api.pod import Pod
-from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.scheduler.nominator import Nominator
 
 

@@ -16,7 +16,7 @@ from kschedfw import (
     make_pod,
 )
 from kschedfw.framework.errors import ProfileError
-from kschedfw.framework.framework import Framework
+from kschedfw.framework.runtime.framework import Framework
 from kschedfw.scheduler.queue.place import Place
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.testing import FakeClock

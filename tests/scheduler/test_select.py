@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from kschedfw import make_node, make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
-from kschedfw.framework.node_selection import NodeSelection
-from kschedfw.framework.scores import Totals
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.runtime.scores import Totals
 from kschedfw.scheduler import Scheduler, Selection, select_host
 from kschedfw.scheduler.select import FirstByNameSelector, ReservoirSelector, RoundRobinSelector
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedfw.api.frozendict import FrozenDict
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.simulator import Decision, Outcome, Replay, Report, Spread
 from kschedfw.simulator.report import peaks, reasons, utilisation
 from tests.simulator.objects import node, pod

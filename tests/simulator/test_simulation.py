@@ -18,11 +18,11 @@ from kschedfw.api.pod import Pod, PodPhase, PodSchedulingGate, PodStatus
 from kschedfw.api.storage import PersistentVolumeClaim
 from kschedfw.cluster import EventType, InMemoryCluster, MissingObject, WatchEvent
 from kschedfw.config import default_profile
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.plugin import Plugin, hookimpl
-from kschedfw.framework.pod_info import QueuedPodInfo
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.queue import SchedulingQueue
 from kschedfw.scheduler.queue.place import Place

@@ -18,7 +18,7 @@ from kschedfw.config import default_profile
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.plugin import AnyPlugin, Plugin, hookimpl
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.simulator import Arrivals, Decision, Outcome, Report, Simulation

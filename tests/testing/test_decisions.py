@@ -15,10 +15,10 @@ from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import default_profile, parse_configuration
 from kschedfw.explain import Explanation, Result
 from kschedfw.explain.now import NoProfileError
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.profile import EnabledPlugin, Profile
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from kschedfw.testing import assert_decision, assert_golden, decide, record_decisions
 from kschedfw.testing.golden import GoldenFileError

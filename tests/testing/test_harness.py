@@ -28,7 +28,7 @@ from kschedfw import (
 from kschedfw.api.meta import ObjectMeta
 from kschedfw.api.workloads import Namespace
 from kschedfw.explain import Score
-from kschedfw.framework.results import IntArray
+from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.testing import FakeClock, FrameworkHarness
 from tests.framework.support import PluginClass, answering, nodes, plugin, pod
 

@@ -9,7 +9,7 @@ import attrs
 from kschedfw.api.pod import Pod
 from kschedfw.api.selectors import Selector, as_selector
 from kschedfw.api.workloads import PodDisruptionBudget
-from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
 
 
 @attrs.frozen

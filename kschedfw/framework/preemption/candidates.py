@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.extender import Victims
-from kschedfw.framework.results import IntArray
+from kschedfw.framework.nodes.arrays import IntArray
 
 _PRIORITY_OFFSET = 1 << 31
 """Makes every priority positive, so that a sum grows with each victim, also with those of negative priority."""

@@ -9,19 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw.api.pod import Pod
-from kschedfw.framework.columns import UNKNOWN_CODE
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeCodes, NodeToStatus
 from kschedfw.framework.extender import Victims
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.node_selection import NodeSelection
+from kschedfw.framework.nodes.arrays import Codes, IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import Candidate
 from kschedfw.framework.preemption.outcomes import LowestPriorities, Outcomes
 from kschedfw.framework.preemption.rules import PreemptionRules
-from kschedfw.framework.results import Codes, IntArray
+from kschedfw.framework.runtime.columns import UNKNOWN_CODE
+from kschedfw.framework.runtime.status_codes import ERROR, PASS
 from kschedfw.framework.status import Status
-from kschedfw.framework.status_codes import ERROR, PASS
 
 _NOT_HELPFUL = Status.unresolvable("Preemption is not helpful for scheduling")
 _NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")

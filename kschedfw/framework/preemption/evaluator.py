@@ -10,7 +10,7 @@ from kschedfw.api.workloads import PodDisruptionBudget
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NodeToStatus
 from kschedfw.framework.handle import Handle
-from kschedfw.framework.node_selection import NodeSelection
+from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import best_candidates
 from kschedfw.framework.preemption.dry_run import DryRun, dry_run

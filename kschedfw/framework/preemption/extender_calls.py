@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod
 from kschedfw.framework.extender import Extender, Victims
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.preemption.candidates import Candidate
-from kschedfw.framework.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
 

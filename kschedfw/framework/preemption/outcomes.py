@@ -6,17 +6,17 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw.api.pod import Pod
-from kschedfw.framework.columns import UNKNOWN_CODE, UNKNOWN_SCORE, Column
 from kschedfw.framework.extender import Victims
 from kschedfw.framework.handle import PodNominator
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.node_table import NodeTable
-from kschedfw.framework.plugin import Reads
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import LEAST_HARM, Candidate, Candidates
-from kschedfw.framework.results import IntArray
+from kschedfw.framework.runtime.columns import UNKNOWN_CODE, UNKNOWN_SCORE, Column
+from kschedfw.framework.runtime.status_codes import ERROR, PASS, StatusCodes
 from kschedfw.framework.status import Status
-from kschedfw.framework.status_codes import ERROR, PASS, StatusCodes
 
 _NOBODY = 1 << 62
 

@@ -8,8 +8,8 @@ from kschedfw.api.pod import Pod, PreemptionPolicy
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.extender import Victims
 from kschedfw.framework.handle import Handle
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import LEAST_HARM, ScoreFunction, start_time
 from kschedfw.framework.preemption.eviction import is_terminating_by_preemption

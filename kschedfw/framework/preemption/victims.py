@@ -11,10 +11,10 @@ from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.extender import Victims
-from kschedfw.framework.framework import Framework
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
+from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.status import Status
 
 MoreImportant = Callable[[Pod, Pod], bool]

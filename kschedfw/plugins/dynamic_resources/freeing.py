@@ -9,7 +9,7 @@ import attrs
 from kschedfw.api.pod import Pod
 from kschedfw.api.resource_claims import ResourceClaim
 from kschedfw.framework.diagnosis import NodeToStatus
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.plugins.dynamic_resources.claims import reserved_for_others
 from kschedfw.plugins.dynamic_resources.decision import NOT_AVAILABLE, PodDevices
 

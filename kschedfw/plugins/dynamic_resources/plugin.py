@@ -16,14 +16,12 @@ from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.handle import Handle
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.node_table import NodeTable
-from kschedfw.framework.plugin import Plugin, Reads, hookimpl
-from kschedfw.framework.results import (
-    IntArray,
-    PostFilterResult,
-    PreBindPreFlightResult,
-)
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.results import PostFilterResult, PreBindPreFlightResult
 from kschedfw.framework.status import Status
 from kschedfw.plugins._normalize import normalized
 from kschedfw.plugins.dynamic_resources.args import DynamicResourcesArgs

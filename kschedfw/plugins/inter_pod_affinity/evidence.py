@@ -10,9 +10,9 @@ import attrs
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.selector_text import selector_text
 from kschedfw.framework.evidence import Evidence
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.pod_info import AffinityTerm, PodInfo
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import AffinityTerm, PodInfo
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.plugins.inter_pod_affinity.filtering import RequiredState
 from kschedfw.plugins.inter_pod_affinity.terms import TermQuery
 

@@ -11,12 +11,13 @@ import numpy.typing as npt
 
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Pod
-from kschedfw.framework.node_table import NodeTable
-from kschedfw.framework.pod_info import PodInfo
-from kschedfw.framework.results import IntArray, Verdicts
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.pod_info import PodInfo
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.nodes.topology import TermKind, TermTally, TopologyIndex
+from kschedfw.framework.nodes.topology.domains import DomainSums
+from kschedfw.framework.results import Verdicts
 from kschedfw.framework.status import Status
-from kschedfw.framework.topology import TermKind, TermTally, TopologyIndex
-from kschedfw.framework.topology.domains import DomainSums
 from kschedfw.plugins.inter_pod_affinity.terms import OwnTerms
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 import attrs
 import numpy as np
 
-from kschedfw.framework.node_table import NodeTable
-from kschedfw.framework.results import MAX_NODE_SCORE, IntArray
-from kschedfw.framework.topology import TermKind, TermTally, TopologyIndex
-from kschedfw.framework.topology.domains import Domains, DomainSums
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.nodes.topology import TermKind, TermTally, TopologyIndex
+from kschedfw.framework.nodes.topology.domains import Domains, DomainSums
+from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.plugins.inter_pod_affinity.terms import OwnTerm
 
 

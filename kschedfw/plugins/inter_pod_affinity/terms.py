@@ -11,7 +11,7 @@ from kschedfw.api.pod import Pod, PodAffinity, PodAffinityTerm
 from kschedfw.api.selectors import NOTHING, Selector
 from kschedfw.api.workloads import Namespace
 from kschedfw.framework.handle import ClusterClient
-from kschedfw.framework.pod_info import AffinityTerm, preferred_terms, required_terms
+from kschedfw.framework.nodes.pod_info import AffinityTerm, preferred_terms, required_terms
 from kschedfw.plugins._label_selectors import joined, selector_error
 
 _MOST_KEPT = 10_000

@@ -9,8 +9,9 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.requests import QosClass, pod_qos_class
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.plugin import Plugin, Reads, hookimpl
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.status import Status
 
 _MEMORY_PRESSURE = Status.unresolvable("node(s) had memory pressure")

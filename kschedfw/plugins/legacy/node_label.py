@@ -11,8 +11,9 @@ from kschedfw.api.field_errors import FieldError
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.plugin import Plugin, Reads, hookimpl
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.framework.status import Status
 from kschedfw.plugins._hints import queue_if

@@ -13,8 +13,9 @@ import attrs
 
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.pod import Pod
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.plugin import Plugin, Reads, hookimpl
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.plugins._resources import (
     ResourceSpec,

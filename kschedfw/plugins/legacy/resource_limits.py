@@ -9,8 +9,9 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.resource_names import CPU, MEMORY
 from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.plugin import Plugin, Reads, hookimpl
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.plugin import Plugin, hookimpl
 
 Limits = tuple[int, int]
 """CPU in millicores and memory in bytes; 0 where there is no limit."""

@@ -10,9 +10,11 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.selectors import Selector
 from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.plugin import Plugin, Reads, hookimpl
-from kschedfw.framework.results import MAX_NODE_SCORE, IntArray
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.framework.status import Status
 from kschedfw.plugins.pod_topology_spread.default_selectors import DefaultSelectors
 

@@ -11,8 +11,9 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from kschedfw.api.volumes import Volume
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.plugin import Plugin, Reads, hookimpl
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.status import Status
 from kschedfw.plugins._claims import ClaimNotFoundError, VolumeError, claim_of
 from kschedfw.plugins._migration import AZURE_DISK, CINDER, EBS, GCE_PD, InTreePlugin

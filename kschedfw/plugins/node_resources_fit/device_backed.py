@@ -9,7 +9,7 @@ import attrs
 
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.requests import ResourceAmounts
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.plugins.dynamic_resources.manager import DeviceManager
 from kschedfw.plugins.dynamic_resources.usage import Usage
 

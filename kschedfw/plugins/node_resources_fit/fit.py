@@ -10,10 +10,12 @@ from kschedfw.api.requests import ResourceAmounts
 from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
 from kschedfw.framework.evidence import Evidence
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.node_table import NodeTable
-from kschedfw.framework.plugin import Plugin, Reads, hookimpl
-from kschedfw.framework.results import IntArray, Verdicts
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.results import Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins._resources import Plan, Planner, ScoredResource, plan_columns, valid_score
 from kschedfw.plugins.dynamic_resources.manager import DeviceManager

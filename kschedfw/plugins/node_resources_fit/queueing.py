@@ -7,8 +7,8 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.requests import ResourceAmounts
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
 from kschedfw.framework.events import QueueingHint
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.resource import Resource
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.resource import Resource
 from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins._resources import amount_of
 from kschedfw.plugins.node_resources_fit.shortage import fits

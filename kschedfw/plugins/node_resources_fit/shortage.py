@@ -17,9 +17,10 @@ from kschedfw.api.quantity import wrapped
 from kschedfw.api.requests import ResourceAmounts
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
 from kschedfw.framework.evidence import Evidence
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.node_table import NodeTable
-from kschedfw.framework.results import IntArray, Verdicts
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.results import Verdicts
 from kschedfw.framework.status import Code, Status
 from kschedfw.plugins._resources import amount_columns, amount_text
 

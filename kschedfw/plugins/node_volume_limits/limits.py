@@ -10,8 +10,8 @@ import numpy as np
 
 from kschedfw.api.storage import CSINode, VolumeAttachment
 from kschedfw.framework.handle import ClusterClient
-from kschedfw.framework.node_table import NodeTable
-from kschedfw.framework.results import IntArray
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.table import NodeTable
 
 NO_LIMIT: Final = 1 << 62
 

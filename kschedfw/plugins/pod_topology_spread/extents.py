@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.framework.encoded_column import NO_VALUE, EncodedColumn
-from kschedfw.framework.node_table import NodeTable
-from kschedfw.framework.results import IntArray, Verdicts
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.encoded_column import NO_VALUE, EncodedColumn
+from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.results import Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins._node_terms import RequiredNodeAffinity
 from kschedfw.plugins._tolerations import has_untolerated_taint, untolerated_mask

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw.api.pod import Pod
-from kschedfw.framework.results import MAX_NODE_SCORE, IntArray
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.plugins.pod_topology_spread.args import HOSTNAME_LABEL
 from kschedfw.plugins.pod_topology_spread.constraints import Constraint
 from kschedfw.plugins.pod_topology_spread.extents import Extent, Extents, Mask, NodeInclusion

@@ -12,10 +12,12 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.handle import Handle
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.node_table import NodeTable
-from kschedfw.framework.plugin import Plugin, Reads, hookimpl
-from kschedfw.framework.results import IntArray, PreBindPreFlightResult, Verdicts
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.results import PreBindPreFlightResult, Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins.volume_binding.args import VolumeBindingArgs
 from kschedfw.plugins.volume_binding.binder import Reservation, VolumeBinder

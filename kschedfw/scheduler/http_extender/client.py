@@ -11,8 +11,8 @@ from kschedfw.api.quantity import wrapped
 from kschedfw.config.extenders import ExtenderConfig, check_extenders, without_password
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.extender import ExtenderFilterResult, Victims
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.snapshot import NodeNotFoundError, Snapshot
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.snapshot import NodeNotFoundError, Snapshot
 from kschedfw.scheduler.http_extender.as_sent import NodesAsSent, pod_as_sent
 from kschedfw.scheduler.http_extender.errors import as_told
 from kschedfw.scheduler.http_extender.go_json import WireError

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from kschedfw.framework.pod_info import QueuedPodInfo
+from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.scheduler.queue.heap import KeyedHeap
 
 WINDOW = 1.0

@@ -11,7 +11,7 @@ from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.events import ClusterEvent, QueueingHint, QueueingHintFunction
 from kschedfw.framework.metrics import NO_METRICS, HintResult, MetricsRecorder, listens
-from kschedfw.framework.pod_info import QueuedPodInfo
+from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.scheduler.queue.in_flight import Occurrence
 from kschedfw.scheduler.queue.unschedulable import Rejector
 

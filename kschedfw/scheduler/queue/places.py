@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.metrics import MetricsRecorder
-from kschedfw.framework.pod_info import QueuedPodInfo
+from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.scheduler.queue.backoff import WINDOW, BackoffPolicy, BackoffQueue
 from kschedfw.scheduler.queue.cluster_events import POP_FROM_BACKOFF
 from kschedfw.scheduler.queue.hints import Requeue

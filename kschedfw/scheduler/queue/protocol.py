@@ -8,7 +8,7 @@ from typing import Protocol
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import ClusterEvent
-from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.queue.place import Place
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kschedfw.framework.metrics import MetricsRecorder, listens
-from kschedfw.framework.pod_info import QueuedPodInfo
+from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 
 
 class Rejections:

@@ -11,7 +11,7 @@ from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
-from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.scheduler.nominator import Nominator
 from kschedfw.scheduler.queue.appointments import Appointments
 from kschedfw.scheduler.queue.backoff import BackoffPolicy

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kschedfw.api.errors import KschedfwError
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.testing.conformance.compare import (
     Difference,
     differences,

@@ -10,7 +10,7 @@ import attrs
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import HostPort, Pod
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.scheduler.cache import Cache
 
 Undo = Callable[[], None]

@@ -14,15 +14,15 @@ from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import ConfigurationError, parse_configuration
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis, FitError
-from kschedfw.framework.framework import Framework
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.preemption import Candidate, PreemptionPlan
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.registry import Registry
-from kschedfw.framework.results import IntArray
-from kschedfw.framework.scores import NodeScores
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.registry import Registry
+from kschedfw.framework.runtime.scores import NodeScores
 from kschedfw.framework.status import Code, Status
 from kschedfw.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from kschedfw.plugins.dynamic_resources import DynamicResources

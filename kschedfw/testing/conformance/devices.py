@@ -9,8 +9,8 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.resource_claims import AllocationResult
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeToStatus
-from kschedfw.framework.framework import Framework
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.runtime.framework import Framework
 from kschedfw.plugins.dynamic_resources.decision import PodDevices
 from kschedfw.plugins.dynamic_resources.freeing import Freeing
 from kschedfw.plugins.dynamic_resources.plugin import DEVICES, RESERVATION, DynamicResources

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from kschedfw.framework.evaluation import Evaluation
+from kschedfw.framework.runtime.evaluation import Evaluation
 
 
 class Mode(Enum):

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from kschedfw.framework.framework import Framework
-from kschedfw.framework.hooks import HookTable
 from kschedfw.framework.results import PostFilterResult, PreFilterResult, Verdicts
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.hooks import HookTable
 from kschedfw.framework.status import Code, Status
 from kschedfw.testing.plugin_contract.violation import violated
 

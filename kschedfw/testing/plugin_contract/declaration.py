@@ -11,12 +11,12 @@ import attrs
 from kschedfw.api.convert import json_name, unstructure
 from kschedfw.api.custom import CustomKind
 from kschedfw.cluster import InMemoryCluster
-from kschedfw.framework.args import ArgsError, plugin_args
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
-from kschedfw.framework.framework import Framework
-from kschedfw.framework.hook_signatures import SPECS
-from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.profile import Profile
+from kschedfw.framework.runtime.args import ArgsError, plugin_args
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.hook_signatures import SPECS
 from kschedfw.testing.plugin_contract.hints import ask_hints
 from kschedfw.testing.plugin_contract.stage import Stage, difference, on_stages
 from kschedfw.testing.plugin_contract.subject import Subject, concerns

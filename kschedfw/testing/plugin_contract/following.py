@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.status import Status
 from kschedfw.testing.plugin_contract.stage import Stage, on_stages
 from kschedfw.testing.plugin_contract.subject import Subject, concerns

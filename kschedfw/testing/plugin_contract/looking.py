@@ -9,7 +9,7 @@ import numpy as np
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.status import Status
 from kschedfw.testing.plugin_contract.stage import Stage, difference, on_stages
 from kschedfw.testing.plugin_contract.subject import Subject, concerns

@@ -12,8 +12,8 @@ from kschedfw.api.objects import to_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import WaitingPod
 from kschedfw.scheduler.nominator import Nominator

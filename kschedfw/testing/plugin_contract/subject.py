@@ -18,14 +18,14 @@ from kschedfw.api.objects import to_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.clock import Clock
-from kschedfw.framework.evaluation import Evaluation
-from kschedfw.framework.framework import Framework
 from kschedfw.framework.handle import PodNominator
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.registry import Registry
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.runtime.evaluation import Evaluation
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.testing.plugin_contract.violation import violated
 from kschedfw.testing.plugin_contract.world import World
 

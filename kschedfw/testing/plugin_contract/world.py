@@ -10,9 +10,9 @@ import attrs
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.pod_info import PodInfo
-from kschedfw.framework.snapshot import Snapshot, with_image_states
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
+from kschedfw.framework.nodes.snapshot import Snapshot, with_image_states
 
 
 class World:

@@ -20,18 +20,18 @@ from kschedfw.api.workloads import PodDisruptionBudget, PodDisruptionBudgetSpec,
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeToStatus
-from kschedfw.framework.evaluation import Evaluation
 from kschedfw.framework.extender import Extender, ExtenderFilterResult, Victims
-from kschedfw.framework.framework import Framework
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import Plugin
-from kschedfw.framework.pod_info import PodInfo
 from kschedfw.framework.preemption import Candidate, PreemptionEvaluator, PreemptionPlan, PreemptionRules
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.registry import Registry
 from kschedfw.framework.results import PostFilterResult
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.runtime.evaluation import Evaluation
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from kschedfw.plugins.node_resources_fit import NodeResourcesFit
 from kschedfw.scheduler.nominator import Nominator

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kschedfw.api.pod import Pod
 from kschedfw.api.selectors import LabelSelector, Operator, Requirement
 from kschedfw.api.workloads import PodDisruptionBudget
-from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.preemption import DisruptionBudgets
 from tests.framework.preemption.scenes import budget, names, pod
 

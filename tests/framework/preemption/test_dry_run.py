@@ -12,9 +12,9 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.extender import Victims
 from kschedfw.framework.handle import Handle
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.parallelizer import Parallelizer
-from kschedfw.framework.pod_info import PodInfo
 from kschedfw.framework.preemption import DisruptionBudgets, PreemptionRules
 from kschedfw.framework.status import Status
 from tests.framework.preemption.scenes import Scene, budget, node, pod, scene, victims

@@ -10,8 +10,8 @@ from kschedfw.api.builders import make_pod
 from kschedfw.api.pod import Pod, PodCondition, PreemptionPolicy
 from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.extender import Victims
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.preemption import PreemptionRules, ScoreFunction
 from kschedfw.framework.results import PostFilterResult
 from kschedfw.framework.status import Code, Status

@@ -10,7 +10,7 @@ import pytest
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.cluster import EventType, InMemoryCluster, WatchEvent
-from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.results import PostFilterResult
 from kschedfw.framework.status import Code, Status
 from kschedfw.framework.waiting_pods import PodInPreBind, WaitingPod

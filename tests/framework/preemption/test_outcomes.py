@@ -14,19 +14,20 @@ from kschedfw.api import PodBuilder
 from kschedfw.api.pod import Pod
 from kschedfw.api.workloads import PodDisruptionBudget
 from kschedfw.framework.diagnosis import NodeToStatus
-from kschedfw.framework.evaluation import Evaluation
 from kschedfw.framework.extender import Victims
-from kschedfw.framework.framework import Framework
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.node_selection import NodeSelection
-from kschedfw.framework.node_table import NodeTable
-from kschedfw.framework.plugin import Plugin, Reads, hookimpl
-from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.preemption import PreemptionEvaluator, PreemptionRules
 from kschedfw.framework.preemption.candidates import Candidate, best_candidates
 from kschedfw.framework.preemption.outcomes import LowestPriorities, Outcomes
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.registry import Registry
+from kschedfw.framework.runtime.evaluation import Evaluation
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.plugins.node_ports import NodePorts
 from kschedfw.plugins.node_resources_fit import NodeResourcesFit
 from kschedfw.plugins.node_unschedulable import NodeUnschedulable

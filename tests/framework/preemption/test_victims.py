@@ -13,8 +13,8 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.diagnosis import NodeToStatus
+from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.parallelizer import Parallelizer
-from kschedfw.framework.pod_info import PodInfo
 from kschedfw.framework.preemption import PreemptionPlan
 from kschedfw.framework.status import Code, Status
 from kschedfw.plugins.inter_pod_affinity import InterPodAffinity

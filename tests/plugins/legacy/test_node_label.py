@@ -8,7 +8,7 @@ import pytest
 
 from kschedfw import Code, make_node, make_pod
 from kschedfw.framework import ExtensionPoint
-from kschedfw.framework.args import ArgsError
+from kschedfw.framework.runtime.args import ArgsError
 from kschedfw.plugins.legacy.node_label import NodeLabel
 from kschedfw.testing import FrameworkHarness
 

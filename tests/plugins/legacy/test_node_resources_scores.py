@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kschedfw import make_node, make_pod
 from kschedfw.api.builders import NodeBuilder
 from kschedfw.api.pod import Pod
-from kschedfw.framework.args import ArgsError
 from kschedfw.framework.plugin import AnyPlugin
+from kschedfw.framework.runtime.args import ArgsError
 from kschedfw.plugins.legacy.node_resources_scores import (
     NodeResourcesLeastAllocated,
     NodeResourcesMostAllocated,

@@ -16,8 +16,8 @@ from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Container, Pod, PodSpec, ResourceRequirements
 from kschedfw.api.quantity import Quantity
 from kschedfw.framework.extender import Extender, Victims
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.scheduler.http_extender import (
     ExtenderConfig,
     ExtenderConfigError,

@@ -11,7 +11,7 @@ import pytest
 import trustme
 
 from kschedfw import make_node, make_pod
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.scheduler.http_extender import (
     ExtenderConfig,
     ExtenderConfigError,

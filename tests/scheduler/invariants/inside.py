@@ -14,12 +14,12 @@ import numpy as np
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeToStatus
-from kschedfw.framework.framework import Framework
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.pod_info import PodInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.preemption import PreemptionPlan
-from kschedfw.framework.scores import NodeScores
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.scores import NodeScores
 from kschedfw.framework.status import Code, Status
 from kschedfw.plugins.default_preemption import DefaultPreemption
 from tests.scheduler.invariants.plugins import fingerprint

@@ -11,11 +11,11 @@ import attrs
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeToStatus
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.preemption import PreemptionPlan
 from kschedfw.framework.results import PostFilterResult
-from kschedfw.framework.snapshot import Snapshot
 from kschedfw.framework.status import Status
 from kschedfw.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 

@@ -16,8 +16,8 @@ from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
 from kschedfw.api.volume_matching import is_bound_to, is_fully_bound
 from kschedfw.api.volumes import claim_name
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.pod_info import QueuedPodInfo, required_terms
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.nodes.pod_info import QueuedPodInfo, required_terms
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT
 from kschedfw.plugins.volume_binding import VolumeBinding
 from kschedfw.scheduler.queue.place import Place

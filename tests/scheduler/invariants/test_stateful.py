@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from kschedfw.api.pod import Pod
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.nodes.snapshot import Snapshot
 from tests.scheduler.invariants import properties
 from tests.scheduler.invariants.world import STEPS, World, replay, run_world
 

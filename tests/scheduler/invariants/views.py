@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import attrs
 
 from kschedfw.api.pod import Pod
-from kschedfw.framework.node_info import NodeInfo
-from kschedfw.framework.resource import Resource
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.resource import Resource
+from kschedfw.framework.nodes.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from tests.scheduler.invariants.world import World

@@ -21,10 +21,10 @@ from kschedfw.api.volumes import claim_name
 from kschedfw.api.workloads import PodDisruptionBudget
 from kschedfw.cluster import ClusterError, VolumeController
 from kschedfw.config import default_profile
-from kschedfw.framework.framework import Framework
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.profile import EnabledPlugin, Profile
-from kschedfw.framework.registry import Registry
-from kschedfw.framework.snapshot import Snapshot
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.waiting_pods import WaitingPod
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.testing import FakeClock

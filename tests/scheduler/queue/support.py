@@ -14,7 +14,7 @@ from kschedfw.framework.events import (
     QueueingHint,
     QueueingHintFunction,
 )
-from kschedfw.framework.pod_info import QueuedPodInfo
+from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.status import Status
 from kschedfw.plugins.priority_sort import PrioritySort
 from kschedfw.plugins.scheduling_gates import SchedulingGates

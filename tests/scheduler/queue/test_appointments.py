@@ -14,7 +14,7 @@ from kschedfw import make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.metrics import NoMetrics
-from kschedfw.framework.node_info import NodeInfo
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.queue import Place

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.scheduler.queue.backoff import BackoffPolicy, BackoffQueue
 from tests.scheduler.queue.support import pod
 

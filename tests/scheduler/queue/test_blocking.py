@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from kschedfw.framework.clock import SystemClock
-from kschedfw.framework.pod_info import QueuedPodInfo
+from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.plugins.priority_sort import PrioritySort
 from kschedfw.scheduler.queue import Place, PodQueue, SchedulingQueue
 from kschedfw.testing import FakeClock

@@ -8,7 +8,7 @@ import pytest
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.scheduler.queue.cluster_events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT
 from kschedfw.scheduler.queue.hints import QueueingHints, Requeue
 from kschedfw.scheduler.queue.in_flight import Occurrence

@@ -15,7 +15,7 @@ from kschedfw import make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from kschedfw.framework.metrics import NoMetrics
-from kschedfw.framework.pod_info import QueuedPodInfo
+from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.queue import Place
 from kschedfw.testing import FakeClock

@@ -10,7 +10,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, NoMetrics
-from kschedfw.framework.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.plugins.priority_sort import PrioritySort
 from kschedfw.scheduler.queue import Place, PodAlreadyQueuedError, PodQueue, SchedulingQueue
 from kschedfw.testing import FakeClock

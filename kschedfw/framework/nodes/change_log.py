@@ -1,0 +1,46 @@
+"""Which rows of a table have changed, for readers that each remember how far they have read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kschedfw.framework.nodes.arrays import IntArray
+
+_FEWEST_KEPT = 1024
+
+
+class ChangeLog:
+    """Rows in the order in which they changed; one that changed twice is there twice.
+
+    A reader keeps the `version` up to which it has read, and asks `since` that version. Old entries are dropped, so
+    that a reader who comes back after long has to look at every row.
+    """
+
+    __slots__ = ("_dropped", "_rows", "version")
+
+    def __init__(self) -> None:
+        self._rows: list[int] = []
+        self._dropped = 0
+        self.version = 0
+        """The number of changes up to now."""
+
+    def append(self, row: int) -> None:
+        self._rows.append(row)
+        self.version += 1
+
+    def since(self, version: int) -> Sequence[int] | None:
+        """The rows that have changed after `version` and are still there; None if that isn't known any more."""
+        start = version - self._dropped
+        return None if start < 0 else [row for row in self._rows[start:] if row >= 0]
+
+    def trim(self, size: int) -> None:
+        """Drop what is too old to be worth following, in a table of so many rows."""
+        if len(self._rows) > 2 * max(size, _FEWEST_KEPT):
+            surplus = len(self._rows) - max(size, _FEWEST_KEPT)
+            del self._rows[:surplus]
+            self._dropped += surplus
+
+    def move_rows(self, moved_to: IntArray) -> None:
+        """Follow rows to their new places: row i is now row `moved_to[i]`, -1 if it is gone."""
+        places = moved_to.tolist()
+        self._rows = [places[row] if row >= 0 else row for row in self._rows]

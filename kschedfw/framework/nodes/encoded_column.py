@@ -1,0 +1,87 @@
+"""A column of arbitrary values, stored as small integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from kschedfw.framework.nodes.arrays import Codes, IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.read_only import ReadOnlyList, read_only_view
+
+ValueT = TypeVar("ValueT", bound=Hashable)
+
+
+NO_VALUE = -1
+
+_FEWEST_VALUES = 64
+
+
+class EncodedColumn(Generic[ValueT]):
+    """One property of all n nodes, dictionary-encoded: what depends on it alone is worked out once per value.
+
+    `codes` has shape (n,) and dtype int32. `values[code]` is a node's value for each of them. A node without a value
+    (`of` gives None for it) has the code -1, and as soon as there is one, `values` ends with None. So an array with an
+    entry per entry of `values` may be indexed by `codes`, whatever nodes lack:
+
+        labels = nodes.label("rack")
+        full = np.array([rack in self.full_racks for rack in labels.values], dtype=np.bool_)
+        refused = full[labels.codes[rows]]
+
+    `size` is the number of values that aren't None; they have the codes 0 … size−1. Some of them may have been left by
+    all nodes. `epoch` goes up when values were renumbered; new ones leave it, and all codes as they are.
+    """
+
+    def __init__(self, of: Callable[[NodeInfo], ValueT], node_infos: Sequence[NodeInfo]) -> None:
+        self._of = of
+        self.epoch = 0
+        self._encode(node_infos)
+
+    @property
+    def values(self) -> Sequence[ValueT]:
+        return self._values
+
+    def code_of(self, value: ValueT) -> int:
+        """The code of a value; -1 if no node has it, and for None."""
+        return self._index.get(value, NO_VALUE)
+
+    def update(self, row: int, info: NodeInfo, node_infos: Sequence[NodeInfo]) -> None:
+        """Take the new state of a node; `node_infos` are all of them."""
+        self._codes[row] = self._code(self._of(info))
+        if self.size > 2 * len(node_infos) + _FEWEST_VALUES:
+            self.epoch += 1
+            self._encode(node_infos)
+
+    def move_rows(self, moved_from: IntArray, node_infos: Sequence[NodeInfo]) -> None:
+        """Follow rows to their new places: row i was row `moved_from[i]`, -1 for one that is new."""
+        codes = np.full(len(moved_from), NO_VALUE, np.int32)
+        stayed = moved_from >= 0
+        codes[stayed] = self._codes[moved_from[stayed]]
+        self._set_codes(codes)
+        for row in np.flatnonzero(~stayed).tolist():
+            self.update(row, node_infos[row], node_infos)
+
+    def _encode(self, node_infos: Sequence[NodeInfo]) -> None:
+        self.size = 0
+        self._values: ReadOnlyList[ValueT] = ReadOnlyList()
+        self._index: dict[ValueT, int] = {}
+        codes: Iterable[int] = (self._code(self._of(info)) for info in node_infos)
+        self._set_codes(np.fromiter(codes, dtype=np.int32, count=len(node_infos)))
+
+    def _set_codes(self, codes: Codes) -> None:
+        self._codes = codes
+        self.codes = read_only_view(codes)
+
+    def _code(self, value: ValueT) -> int:
+        if value is None:
+            if len(self._values) == self.size:
+                list.append(self._values, value)
+            return NO_VALUE
+        code = self._index.get(value)
+        if code is None:
+            code = self._index[value] = self.size
+            list.insert(self._values, code, value)  # before the None
+            self.size += 1
+        return code

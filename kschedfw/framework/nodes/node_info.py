@@ -1,0 +1,220 @@
+"""A node with the pods on it and the sums that filters and scores read (kube-scheduler `NodeInfo`)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import NoReturn
+
+import attrs
+
+from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.node import Node
+from kschedfw.api.pod import HostPort, Pod
+from kschedfw.api.requests import node_allocatable
+from kschedfw.framework.nodes.pod_info import PodInfo
+from kschedfw.framework.nodes.resource import Resource, int64
+
+ANY_IP = "0.0.0.0"  # the API's spelling of "every address of the node", nothing is bound here
+DEFAULT_PROTOCOL = "TCP"
+
+# Snapshots compare generations to find what changed, so no two states of any node may share one.
+_generations = itertools.count(1)
+
+
+@attrs.frozen
+class ImageStateSummary:
+    """An image on a node: size in bytes, and on how many nodes of the cluster it is."""
+
+    size: int
+    num_nodes: int
+
+
+class HostPortInfo:
+    """The host ports taken on a node, by address: a value, of which `plus` and `minus` make others."""
+
+    __slots__ = ("_taken",)
+
+    def __init__(self, taken: Mapping[str, frozenset[tuple[str, int]]] = EMPTY) -> None:
+        self._taken = taken
+
+    @classmethod
+    def of(cls, ports: Iterable[HostPort]) -> HostPortInfo:
+        return cls().plus(ports)
+
+    def taken(self) -> frozenset[HostPort]:
+        """All of them in one set."""
+        return frozenset(
+            (ip, protocol, port) for ip, ports in self._taken.items() for protocol, port in ports
+        )
+
+    def plus(self, ports: Iterable[HostPort]) -> HostPortInfo:
+        """With these ports taken, too; those that aren't above 0 are none."""
+        taken = dict(self._taken)
+        for ip, protocol, port in ports:
+            if port > 0:
+                ip = ip or ANY_IP
+                taken[ip] = taken.get(ip, frozenset()) | {(protocol or DEFAULT_PROTOCOL, port)}
+        return HostPortInfo(taken)
+
+    def minus(self, ports: Iterable[HostPort]) -> HostPortInfo:
+        """Without these ports."""
+        taken = dict(self._taken)
+        for ip, protocol, port in ports:
+            ip = ip or ANY_IP
+            left = taken.pop(ip, frozenset()) - {(protocol or DEFAULT_PROTOCOL, port)}
+            if left:
+                taken[ip] = left
+        return HostPortInfo(taken)
+
+    def conflicts(self, ip: str, protocol: str, port: int) -> bool:
+        """Whether the port is taken on this address; 0.0.0.0 meets every address."""
+        if port <= 0 or not self._taken:
+            return False
+        ip = ip or ANY_IP
+        wanted = (protocol or DEFAULT_PROTOCOL, port)
+        if ip == ANY_IP:
+            return any(wanted in taken for taken in self._taken.values())
+        return any(wanted in self._taken.get(address, ()) for address in (ANY_IP, ip))
+
+    def __len__(self) -> int:
+        return sum(map(len, self._taken.values()))
+
+
+_NO_PORTS = HostPortInfo()
+_NOTHING = Resource()
+
+
+@attrs.define(eq=False)
+class NodeInfo:
+    """A node and its pods, with sums over them. What it is made of are values: they never change, they are replaced.
+
+    Those of a snapshot are read-only; hooks that want to change one take a `clone`.
+    """
+
+    node: Node
+    pods: tuple[PodInfo, ...] = ()
+    pods_with_affinity: tuple[PodInfo, ...] = ()
+    pods_with_required_anti_affinity: tuple[PodInfo, ...] = ()
+    pods_with_volumes: tuple[PodInfo, ...] = ()
+    """Pods whose volumes others may want, too, or that count against a limit of the node."""
+    used_ports: HostPortInfo = _NO_PORTS
+    requested: Resource = _NOTHING
+    """Sum of the requests of all pods on the node."""
+    non_zero_requested: Resource = _NOTHING
+    """The same with 100m CPU and 200 MiB for containers that request none; scores read this."""
+    allocatable: Resource = _NOTHING
+    image_states: FrozenDict[str, ImageStateSummary] = EMPTY
+    generation: int = 0
+
+    @classmethod
+    def of(cls, node: Node, pods: Iterable[Pod] = ()) -> NodeInfo:
+        info = cls(node, allocatable=Resource.of(node_allocatable(node)), generation=next(_generations))
+        for pod in pods:
+            info.add_pod(PodInfo.of(pod))
+        return info
+
+    @property
+    def name(self) -> str:
+        return self.node.metadata.name
+
+    def set_node(self, node: Node) -> None:
+        """Take the node's new state."""
+        self.node = node
+        self.allocatable = Resource.of(node_allocatable(node))
+        self.generation = next(_generations)
+
+    def add_pod(self, info: PodInfo) -> None:
+        self.pods = (*self.pods, info)
+        self._count(info)
+
+    def remove_pod(self, pod: Pod) -> bool:
+        """Take the pod (by uid) off the node; False where it isn't on it."""
+        uid = pod.uid
+        for info in self.pods:
+            if info.pod.uid == uid:
+                self.pods = _without(self.pods, info)
+                self._discount(info)
+                return True
+        return False
+
+    def replace_pod(self, old: PodInfo, new: PodInfo) -> None:
+        """Take the new state of a pod, whose old one is here."""
+        position = self.pods.index(old)
+        self.pods = (*self.pods[:position], new, *self.pods[position + 1 :])
+        self._discount(old)
+        self._count(new)
+
+    def _count(self, info: PodInfo) -> None:
+        if info.has_affinity:
+            self.pods_with_affinity = (*self.pods_with_affinity, info)
+        if info.required_anti_affinity_terms:
+            self.pods_with_required_anti_affinity = (*self.pods_with_required_anti_affinity, info)
+        if info.pod.spec.volumes and info.pod.storage:
+            self.pods_with_volumes = (*self.pods_with_volumes, info)
+        requests, non_zero = info.requests, self.non_zero_requested
+        self.requested = self.requested.plus(requests.amounts)
+        self.non_zero_requested = Resource(
+            int64(non_zero.milli_cpu + requests.non_zero_milli_cpu),
+            int64(non_zero.memory + requests.non_zero_memory),
+        )
+        if ports := info.pod.host_ports:
+            self.used_ports = self.used_ports.plus(ports)
+        self.generation = next(_generations)
+
+    def _discount(self, info: PodInfo) -> None:
+        if info.has_affinity:
+            self.pods_with_affinity = _without(self.pods_with_affinity, info)
+        if info.required_anti_affinity_terms:
+            self.pods_with_required_anti_affinity = _without(self.pods_with_required_anti_affinity, info)
+        if info.pod.spec.volumes and info.pod.storage:
+            self.pods_with_volumes = _without(self.pods_with_volumes, info)
+        requests, non_zero = info.requests, self.non_zero_requested
+        self.requested = self.requested.minus(requests.amounts)
+        self.non_zero_requested = Resource(
+            int64(non_zero.milli_cpu - requests.non_zero_milli_cpu),
+            int64(non_zero.memory - requests.non_zero_memory),
+        )
+        if ports := info.pod.host_ports:
+            self.used_ports = self.used_ports.minus(ports)
+        self.generation = next(_generations)
+
+    def seal(self) -> None:
+        """Refuse every further change; `clone` gives one that may be changed."""
+        if type(self) is NodeInfo:
+            self.__class__ = _SealedNodeInfo
+
+    def clone(self) -> NodeInfo:
+        """A copy that may be changed; all that it is made of is shared."""
+        return NodeInfo(
+            self.node,
+            self.pods,
+            self.pods_with_affinity,
+            self.pods_with_required_anti_affinity,
+            self.pods_with_volumes,
+            self.used_ports,
+            self.requested,
+            self.non_zero_requested,
+            self.allocatable,
+            self.image_states,
+            self.generation,
+        )
+
+
+class _SealedNodeInfo(NodeInfo):
+    # A class of its own, so that the cache's NodeInfos, which change all the time, pay nothing for it.
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(
+            f"node {self.name!r}: {name} can't be set, since a snapshot's NodeInfo is read-only; change a clone() of it"
+        )
+
+    def __delattr__(self, name: str) -> NoReturn:
+        self.__setattr__(name, None)
+
+
+def _without(pods: tuple[PodInfo, ...], info: PodInfo) -> tuple[PodInfo, ...]:
+    position = pods.index(info)
+    return (*pods[:position], *pods[position + 1 :])

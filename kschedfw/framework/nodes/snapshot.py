@@ -1,0 +1,178 @@
+"""The nodes and pods that one scheduling cycle sees (kube-scheduler `Snapshot`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.framework.nodes.claim_index import ClaimIndex
+from kschedfw.framework.nodes.node_info import ImageStateSummary, NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
+from kschedfw.framework.nodes.read_only import ReadOnlyList
+from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.nodes.topology import TopologyIndex
+
+
+class NodeNotFoundError(KschedfwError, KeyError):
+    """The snapshot has no node of this name."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class Snapshot:
+    """NodeInfos in the order in which they are visited, and by name.
+
+    One snapshot lives as long as its scheduler; the cache brings it up to date at the start of each cycle,
+    and nothing changes it during one. NodeInfos that it takes are read-only from then on.
+    """
+
+    def __init__(self, node_infos: Iterable[NodeInfo] = ()) -> None:
+        self._table: NodeTable | None = None
+        self._selection: NodeSelection | None = None
+        self._topology: TopologyIndex | None = None
+        self._claims: ClaimIndex | None = None
+        self._with_affinity: tuple[NodeInfo, ...] | None = None
+        self._with_required_anti_affinity: tuple[NodeInfo, ...] | None = None
+        self.replace(node_infos)
+
+    @classmethod
+    def of(cls, nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> Snapshot:
+        """A snapshot of these nodes with the bound ones among these pods; pods on unknown nodes are left out."""
+        node_infos = {node.name: NodeInfo.of(node) for node in nodes}
+        for pod in pods:
+            if (info := node_infos.get(pod.node_name)) is not None:
+                info.add_pod(PodInfo.of(pod))
+        snapshot = cls(node_infos.values())
+        snapshot.update_image_states()
+        return snapshot
+
+    def replace(self, node_infos: Iterable[NodeInfo]) -> None:
+        """Take these NodeInfos, in this order, for the next cycle."""
+        self._node_infos = ReadOnlyList(node_infos)
+        for info in self._node_infos:
+            info.seal()
+        self._rows = {info.name: row for row, info in enumerate(self._node_infos)}
+        self._forget_affinity()
+        self._selection = None
+        if self._table is not None:
+            self._table.replace(self._node_infos)
+
+    def update(self, changed: Iterable[NodeInfo]) -> None:
+        """Take the new state of some of the nodes, each in its old place.
+
+        Raises:
+            NodeNotFoundError: one of them isn't there.
+        """
+        for info in changed:
+            row = self._row(info.node.metadata.name)
+            if info.pods_with_affinity or self._node_infos[row].pods_with_affinity:
+                self._forget_affinity()
+            info.seal()
+            list.__setitem__(self._node_infos, row, info)
+            if self._table is not None:
+                self._table.update(row, info)
+
+    @property
+    def node_infos(self) -> Sequence[NodeInfo]:
+        """All nodes, in visiting order."""
+        return self._node_infos
+
+    @property
+    def with_affinity(self) -> Sequence[NodeInfo]:
+        """Nodes with at least one pod that has a pod (anti-)affinity term."""
+        if self._with_affinity is None:
+            self._with_affinity = tuple([info for info in self._node_infos if info.pods_with_affinity])
+        return self._with_affinity
+
+    @property
+    def with_required_anti_affinity(self) -> Sequence[NodeInfo]:
+        """Nodes with at least one pod that has a required pod anti-affinity term."""
+        if self._with_required_anti_affinity is None:
+            self._with_required_anti_affinity = tuple(
+                [info for info in self.with_affinity if info.pods_with_required_anti_affinity]
+            )
+        return self._with_required_anti_affinity
+
+    def __len__(self) -> int:
+        return len(self._node_infos)
+
+    def __contains__(self, node_name: str) -> bool:
+        return node_name in self._rows
+
+    def get(self, node_name: str) -> NodeInfo:
+        """The node's NodeInfo.
+
+        Raises:
+            NodeNotFoundError: there is none.
+        """
+        return self._node_infos[self._row(node_name)]
+
+    def find(self, node_name: str) -> NodeInfo | None:
+        """The node's NodeInfo; None if there is none."""
+        row = self._rows.get(node_name)
+        return None if row is None else self._node_infos[row]
+
+    @property
+    def table(self) -> NodeTable:
+        """The same nodes in columns, row i being `node_infos[i]`; made on first use, and kept in step from then on."""
+        if self._table is None:
+            self._table = NodeTable.of(self._node_infos)
+        return self._table
+
+    @property
+    def topology(self) -> TopologyIndex:
+        """Counts of the pods and their terms by domain; made on first use, and kept in step from then on."""
+        if self._topology is None:
+            self._topology = TopologyIndex(self.table)
+        return self._topology
+
+    @property
+    def claims(self) -> ClaimIndex:
+        """The uses of persistent volume claims; made on first use, and kept in step from then on."""
+        if self._claims is None:
+            self._claims = ClaimIndex(self.table)
+        return self._claims
+
+    def update_image_states(self) -> None:
+        """Bring up to date what nodes know of their images: on how many nodes of the snapshot each is."""
+        self.update(list(with_image_states(self._node_infos)))
+
+    @property
+    def selection(self) -> NodeSelection:
+        """All nodes, in visiting order."""
+        if self._selection is None or self._selection.table is not self.table:
+            self._selection = NodeSelection.whole(self.table)
+        return self._selection
+
+    def _row(self, node_name: str) -> int:
+        try:
+            return self._rows[node_name]
+        except KeyError:
+            raise NodeNotFoundError(f"node {node_name!r} not found in the snapshot") from None
+
+    def _forget_affinity(self) -> None:
+        self._with_affinity = None
+        self._with_required_anti_affinity = None
+
+
+def with_image_states(node_infos: Sequence[NodeInfo]) -> Iterator[NodeInfo]:
+    """Those of the nodes that don't know yet on how many of them each of their images is, and now do: copies."""
+    spread: Counter[str] = Counter()
+    for info in node_infos:
+        spread.update({name for image in info.node.status.images for name in image.names})
+    for info in node_infos:
+        states = FrozenDict(
+            (name, ImageStateSummary(image.size_bytes, spread[name]))
+            for image in info.node.status.images
+            for name in image.names
+        )
+        if states != info.image_states:
+            copy = info.clone()
+            copy.image_states = states
+            yield copy

@@ -1,0 +1,307 @@
+"""The nodes of a snapshot in columns, for hooks that answer for all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.node import Taint
+from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from kschedfw.framework.nodes.arrays import Codes, IntArray
+from kschedfw.framework.nodes.change_log import ChangeLog
+from kschedfw.framework.nodes.encoded_column import EncodedColumn
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.read_only import ReadOnlyList, read_only_view
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.nodes.resource import Resource
+
+ValueT = TypeVar("ValueT", bound=Hashable)
+ScalarT = TypeVar("ScalarT", bound=np.generic)
+
+_FIRST_RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
+_PODS_COLUMN = _FIRST_RESOURCES.index(PODS)
+
+
+@attrs.frozen
+class TableVersion:
+    """A state of the table; equal versions mean that nothing has changed."""
+
+    layout: int
+    nodes: int
+    pods: int
+
+
+@attrs.frozen(eq=False)
+class _LabelCodes:
+    """A label's codes in these rows, at this version of layout and node objects."""
+
+    rows: IntArray
+    version: tuple[int, int]
+    codes: Codes
+
+
+class TableListener(Protocol):
+    """Keeps something of its own in step with a table, such as an index."""
+
+    def row_changed(self, row: int, old: NodeInfo, new: NodeInfo) -> None:
+        """The node or its pods are different now."""
+        ...
+
+    def rows_moved(self, moved_from: IntArray, gone: Sequence[NodeInfo], added: Sequence[NodeInfo]) -> None:
+        """Row i was row `moved_from[i]`, -1 if it is new. Nothing else has changed.
+
+        `gone` are the nodes that have no row any more, `added` those of the new rows, in their order.
+        """
+        ...
+
+
+class NodeTable:
+    """Columns over n nodes and r resources; row i is node i of the snapshot. Hooks only read them: writing raises.
+
+    `allocatable` and `requested` have shape (n, r), int64, in the resources' base units (millicores, bytes,
+    counts), the columns named by `resources`, of which the first four always are cpu, memory, ephemeral-storage and
+    pods; each column is contiguous. `non_zero_requested` has shape (n, 2): CPU and memory as scores count them.
+    `pod_counts` and `unschedulable` have shape (n,). Labels, taints and whatever else plugins ask for (`encoded`) are
+    encoded when first asked for.
+
+    The snapshot keeps the table in step, in place, at the cost of the rows that changed, and each change goes to one of
+    two logs: `node_changes` for node objects, `pod_changes` for the pods on nodes. When nodes come or go, rows
+    move: `layout` goes up, `moved_from` tells where each row was (-1: nowhere), and the logs follow.
+    """
+
+    def __init__(self, node_infos: Sequence[NodeInfo]) -> None:
+        self.node_changes = ChangeLog()
+        self.pod_changes = ChangeLog()
+        self.layout = 0
+        self.node_infos: Sequence[NodeInfo] = ()
+        self.rows: Mapping[str, int] = EMPTY
+        self.resources: tuple[str, ...] = _FIRST_RESOURCES
+        self.columns: Mapping[str, int] = _by_position(_FIRST_RESOURCES)
+        self._allocatable: IntArray = np.zeros((len(_FIRST_RESOURCES), 0), dtype=np.int64)
+        self._requested: IntArray = np.zeros((len(_FIRST_RESOURCES), 0), dtype=np.int64)
+        self._non_zero: IntArray = np.zeros((2, 0), dtype=np.int64)
+        self._unschedulable: npt.NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        self._encoded: dict[Hashable, EncodedColumn[Any]] = {}
+        self._encoded_from_pods: list[EncodedColumn[Any]] = []
+        self._listeners: list[TableListener] = []
+        self._pod_listeners: list[TableListener] = []
+        self._label_codes: dict[str, _LabelCodes] = {}
+        """The latest answers to `label_codes`: many pods in a row are asked about the same rows."""
+        self._changed_since: dict[tuple[int, int], Sequence[int] | None] = {}
+        """Answers to `changed_since`: many ask from the same version on."""
+        self._place(node_infos, np.full(len(node_infos), -1, dtype=np.int64))
+
+    @classmethod
+    def of(cls, node_infos: Sequence[NodeInfo]) -> NodeTable:
+        return cls(node_infos)
+
+    def __len__(self) -> int:
+        return len(self.node_infos)
+
+    @cached_property
+    def all_rows(self) -> IntArray:
+        """0 … n−1."""
+        rows: IntArray = np.arange(len(self.node_infos), dtype=np.int64)
+        rows.setflags(write=False)
+        return rows
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The nodes' names, by row."""
+        return tuple(info.name for info in self.node_infos)
+
+    @property
+    def version(self) -> TableVersion:
+        return TableVersion(self.layout, self.node_changes.version, self.pod_changes.version)
+
+    def changed_since(self, nodes: int, pods: int) -> Sequence[int] | None:
+        """The rows, each once, that were changed since these versions of the two logs; None if that isn't known."""
+        try:
+            return self._changed_since[nodes, pods]
+        except KeyError:
+            rows, more = self.node_changes.since(nodes), self.pod_changes.since(pods)
+            changed = None if rows is None or more is None else tuple({*rows, *more})
+            self._changed_since[nodes, pods] = changed
+            return changed
+
+    # Encoded columns
+
+    def label(self, key: str) -> EncodedColumn[str | None]:
+        """The column of a node label; a node without it has the code -1, for which `values` ends with None."""
+        return self.encoded(("label", key), lambda info: info.node.metadata.labels.get(key))
+
+    def label_codes(self, key: str, rows: IntArray) -> Codes:
+        """The codes of a label's column in these rows, an array that isn't changed either; -1 without the label."""
+        codes = self.label(key).codes
+        if rows is self.all_rows:
+            return codes
+        known = self._label_codes.get(key)
+        version = self.layout, self.node_changes.version
+        if known is not None and known.rows is rows and known.version == version:
+            return known.codes
+        in_rows: Codes = codes.take(rows)
+        in_rows.setflags(write=False)
+        self._label_codes[key] = _LabelCodes(rows, version, in_rows)
+        return in_rows
+
+    @property
+    def taints(self) -> EncodedColumn[tuple[Taint, ...]]:
+        """The nodes' tuples of taints."""
+        return self.encoded("taints", lambda info: info.node.spec.taints)
+
+    def encoded(
+        self, name: Hashable, of: Callable[[NodeInfo], ValueT], reads: Reads = Reads.NODE
+    ) -> EncodedColumn[ValueT]:
+        """The column of any property of a node (or, with `reads` PODS, of its pods, too), made on first use.
+
+        None stands for a node that hasn't got the property.
+        `name` tells columns apart, so for one name `of` must always be the same function.
+        """
+        known = self._encoded.get(name)
+        if known is None:
+            known = self._encoded[name] = EncodedColumn(of, self.node_infos)
+            if reads is not Reads.NODE:
+                self._encoded_from_pods.append(known)
+        return known
+
+    # Keeping in step
+
+    def listen(self, listener: TableListener, reads: Reads = Reads.PODS) -> None:
+        """Tell the listener of every change from now on; with `reads` NODE, not of rows where only pods changed."""
+        self._listeners.append(listener)
+        if reads is not Reads.NODE:
+            self._pod_listeners.append(listener)
+
+    def update(self, row: int, info: NodeInfo) -> None:
+        """Take the new state of the node in a row."""
+        self._changed_since.clear()
+        old = self._node_infos[row]
+        list.__setitem__(self._node_infos, row, info)
+        node_changed = info.node is not old.node or info.image_states is not old.image_states
+        pods_changed = info.pods is not old.pods and info.pods != old.pods
+        if node_changed:
+            self._write_node(row, info)
+            self.node_changes.append(row)
+            self.node_changes.trim(len(self))
+        if pods_changed:
+            self._write_pods(row, info)
+            self.pod_changes.append(row)
+            self.pod_changes.trim(len(self))
+        for column in self._encoded.values() if node_changed else self._encoded_from_pods:
+            column.update(row, info, self.node_infos)
+        for listener in self._listeners if node_changed else self._pod_listeners:
+            listener.row_changed(row, old, info)
+
+    def replace(self, node_infos: Sequence[NodeInfo]) -> None:
+        """Take other nodes, or the same ones in another order or state."""
+        self._changed_since.clear()
+        old = self.node_infos
+        sources = [self.rows.get(info.name, -1) for info in node_infos]
+        moved_from = np.array(sources, dtype=np.int64)
+        moved_to = np.full(len(old), -1, dtype=np.int64)
+        stayed = moved_from >= 0
+        moved_to[moved_from[stayed]] = np.flatnonzero(stayed)
+        gone = [old[row] for row in np.flatnonzero(moved_to < 0).tolist()]
+        added = [info for info, source in zip(node_infos, sources, strict=True) if source < 0]
+        for log in (self.node_changes, self.pod_changes):
+            log.move_rows(moved_to)
+        # First to their places as they were, so that a change of state is the same thing here as anywhere else.
+        self._place(
+            [new if source < 0 else old[source] for new, source in zip(node_infos, sources, strict=True)],
+            moved_from,
+        )
+        self.layout += 1
+        for column in self._encoded.values():
+            column.move_rows(moved_from, self.node_infos)
+        for listener in self._listeners:
+            listener.rows_moved(moved_from, gone, added)
+        for row, info in enumerate(node_infos):
+            if info is not self.node_infos[row]:
+                self.update(row, info)
+
+    def _place(self, node_infos: Sequence[NodeInfo], moved_from: IntArray) -> None:
+        self.node_infos = self._node_infos = ReadOnlyList(node_infos)
+        self.rows = _by_position(info.name for info in node_infos)
+        for made_on_demand in ("names", "all_rows"):
+            self.__dict__.pop(made_on_demand, None)
+        self.moved_from: IntArray = read_only_view(moved_from)
+        self._allocatable = _moved(self._allocatable, moved_from)
+        self._requested = _moved(self._requested, moved_from)
+        self._non_zero = _moved(self._non_zero, moved_from)
+        self._unschedulable = _moved(self._unschedulable, moved_from)
+        self._show()
+        added = np.flatnonzero(moved_from < 0).tolist()
+        # All at once, since there may be as many resources as nodes.
+        self._make_columns(
+            name
+            for row in added
+            for amounts in (node_infos[row].allocatable, node_infos[row].requested)
+            for name in amounts.scalar_resources
+        )
+        for row in added:
+            self._write_node(row, node_infos[row])
+            self._write_pods(row, node_infos[row])
+
+    def _write_node(self, row: int, info: NodeInfo) -> None:
+        self._unschedulable[row] = info.node.spec.unschedulable
+        amounts = info.allocatable
+        if amounts.scalar_resources:
+            self._make_columns(amounts.scalar_resources)
+        self._write_amounts(self._allocatable, row, amounts, amounts.allowed_pod_number)
+
+    def _write_pods(self, row: int, info: NodeInfo) -> None:
+        amounts, non_zero = info.requested, info.non_zero_requested
+        if amounts.scalar_resources:
+            self._make_columns(amounts.scalar_resources)
+        self._write_amounts(self._requested, row, amounts, len(info.pods))
+        self._non_zero[0, row] = non_zero.milli_cpu
+        self._non_zero[1, row] = non_zero.memory
+
+    def _write_amounts(self, columns: IntArray, row: int, amounts: Resource, pods: int) -> None:
+        """Fill a row in; all its resources have a column."""
+        columns[0, row] = amounts.milli_cpu
+        columns[1, row] = amounts.memory
+        columns[2, row] = amounts.ephemeral_storage
+        columns[_PODS_COLUMN, row] = pods
+        if len(self.resources) > len(_FIRST_RESOURCES):
+            columns[len(_FIRST_RESOURCES) :, row] = 0
+            for name, amount in amounts.scalar_resources.items():
+                columns[self.columns[name], row] = amount
+
+    def _make_columns(self, resources: Iterable[str]) -> None:
+        """Make a column for each of the resources of which this is the first node."""
+        new = [name for name in dict.fromkeys(resources) if name not in self.columns]
+        if not new:
+            return
+        self.resources = (*self.resources, *new)
+        self.columns = _by_position(self.resources)
+        empty = np.zeros((len(new), len(self)), dtype=np.int64)
+        self._allocatable = np.concatenate((self._allocatable, empty))
+        self._requested = np.concatenate((self._requested, empty))
+        self._show()
+
+    def _show(self) -> None:
+        """Show the arrays that there are now, which only this table writes into."""
+        self.allocatable: IntArray = read_only_view(self._allocatable).T
+        self.requested: IntArray = read_only_view(self._requested).T
+        self.non_zero_requested: IntArray = read_only_view(self._non_zero).T
+        self.pod_counts: IntArray = self.requested[:, _PODS_COLUMN]
+        self.unschedulable: npt.NDArray[np.bool_] = read_only_view(self._unschedulable)
+
+
+def _by_position(names: Iterable[str]) -> FrozenDict[str, int]:
+    return FrozenDict((name, position) for position, name in enumerate(names))
+
+
+def _moved(columns: npt.NDArray[ScalarT], moved_from: IntArray) -> npt.NDArray[ScalarT]:
+    """The columns (last axis: rows) with each row in its new place, and 0 in new ones."""
+    moved = np.zeros((*columns.shape[:-1], len(moved_from)), dtype=columns.dtype)
+    stayed = moved_from >= 0
+    moved[..., stayed] = columns[..., moved_from[stayed]]
+    return moved

@@ -1,0 +1,84 @@
+"""Nodes that share the value of a label, and sums over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from kschedfw.api.node import Node
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.encoded_column import EncodedColumn
+from kschedfw.framework.nodes.table import NodeTable
+
+
+class Domains:
+    """The domains of one topology key: the codes of the label's column.
+
+    `version` goes up whenever nodes may have other domains, or domains other codes, than before.
+    """
+
+    __slots__ = ("_epoch", "column", "key", "version")
+
+    def __init__(self, table: NodeTable, key: str) -> None:
+        self.key = key
+        self.column: EncodedColumn[str | None] = table.label(key)
+        self.version = 0
+        self._epoch = self.column.epoch
+
+    def node_changed(self, old: Node, new: Node) -> None:
+        """Take note of a node's new labels, after the column has."""
+        old_labels, new_labels = old.metadata.labels, new.metadata.labels
+        if old_labels.get(self.key) != new_labels.get(self.key) or self.column.epoch != self._epoch:
+            self.rows_moved()
+
+    def rows_moved(self) -> None:
+        self.version += 1
+        self._epoch = self.column.epoch
+
+
+class DomainSums:
+    """A sum for each domain of a topology key, over things on its nodes, and how many things that are in all.
+
+    `sums` has shape (`column.size`,). Things on nodes without the label aren't counted. Both
+    are right as long as `fresh`; afterwards they have to be summed up anew.
+    """
+
+    __slots__ = ("_version", "count", "domains", "sums")
+
+    def __init__(self, domains: Domains) -> None:
+        self.domains = domains
+        self.clear()
+
+    @property
+    def fresh(self) -> bool:
+        return self._version == self.domains.version
+
+    def clear(self) -> None:
+        """Begin again, with the domains as they are now."""
+        self.sums: IntArray = np.zeros(self.domains.column.size, dtype=np.int64)
+        self.count = 0
+        self._version = self.domains.version
+
+    def add(self, row: int, things: int, weight: int = 1) -> None:
+        """Count things on a node in (or out, if negative), each with this weight; if it isn't too late for that."""
+        if self._version != self.domains.version:
+            return
+        code = self.domains.column.codes[row]
+        if code >= 0:
+            self.sums[code] += things * weight
+            self.count += things
+
+    def add_each(self, rows: Iterable[int], things: Iterable[int], weight: int = 1) -> None:
+        """Count things on many nodes in: `things` by row."""
+        where = np.fromiter(rows, dtype=np.int64)
+        amounts = np.fromiter(things, dtype=np.int64)
+        codes = self.domains.column.codes[where]
+        inside = codes >= 0
+        np.add.at(self.sums, codes[inside], amounts[inside] * weight)
+        self.count += int(amounts[inside].sum())
+
+    def add_sums(self, other: DomainSums, weight: int = 1) -> None:
+        """Count in what another, fresh one of the same domains has counted."""
+        self.sums += other.sums if weight == 1 else other.sums * weight
+        self.count += other.count

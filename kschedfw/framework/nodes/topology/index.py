@@ -1,0 +1,90 @@
+"""What pods on nodes are and ask for, by domain, kept in step with a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.pod import Pod
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.nodes.topology.domains import Domains
+from kschedfw.framework.nodes.topology.pods import PodCounter, PodCounters, PodQuery
+from kschedfw.framework.nodes.topology.terms import TermGroups, TermTally
+
+
+class TopologyIndex:
+    """Answers where pods are that match a query, and where terms are that are about a pod.
+
+    The first answer to a question costs a look at all *kinds* of pods or terms; from then on it is kept,
+    at the cost of the pods that come and go. So no cycle looks at all pods.
+    """
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._domains: dict[str, Domains] = {}
+        self._pods = PodCounters(self.domains)
+        self._terms = TermGroups(self.domains)
+        for row, info in enumerate(table.node_infos):
+            self._add(info.pods, row, info.name)
+        table.listen(self)
+
+    # Questions
+
+    def counter(self, query: PodQuery) -> PodCounter:
+        """The pods on nodes that match the query."""
+        return self._pods.counter(query, self._table.rows)
+
+    @property
+    def has_terms(self) -> bool:
+        """Whether any pod on a node has a term of any kind."""
+        return bool(self._terms)
+
+    def terms_about(self, pod: Pod, namespace_labels: FrozenDict[str, str]) -> TermTally:
+        """The terms of pods on nodes that are about this pod, whose namespace has these labels."""
+        return self._terms.about(pod, namespace_labels, self._table.rows)
+
+    def domains(self, key: str) -> Domains:
+        """The domains of a topology key."""
+        known = self._domains.get(key)
+        if known is None:
+            known = self._domains[key] = Domains(self._table, key)
+        return known
+
+    # Keeping in step
+
+    def row_changed(self, row: int, old: NodeInfo, new: NodeInfo) -> None:
+        if old.node is not new.node:
+            for domains in self._domains.values():
+                domains.node_changed(old.node, new.node)
+        before, after = old.pods, new.pods
+        stayed = len(before)
+        if after[:stayed] == before:  # as ever when a pod has been placed
+            self._add(after[stayed:], row, new.name)
+            return
+        were, are = set(before), set(after)
+        self._remove([info for info in before if info not in are], row, old.name)
+        self._add([info for info in after if info not in were], row, new.name)
+
+    def rows_moved(self, moved_from: IntArray, gone: Sequence[NodeInfo], added: Sequence[NodeInfo]) -> None:
+        for domains in self._domains.values():
+            domains.rows_moved()
+        self._pods.move_rows(moved_from)
+        for info in gone:
+            self._remove(info.pods, -1, info.name)
+        for info in added:
+            self._add(info.pods, self._table.rows[info.name], info.name)
+
+    def _add(self, infos: Sequence[PodInfo], row: int, node_name: str) -> None:
+        for info in infos:
+            self._pods.add(info.pod, row, node_name)
+            if info.has_affinity:
+                self._terms.add(info, row, node_name)
+
+    def _remove(self, infos: Sequence[PodInfo], row: int, node_name: str) -> None:
+        for info in infos:
+            self._pods.remove(info.pod, row, node_name)
+            if info.has_affinity:
+                self._terms.remove(info, row, node_name)

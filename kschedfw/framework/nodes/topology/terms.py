@@ -1,0 +1,236 @@
+"""The (anti-)affinity terms of pods on nodes, and where those are that are about a given pod."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
+
+import attrs
+
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.pod import Pod
+from kschedfw.framework.nodes.pod_info import AffinityTerm, PodInfo
+from kschedfw.framework.nodes.topology.domains import Domains, DomainSums
+from kschedfw.framework.nodes.topology.matching import SelectorIndex
+
+_MOST_TALLIES = 512
+_MOST_CHANGES = 512  # beyond that, it is cheaper to sum up anew than to follow
+_FEW_NODES = 64
+
+DomainsOf = Callable[[str], Domains]
+
+
+class TermKind(Enum):
+    """What a term does to the pods that it is about."""
+
+    REQUIRED_AFFINITY = "required affinity"
+    REQUIRED_ANTI_AFFINITY = "required anti-affinity"
+    PREFERRED = "preferred affinity or anti-affinity"
+    """With its weight, which is negative for anti-affinity; required terms have weight 1."""
+
+    __hash__ = object.__hash__  # Enum's is written in Python
+
+
+_TermKey = tuple[TermKind, AffinityTerm, int]
+_Change = tuple["TermGroup", int, int]
+"""Terms of a group that came to the node in a row, or left it: group, row, how many (negative if they left)."""
+
+_PodKey = tuple[str, FrozenDict[str, str], FrozenDict[str, str]]
+
+
+class TermGroup:
+    """Equal terms of pods on nodes."""
+
+    __slots__ = ("_sums", "by_node", "domains", "kind", "term", "weight")
+
+    def __init__(self, kind: TermKind, term: AffinityTerm, weight: int, domains: Domains) -> None:
+        self.kind = kind
+        self.term = term
+        self.weight = weight
+        self.domains = domains
+        self.by_node: dict[str, int] = {}
+        self._sums: DomainSums | None = None
+
+    def add(self, terms: int, row: int, node_name: str) -> None:
+        """Count terms on a node in, or out; `row` is -1 if the node itself is gone."""
+        left = self.by_node.get(node_name, 0) + terms
+        if left:
+            self.by_node[node_name] = left
+        else:
+            del self.by_node[node_name]
+        if self._sums is not None and row >= 0:
+            self._sums.add(row, terms)
+
+    def add_to(self, sums: DomainSums, rows: Mapping[str, int]) -> None:
+        """Count all of them into fresh sums.
+
+        Many are kept summed up for that: each of a workload's pods may have a label of its own, and so its own tally.
+        """
+        if len(self.by_node) <= _FEW_NODES:
+            for name, terms in self.by_node.items():
+                sums.add(rows[name], terms, self.weight)
+            return
+        own = self._sums
+        if own is None or not own.fresh:
+            own = self._sums = DomainSums(self.domains)
+            own.add_each((rows[name] for name in self.by_node), self.by_node.values())
+        sums.add_sums(own, self.weight)
+
+
+class TermTally:
+    """Sums the weights of those terms on nodes that are about one kind of pod, by kind of term and topology key.
+
+    Made for a pod and the labels of its namespace, and good for all with equal labels in that namespace. It doesn't
+    follow changes by itself, since there may be many tallies that nobody ever asks again.
+    """
+
+    __slots__ = ("_groups", "_pod", "_space", "_sums", "arrivals_seen", "changes_seen", "last_use")
+
+    def __init__(self, pod: Pod, namespace_labels: Mapping[str, str]) -> None:
+        self.arrivals_seen = 0
+        self.changes_seen = 0
+        self.last_use = 0
+        self._pod = pod
+        self._space = namespace_labels
+        self._groups: dict[TermGroup, None] = {}
+        self._sums: dict[TermKind, dict[str, DomainSums]] = {kind: {} for kind in TermKind}
+
+    def of(self, kind: TermKind) -> Mapping[str, DomainSums]:
+        """The sums over terms of one kind, by topology key; read them in this cycle, and don't change them."""
+        return self._sums[kind]
+
+    def ask(self, group: TermGroup, rows: Mapping[str, int]) -> None:
+        """Count a group in that is new to the tally, if its term is about the pod."""
+        if not group.by_node or not group.term.matches(self._pod, self._space):
+            return
+        self._groups[group] = None
+        of_kind = self._sums[group.kind]
+        sums = of_kind.get(group.term.topology_key)
+        if sums is None:
+            sums = of_kind[group.term.topology_key] = DomainSums(group.domains)
+        if sums.fresh:
+            group.add_to(sums, rows)
+
+    def follow(self, changes: Iterable[_Change]) -> None:
+        """Count what has come and gone in the groups that the tally knows."""
+        emptied = set()
+        for group, row, terms in changes:
+            if group in self._groups:
+                self._sums[group.kind][group.term.topology_key].add(row, terms, group.weight)
+                if not group.by_node:
+                    emptied.add(group)
+        for group in emptied:
+            del self._groups[group]
+
+    def refresh(self, rows: Mapping[str, int], *, everything: bool = False) -> None:
+        """Sum up anew where nodes have changed domains, or everywhere."""
+        for kind, of_kind in self._sums.items():
+            for key, sums in of_kind.items():
+                if everything or not sums.fresh:
+                    sums.clear()
+                    self._groups = {group: None for group in self._groups if group.by_node}
+                    for group in self._groups:
+                        if group.kind is kind and group.term.topology_key == key:
+                            group.add_to(sums, rows)
+
+
+@attrs.define(eq=False)
+class TermGroups:
+    """All terms of pods on nodes, and the tallies kept of them."""
+
+    domains_of: DomainsOf
+    _groups: dict[_TermKey, TermGroup] = attrs.field(factory=dict)
+    _by_selector: SelectorIndex[TermGroup] = attrs.field(factory=SelectorIndex)
+    _arrivals: list[TermGroup] = attrs.field(factory=list)
+    """Groups in the order in which they came, for tallies to ask those that are new to them."""
+    _changes: list[_Change] = attrs.field(factory=list)
+    """The latest changes, for tallies to follow; `_dropped` ones were there before."""
+    _dropped: int = 0
+    _tallies: dict[_PodKey, TermTally] = attrs.field(factory=dict)
+    _uses: int = 0
+
+    def __bool__(self) -> bool:
+        """Whether any pod on a node has a term."""
+        return bool(self._groups)
+
+    def add(self, info: PodInfo, row: int, node_name: str) -> None:
+        """Count the terms of a pod that is on the node now."""
+        for key in _terms_of(info):
+            group = self._groups.get(key)
+            if group is None:
+                group = self._add_group(key)
+            self._change(group, 1, row, node_name)
+
+    def remove(self, info: PodInfo, row: int, node_name: str) -> None:
+        """Count the terms of a pod out that isn't on the node any more; `row` is -1 if the node itself is gone."""
+        for key in _terms_of(info):
+            group = self._groups[key]
+            self._change(group, -1, row, node_name)
+            if not group.by_node:
+                del self._groups[key]
+                self._by_selector.discard(group.term.selector, group)
+
+    def about(self, pod: Pod, namespace_labels: FrozenDict[str, str], rows: Mapping[str, int]) -> TermTally:
+        """The tally of the terms that are about the pod; `rows` are those of the nodes."""
+        key = (pod.metadata.namespace, pod.metadata.labels, namespace_labels)
+        tally = self._tallies.get(key)
+        if tally is None:
+            tally = self._tallies[key] = self._new_tally(pod, namespace_labels, rows)
+        else:
+            self._bring_up_to_date(tally, rows)
+        tally.arrivals_seen = len(self._arrivals)
+        tally.changes_seen = self._dropped + len(self._changes)
+        self._uses += 1
+        tally.last_use = self._uses
+        return tally
+
+    def _bring_up_to_date(self, tally: TermTally, rows: Mapping[str, int]) -> None:
+        start = tally.changes_seen - self._dropped
+        if 0 <= start < len(self._changes):
+            tally.follow(self._changes[start:])
+        tally.refresh(rows, everything=start < 0)
+        if tally.arrivals_seen < len(self._arrivals):
+            for group in self._arrivals[tally.arrivals_seen :]:
+                tally.ask(group, rows)
+
+    def _new_tally(
+        self, pod: Pod, namespace_labels: FrozenDict[str, str], rows: Mapping[str, int]
+    ) -> TermTally:
+        if len(self._tallies) >= _MOST_TALLIES:
+            by_use = sorted(self._tallies, key=lambda key: self._tallies[key].last_use)
+            for key in by_use[: (len(by_use) + 1) // 2]:
+                del self._tallies[key]
+        tally = TermTally(pod, namespace_labels)
+        for group in self._by_selector.candidates(pod.metadata.labels):
+            tally.ask(group, rows)
+        return tally
+
+    def _add_group(self, key: _TermKey) -> TermGroup:
+        kind, term, weight = key
+        group = TermGroup(kind, term, weight, self.domains_of(term.topology_key))
+        self._groups[key] = group
+        self._by_selector.add(term.selector, group)
+        self._arrivals.append(group)
+        if len(self._arrivals) > 2 * (len(self._groups) + _MOST_CHANGES):
+            # Mostly gone again: too many for each tally to pass over.
+            self._tallies = {}
+            self._arrivals = list(self._groups.values())
+        return group
+
+    def _change(self, group: TermGroup, terms: int, row: int, node_name: str) -> None:
+        group.add(terms, row, node_name)
+        self._changes.append((group, row, terms))
+        if len(self._changes) > 2 * _MOST_CHANGES:
+            del self._changes[:_MOST_CHANGES]
+            self._dropped += _MOST_CHANGES
+
+
+def _terms_of(info: PodInfo) -> Iterator[_TermKey]:
+    for term in info.required_affinity_terms:
+        yield TermKind.REQUIRED_AFFINITY, term, 1
+    for term in info.required_anti_affinity_terms:
+        yield TermKind.REQUIRED_ANTI_AFFINITY, term, 1
+    for weighted in info.preferred_affinity_terms:
+        yield TermKind.PREFERRED, weighted.term, weighted.weight
+    for weighted in info.preferred_anti_affinity_terms:
+        yield TermKind.PREFERRED, weighted.term, -weighted.weight

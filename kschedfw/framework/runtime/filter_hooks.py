@@ -1,0 +1,227 @@
+"""Runs the filter hooks of a profile on single nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+
+import attrs
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.handle import Handle
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.plugin import AnyPlugin
+from kschedfw.framework.runtime.hooks import Hook
+from kschedfw.framework.runtime.measuring import Hooks
+from kschedfw.framework.runtime.memo_report import MemoCounters, PluginMemo
+from kschedfw.framework.status import Code, Status
+
+_SUCCESS = Status.success()
+
+
+@attrs.frozen(eq=False)
+class FilterPlugin:
+    """A plugin that filters: its hook, the batch form if it has one, and how often either is asked."""
+
+    plugin: AnyPlugin
+    name: str
+    hook: Hook
+    batch: Hook | None
+    counts: PluginMemo
+
+    def ask(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:
+        """Success, a refusal, or an ERROR; the last two name the plugin."""
+        self.counts.rows_asked += 1
+        try:
+            answer = self.hook(state, pod, node_info)
+        except HOOK_FAILURES as error:
+            return refusal(Status.from_error(error), self.name)
+        if answer is None:
+            return _SUCCESS
+        status = checked(answer, self.name, "filter")
+        return status if status.is_success else refusal(status, self.name)
+
+
+class FilterHooks:
+    """What filters single nodes, with and without their nominated pods."""
+
+    def __init__(
+        self,
+        hooks: Hooks,
+        plugins: Mapping[str, AnyPlugin],
+        handle: Handle,
+        counters: MemoCounters,
+        *,
+        run_all: bool = False,
+    ) -> None:
+        self.run_all = run_all
+        batch = dict(hooks["filter_batch"])
+        self._filters = tuple(
+            FilterPlugin(plugins[name], name, hook, batch.get(name), counters.of(plugins[name]))
+            for name, hook in hooks["filter"]
+        )
+        self._add_pod = hooks["pre_filter_add_pod"]
+        self._remove_pod = hooks["pre_filter_remove_pod"]
+        self._handle = handle
+        self._active: dict[frozenset[str], tuple[FilterPlugin, ...]] = {}
+        self._reading_pods: dict[frozenset[str], tuple[FilterPlugin, ...]] = {}
+
+    def active(self, state: CycleState) -> tuple[FilterPlugin, ...]:
+        """The filters that pre_filter didn't skip, in profile order."""
+        skipped = state.skip_filter_plugins
+        active = self._active.get(skipped)
+        if active is None:
+            active = tuple(each for each in self._filters if each.name not in skipped)
+            self._active[skipped] = active
+        return active
+
+    def reading_pods(self, state: CycleState) -> tuple[FilterPlugin, ...]:
+        """Those of the active ones whose answer may change with the pods on the node."""
+        skipped = state.skip_filter_plugins
+        reading = self._reading_pods.get(skipped)
+        if reading is None:
+            reading = tuple(each for each in self.active(state) if each.plugin.reads is not Reads.NODE)
+            self._reading_pods[skipped] = reading
+        return reading
+
+    def are_local(self, state: CycleState, kept: Container[str]) -> bool:
+        """Whether all active filters look at the single node alone, and their answers are kept.
+
+        Hooks that follow pods as they come and go have to belong to such filters, too.
+        """
+        active = self.active(state)
+        if any(each.plugin.reads is Reads.CLUSTER or each.name not in kept for each in active):
+            return False
+        names = {each.name for each in active} | state.skip_filter_plugins
+        return all(name in names for name, _ in (*self._add_pod, *self._remove_pod))
+
+    def run(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:
+        """The first refusal or error in profile order, with its plugin; else success.
+
+        With `run_all` it is the first error, or else all refusals in one.
+        """
+        if self.run_all:
+            return merged(self.run_each(state, pod, node_info).values())
+        return first_refusal(self.active(state), state, pod, node_info)
+
+    def run_each(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> dict[str, Status]:
+        """Every filter's own verdict, also behind an earlier refusal."""
+        return {each.name: each.ask(state, pod, node_info) for each in self.active(state)}
+
+    def run_with_nominated_pods(
+        self, filters: Sequence[FilterPlugin], state: CycleState, pod: Pod, node_info: NodeInfo
+    ) -> Status:
+        """The first refusal, but the node must also pass as if its nominated pods were there.
+
+        Both passes are needed: resources and anti-affinity may fail only with those pods, affinity only without.
+        """
+        status = self.run_beside_nominated_pods(filters, state, pod, node_info)
+        return status if not status.is_success else first_refusal(filters, state, pod, node_info)
+
+    def run_beside_nominated_pods(
+        self, filters: Sequence[FilterPlugin], state: CycleState, pod: Pod, node_info: NodeInfo
+    ) -> Status:
+        """The first refusal as if the node's nominated pods were there; success if there are none."""
+        beside = self.beside_nominated_pods(state, pod, node_info)
+        if isinstance(beside, Status):
+            return beside
+        return _SUCCESS if beside is None else first_refusal(filters, beside[0], pod, beside[1])
+
+    def beside_nominated_pods(
+        self, state: CycleState, pod: Pod, node_info: NodeInfo
+    ) -> tuple[CycleState, NodeInfo] | Status | None:
+        """Copies of the state and the node with its nominated pods; None if there are none, or what kept them away."""
+        nominated = self._nominated_pods(pod, node_info.name)
+        if not nominated:
+            return None
+        state, node_info = state.clone(), node_info.clone()
+        for pod_info in nominated:
+            node_info.add_pod(pod_info)
+            status = self.add_pod(state, pod, pod_info, node_info)
+            if not status.is_success:
+                return status
+        return state, node_info
+
+    def _nominated_pods(self, pod: Pod, node_name: str) -> Sequence[PodInfo]:
+        """The pods nominated to the node that this one has to leave room for: of equal or higher priority."""
+        nominated = self._handle.nominator.nominated_pods_for_node(node_name)
+        if not nominated:
+            return ()
+        priority, uid = pod.priority, pod.uid
+        return [info for info in nominated if info.pod.priority >= priority and info.pod.uid != uid]
+
+    def add_pod(self, state: CycleState, pod: Pod, pod_info: PodInfo, node_info: NodeInfo) -> Status:
+        return self._extend("AddPod", self._add_pod, state, pod, pod_info, node_info)
+
+    def remove_pod(self, state: CycleState, pod: Pod, pod_info: PodInfo, node_info: NodeInfo) -> Status:
+        return self._extend("RemovePod", self._remove_pod, state, pod, pod_info, node_info)
+
+    def _extend(
+        self,
+        operation: str,
+        hooks: Sequence[tuple[str, Hook]],
+        state: CycleState,
+        pod: Pod,
+        pod_info: PodInfo,
+        node_info: NodeInfo,
+    ) -> Status:
+        for name, hook in hooks:
+            if name in state.skip_filter_plugins:
+                continue
+            try:
+                status = checked(hook(state, pod, pod_info, node_info), name, operation)
+            except HOOK_FAILURES as error:
+                status = Status.from_error(error)
+            if not status.is_success:
+                return status.prefixed(f'running {operation} on PreFilter plugin "{name}"', name)
+        return _SUCCESS
+
+
+def first_refusal(
+    filters: Sequence[FilterPlugin], state: CycleState, pod: Pod, node_info: NodeInfo
+) -> Status:
+    """What the first of these filters that doesn't let the pod pass says; else success."""
+    for each in filters:
+        status = each.ask(state, pod, node_info)
+        if status is not _SUCCESS:
+            return status
+    return _SUCCESS
+
+
+def checked(answer: object, plugin: str, hook: str) -> Status:
+    """What a hook returned, as a Status; anything that is neither None nor a Status is an ERROR."""
+    if answer is None:
+        return _SUCCESS
+    if isinstance(answer, Status):
+        return _SUCCESS if answer.is_success else answer
+    return Status.from_error(f"{hook} must return None or a Status, not {answer!r}").with_plugin(plugin)
+
+
+def refusal(status: Status, plugin: str) -> Status:
+    """A filter's answer with its plugin named; a code that filters may not give becomes an ERROR."""
+    if status.is_rejected:
+        return status.with_plugin(plugin)
+    return status.prefixed(f'running "{plugin}" filter plugin', plugin)
+
+
+def merged(verdicts: Iterable[Status]) -> Status:
+    """Several filters' verdicts on a node as one: the first error, or all reasons with the plugin of the first.
+
+    It is unresolvable as soon as one of them is, and asks for another attempt at the earliest time that one names.
+    """
+    refusals = []
+    for status in verdicts:
+        if status.code is Code.ERROR:
+            return status
+        if not status.is_success:
+            refusals.append(status)
+    if len(refusals) < 2:
+        return refusals[0] if refusals else _SUCCESS
+    unresolvable = any(status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE for status in refusals)
+    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if unresolvable else refusals[0].code
+    reasons = tuple(reason for status in refusals for reason in status.reasons)
+    retry_at = min((each.retry_at for each in refusals if each.retry_at is not None), default=None)
+    return Status(code, reasons, plugin=refusals[0].plugin, retry_at=retry_at)

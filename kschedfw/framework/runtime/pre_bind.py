@@ -1,0 +1,128 @@
+"""Runs the pre_bind hooks of a profile: those that have work to do, and together those that allow it.
+
+Semantics: kube-scheduler v1.36 `RunPreBindPreFlights` and `RunPreBindPlugins`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.results import PreBindPreFlightResult
+from kschedfw.framework.runtime.filter_hooks import checked
+from kschedfw.framework.runtime.hooks import Hook
+from kschedfw.framework.runtime.measuring import Hooks
+from kschedfw.framework.status import Status
+
+_SUCCESS = Status.success()
+
+
+class PreBindHooks:
+    """pre_bind_pre_flight and pre_bind of the plugins of a profile.
+
+    `parallelizer` runs those together that allow it; it should be nobody else's, as they may block.
+    """
+
+    def __init__(self, hooks: Hooks, parallelizer: Parallelizer) -> None:
+        self._pre_flights = dict(hooks["pre_bind_pre_flight"])
+        self._pre_binds = hooks["pre_bind"]
+        self._parallelizer = parallelizer
+
+    def pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Success if a pre_bind has work to do, SKIP if none has; else an ERROR.
+
+        Sets `state.skip_pre_bind_plugins` and `state.parallel_pre_bind_plugins`.
+        """
+        skipped: set[str] = set()
+        parallel: set[str] = set()
+        for name, _ in self._pre_binds:
+            hook = self._pre_flights.get(name)
+            if hook is None:
+                continue
+            status, allows_parallel = _ask(hook, name, state, pod, node_name)
+            if status.is_skip:
+                skipped.add(name)
+            elif not status.is_success:
+                return status
+            elif allows_parallel:
+                parallel.add(name)
+        state.skip_pre_bind_plugins = frozenset(skipped)
+        state.parallel_pre_bind_plugins = frozenset(parallel)
+        return _SUCCESS if len(skipped) < len(self._pre_binds) else Status.skip()
+
+    def run(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Success, or the first failure in profile order.
+
+        Neighbours that allow it run together, and all of them end before this returns.
+        """
+        for group in self._groups(state):
+
+            def work(place: int, group: Sequence[tuple[str, Hook]] = group) -> Status:
+                name, hook = group[place]
+                try:
+                    status = checked(hook(state, pod, node_name), name, "pre_bind")
+                except HOOK_FAILURES as error:
+                    status = Status.from_error(error)
+                return status if status.is_success else named(status, "PreBind", name)
+
+            last = self._parallelizer.map_until(len(group), work, _has_failed)[-1]
+            if not last.is_success:
+                return last
+        return _SUCCESS
+
+    def _groups(self, state: CycleState) -> Iterator[Sequence[tuple[str, Hook]]]:
+        """The plugins that aren't skipped, and together those in a row that allow it."""
+        together: list[tuple[str, Hook]] = []
+        for name, hook in self._pre_binds:
+            if name in state.parallel_pre_bind_plugins:
+                together.append((name, hook))
+                continue
+            if together:
+                yield together
+                together = []
+            if name not in state.skip_pre_bind_plugins:
+                yield [(name, hook)]
+        if together:
+            yield together
+
+    def close(self) -> None:
+        """End the threads."""
+        self._parallelizer.close()
+
+
+def _has_failed(status: Status) -> bool:
+    return not status.is_success
+
+
+def named(status: Status, point: str, plugin: str) -> Status:
+    """A failure with its plugin: a refusal as it is, anything else as an ERROR of that extension point."""
+    if status.is_rejected:
+        return status.with_plugin(plugin)
+    return status.prefixed(f'running {point} plugin "{plugin}"', plugin)
+
+
+def _ask(hook: Hook, name: str, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, bool]:
+    """The plugin's answer, and whether its pre_bind may run beside others."""
+    try:
+        answer = hook(state, pod, node_name)
+    except HOOK_FAILURES as error:
+        answer = Status.from_error(error)
+    if isinstance(answer, PreBindPreFlightResult):
+        return _SUCCESS, answer.allow_parallel
+    if answer is not None and not isinstance(answer, Status):
+        answer = Status.from_error(
+            f"pre_bind_pre_flight must return None, a PreBindPreFlightResult or a Status, not {answer!r}"
+        )
+    status = checked(answer, name, "pre_bind_pre_flight")
+    if status.is_success or status.is_skip:
+        return status, False
+    if status.error is not None or not (status.is_rejected or status.is_wait):
+        return status.prefixed(f'running PreBindPreFlight "{name}"', name), False
+    unsupported = (
+        f'PreBindPreFlight {name} returned "{status.code}", which is unsupported. '
+        "It is supposed to return Success, Skip, or Error status"
+    )
+    return Status.from_error(unsupported).with_plugin(name), False

@@ -1,7 +1,0 @@
-"""Where pods are, and what they ask for, by domain: kept from one cycle to the next instead of counted anew."""
-
-from kschedfw.framework.topology.index import TopologyIndex
-from kschedfw.framework.topology.pods import PodCounter, PodQuery
-from kschedfw.framework.topology.terms import TermKind, TermTally
-
-__all__ = ["PodCounter", "PodQuery", "TermKind", "TermTally", "TopologyIndex"]

@@ -1,0 +1,298 @@
+"""Hooks are checked against their specs once, and then called as plain functions."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+from collections.abc import Callable
+from functools import cached_property
+from weakref import ReferenceType, ref
+
+import pytest
+
+from kschedfw import (
+    CycleState,
+    Handle,
+    KschedfwError,
+    NodeInfo,
+    Plugin,
+    Pod,
+    PodInfo,
+    Registry,
+    Status,
+    hookimpl,
+)
+from kschedfw.framework import hookspecs
+from kschedfw.framework.errors import HookError
+from kschedfw.framework.runtime.hook_signatures import SPECS
+from kschedfw.framework.runtime.hooks import POINT_OF_HOOK
+from tests.framework.support import PluginClass, answering, make_framework, node_info, plugin, pod
+
+POD = pod()
+
+
+class TestSpecs:
+    def test_every_hook_but_events_to_register_belongs_to_an_extension_point(self) -> None:
+        assert set(SPECS) - set(POINT_OF_HOOK) == {"events_to_register"}
+        assert set(POINT_OF_HOOK) <= set(SPECS)
+
+    def test_their_arguments_are_those_of_the_functions(self) -> None:
+        assert SPECS["filter"] == ("state", "pod", "node_info")
+        assert SPECS["events_to_register"] == ()
+
+    @pytest.mark.parametrize("hook", sorted(SPECS))
+    def test_each_has_a_contract_and_no_logic(self, hook: str) -> None:
+        function = getattr(hookspecs, hook)
+        assert inspect.getdoc(function)
+        assert len(function.__code__.co_code) <= 8, "returns None and does nothing else"
+
+
+class TestAnySubsetOfTheArguments:
+    @pytest.mark.parametrize(
+        "hook",
+        [
+            lambda: Status.unschedulable("pod on n"),
+            lambda pod: Status.unschedulable(f"{pod.name} on n"),
+            lambda node_info: Status.unschedulable(f"pod on {node_info.name}"),
+            lambda pod, node_info: Status.unschedulable(f"{pod.name} on {node_info.name}"),
+            lambda node_info, pod: Status.unschedulable(f"{pod.name} on {node_info.name}"),
+            lambda node_info, pod, state: Status.unschedulable(f"{pod.name} on {node_info.name}"),
+            lambda state, pod, node_info: Status.unschedulable(f"{pod.name} on {node_info.name}"),
+        ],
+    )
+    def test_they_are_passed_by_name_whatever_their_order(self, hook: Callable[..., Status]) -> None:
+        framework = make_framework(plugin("Rack", filter=hook))
+        assert framework.run_filter_plugins(CycleState(), POD, node_info("n")).reasons == ("pod on n",)
+
+    def test_a_method_gets_its_instance(self) -> None:
+        class Rack(Plugin):
+            name = "Rack"
+
+            def __init__(self, args: None, handle: Handle) -> None:
+                super().__init__(args, handle)
+                self.seen: list[str] = []
+
+            @hookimpl
+            def filter(self, node_info: NodeInfo) -> None:
+                self.seen.append(node_info.name)
+
+        framework = make_framework(Rack)
+        framework.run_filter_plugins(CycleState(), POD, node_info("n"))
+        rack = framework.plugins["Rack"]
+        assert isinstance(rack, Rack)
+        assert rack.seen == ["n"]
+
+    def test_static_and_class_methods_serve_too(self) -> None:
+        class Rack(Plugin):
+            name = "Rack"
+
+            @staticmethod
+            @hookimpl
+            def filter(pod: Pod) -> Status:
+                return Status.unschedulable(pod.name)
+
+            @classmethod
+            @hookimpl
+            def reserve(cls, node_name: str) -> Status:
+                return Status.unschedulable(cls.name, node_name)
+
+        framework = make_framework(Rack)
+        assert framework.run_filter_plugins(CycleState(), POD, node_info()).reasons == ("pod",)
+        assert framework.run_reserve_plugins_reserve(CycleState(), POD, "n").reasons == ("Rack", "n")
+
+    def test_a_hook_may_be_inherited(self) -> None:
+        base = plugin("Base", filter=lambda pod: Status.unschedulable(pod.name))
+        derived = type("Derived", (base,), {"name": "Derived"})
+        framework = make_framework(derived)
+        assert framework.run_filter_plugins(CycleState(), POD, node_info()) == (
+            Status.unschedulable("pod").with_plugin("Derived")
+        )
+
+    def test_a_hook_may_have_another_name_than_its_method(self) -> None:
+        class Rack(Plugin):
+            name = "Rack"
+
+            @hookimpl(specname="filter")
+            def by_rack(self, pod: Pod) -> Status:
+                return Status.unschedulable(pod.name)
+
+        assert make_framework(Rack).run_filter_plugins(CycleState(), POD, node_info()).reasons == ("pod",)
+
+
+def hook_error(*plugins: PluginClass) -> str:
+    with pytest.raises(HookError) as caught:
+        make_framework(*plugins)
+    assert isinstance(caught.value, KschedfwError)
+    assert caught.value.plugin == plugins[-1].name
+    return str(caught.value)
+
+
+class TestMistakes:
+    def test_a_misspelt_hook(self) -> None:
+        text = hook_error(plugin("Rack", fliter=answering(None)))
+        assert text.startswith("plugin 'Rack': ")
+        assert "unknown hook 'fliter'" in text
+        assert text.endswith("did you mean 'filter'?")
+
+    def test_an_argument_that_the_hook_has_not_got(self) -> None:
+        text = hook_error(plugin("Rack", filter=lambda pod, node: None))
+        assert text == (
+            "plugin 'Rack': its hook 'filter' has no argument 'node'; did you mean 'node_info'? "
+            "(it may take state, pod, node_info)"
+        )
+
+    @pytest.mark.parametrize(
+        ("hook", "needed"),
+        [
+            ("filter_batch", "filter"),
+            ("score_batch", "score"),
+            ("normalize_score", "score"),
+            ("pre_filter_add_pod", "pre_filter"),
+            ("pre_filter_remove_pod", "pre_filter"),
+        ],
+    )
+    def test_a_hook_without_the_one_it_goes_with(self, hook: str, needed: str) -> None:
+        assert hook_error(plugin("Rack", **{hook: answering(None)})) == (
+            f"plugin 'Rack': it has the hook {hook!r} but not {needed!r}, which it goes with"
+        )
+        make_framework(plugin("Rack", **{hook: answering(None), needed: answering(None)}))
+
+    def test_only_the_plugin_that_is_wrong_is_blamed(self) -> None:
+        hook_error(plugin("Fine", filter=answering(None)), plugin("Wrong", fliter=answering(None)))
+
+    def test_a_method_named_like_a_hook_that_is_not_marked(self) -> None:
+        class Rack(Plugin):
+            name = "Rack"
+
+            def filter(self, pod: Pod) -> Status:
+                return Status.unschedulable(pod.name)
+
+        assert hook_error(Rack) == "plugin 'Rack': its method 'filter' is not marked @hookimpl"
+
+    def test_an_argument_with_a_default(self) -> None:
+        class Rack(Plugin):
+            name = "Rack"
+
+            @hookimpl
+            def filter(self, pod: Pod, node_info: NodeInfo | None = None) -> None: ...
+
+        assert hook_error(Rack) == (
+            "plugin 'Rack': its hook 'filter' gives node_info a default; hooks' arguments have none"
+        )
+
+    def test_a_wrapper(self) -> None:
+        class Rack(Plugin):
+            name = "Rack"
+
+            @hookimpl(wrapper=True)
+            def filter(self):  # type: ignore[no-untyped-def]
+                return (yield)
+
+        assert hook_error(Rack) == (
+            "plugin 'Rack': its hook 'filter' is a wrapper; hooks of other plugins can't be wrapped"
+        )
+
+    def test_an_unknown_hook_that_is_marked_optional_is_none(self) -> None:
+        class Rack(Plugin):
+            name = "Rack"
+
+            @hookimpl(optionalhook=True)
+            def of_a_later_version(self, something: object) -> None: ...
+
+        assert make_framework(Rack).plugins.keys() == {"Rack"}
+
+    def test_an_installed_plugins_error_names_its_distribution(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Registry, "distribution", lambda self, name: "my-racks 1.2")
+        text = hook_error(plugin("Rack", fliter=answering(None)))
+        assert text.startswith("plugin 'Rack' (from distribution my-racks 1.2): ")
+
+
+def test_properties_are_left_alone() -> None:
+    class Rack(Plugin):
+        name = "Rack"
+
+        @property
+        def framework(self) -> object:
+            return self.handle.framework
+
+        @cached_property
+        def pods(self) -> object:
+            return self.handle.framework.waiting_pods
+
+        @hookimpl
+        def filter(self) -> Status:
+            return Status.unschedulable(str(self.framework is not None and self.pods is not None))
+
+    assert make_framework(Rack).run_filter_plugins(CycleState(), POD, node_info()).reasons == ("True",)
+
+
+def test_a_hook_that_is_replaced_in_the_class_is_replaced_in_frameworks_made_from_then_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Rack(Plugin):
+        name = "Rack"
+
+        @hookimpl
+        def filter(self) -> Status:
+            return Status.unschedulable("as written")
+
+    def said() -> tuple[str, ...]:
+        return make_framework(Rack).run_filter_plugins(CycleState(), POD, node_info()).reasons
+
+    assert said() == ("as written",)
+    with monkeypatch.context() as patched:
+        patched.setattr(Rack, "filter", hookimpl(lambda self: Status.unschedulable("patched")))
+        assert said() == ("patched",)
+    assert said() == ("as written",)
+
+
+def test_hooks_run_in_profile_order_whatever_pluggy_would_do() -> None:
+    order: list[str] = []
+
+    class Eager(Plugin):
+        name = "Eager"
+
+        @hookimpl(tryfirst=True)
+        def filter(self) -> None:
+            order.append("Eager")
+
+    make_framework(plugin("A", filter=lambda: order.append("A")), Eager).run_filter_plugins(
+        CycleState(), POD, node_info()
+    )
+    assert order == ["A", "Eager"]
+
+
+def test_pre_filter_extensions_take_any_subset_too() -> None:
+    seen: list[str] = []
+    rack = plugin(
+        "Rack",
+        pre_filter=answering(None),
+        pre_filter_add_pod=lambda node_info, pod_info_to_add: seen.append(
+            f"+{pod_info_to_add.pod.name}@{node_info.name}"
+        ),
+        pre_filter_remove_pod=lambda pod_info_to_remove: seen.append(f"-{pod_info_to_remove.pod.name}"),
+    )
+    framework = make_framework(rack)
+    other = PodInfo.of(pod("other"))
+    assert framework.run_pre_filter_add_pod(CycleState(), POD, other, node_info("n")).is_success
+    assert framework.run_pre_filter_remove_pod(CycleState(), POD, other, node_info("n")).is_success
+    assert seen == ["+other@n", "-other"]
+
+
+def test_a_class_that_nobody_has_any_more_is_forgotten() -> None:
+    """Though its hook refers to it."""
+
+    def made() -> ReferenceType[type[Plugin]]:
+        class Passing(Plugin):
+            name = "Passing"
+
+            @hookimpl
+            def filter(self) -> None:
+                assert Passing.name
+
+        make_framework(Passing).close()
+        return ref(Passing)
+
+    passing = made()
+    gc.collect()
+    assert passing() is None
