@@ -16,9 +16,9 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.results import PreFilterResult
+from kschedfw.framework.runtime.filtering import FilterOutcome
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.runtime.node_filter import FilterOutcome
-from kschedfw.framework.runtime.scores import Totals
+from kschedfw.framework.runtime.totals import Totals
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult, SnapshotSource
 from kschedfw.scheduler.select import HostSelector

@@ -21,7 +21,7 @@ from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
 from kschedfw.framework.results import PostFilterResult, PreBindPreFlightResult, PreFilterResult, Verdicts
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.framework.runtime.scores import NodeScores, PluginScores
+from kschedfw.framework.runtime.totals import NodeScores, PluginScores
 from kschedfw.framework.status import Code, Status
 from kschedfw.framework.waiting_pods import WaitingPod, WaitingPods
 

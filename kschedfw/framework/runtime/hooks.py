@@ -18,7 +18,7 @@ from pluggy import PluginValidationError
 
 from kschedfw.framework import hookspecs
 from kschedfw.framework.errors import HookError, ProfileError
-from kschedfw.framework.plugin import PROJECT, AnyPlugin
+from kschedfw.framework.plugin import PER_SIGNATURE, PROJECT, AnyPlugin
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
 from kschedfw.framework.runtime.hook_signatures import SPECS, hook_problems
 
@@ -65,6 +65,11 @@ def points_of(plugin: type[AnyPlugin]) -> frozenset[ExtensionPoint]:
         for hook, point in POINT_OF_HOOK.items()
         if hasattr(getattr(plugin, hook, None), f"{PROJECT}_impl")
     )
+
+
+def is_per_signature(plugin: AnyPlugin, hook: str) -> bool:
+    """Whether the plugin's implementation of a hook is marked `per_signature`."""
+    return bool(getattr(getattr(plugin, hook, None), PER_SIGNATURE, False))
 
 
 class HookTable:

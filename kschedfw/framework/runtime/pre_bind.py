@@ -12,7 +12,7 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.results import PreBindPreFlightResult
-from kschedfw.framework.runtime.filter_hooks import checked
+from kschedfw.framework.runtime.filtering import checked
 from kschedfw.framework.runtime.hooks import Hook
 from kschedfw.framework.runtime.measuring import Hooks
 from kschedfw.framework.status import Status
