@@ -34,7 +34,8 @@ def per_signature(hook: FunctionT) -> FunctionT:
     of a signature, whatever is on the nodes. It is then called once for many pods. What it writes is shared by them
     and must not be changed, but by `pre_filter_add_pod` and `pre_filter_remove_pod`, which get a clone.
 
-    Marks a `normalize_score` whose answer depends on the raw scores alone, and not on which nodes have them.
+    Marks a `normalize_score` whose answer depends on the signature and the raw scores alone, and not on which nodes
+    have them.
 
         @hookimpl
         @per_signature

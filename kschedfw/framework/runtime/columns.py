@@ -142,7 +142,8 @@ class FirstRefusals(Column):
 
     def forget_moved(self, table: NodeTable) -> None:
         """Forget all values but those of nodes that only have another row now."""
-        self.follow(table)
+        self.values[list(self.again)] = UNKNOWN_CODE
         self.again.clear()
+        self.follow(table)
         self._passing = self.outcome = None
         self.is_complete = not (self.values == UNKNOWN_CODE).any()
