@@ -49,7 +49,7 @@ _VERSION: Final = re.compile(
 )
 
 
-def device_class(obj: DeviceClass) -> Errors:
+def device_class_errors(obj: DeviceClass) -> Errors:
     spec = obj.spec
     yield from _selectors(spec.selectors, "spec.selectors")
     name = spec.extended_resource_name
@@ -57,15 +57,15 @@ def device_class(obj: DeviceClass) -> Errors:
         yield FieldError.invalid("spec.extendedResourceName", name, "must be a valid extended resource name")
 
 
-def resource_claim(claim: ResourceClaim) -> Errors:
+def resource_claim_errors(claim: ResourceClaim) -> Errors:
     yield from _device_claim(claim.spec.devices, "spec.devices")
 
 
-def resource_claim_template(template: ResourceClaimTemplate) -> Errors:
+def resource_claim_template_errors(template: ResourceClaimTemplate) -> Errors:
     yield from _device_claim(template.spec.spec.devices, "spec.spec.devices")
 
 
-def resource_slice(obj: ResourceSlice) -> Errors:
+def resource_slice_errors(obj: ResourceSlice) -> Errors:
     spec = obj.spec
     yield from _subdomain(spec.driver, "spec.driver")
     yield from _pool_name(spec.pool.name, "spec.pool.name")

@@ -16,7 +16,7 @@ from kschedfw.api.defaults import default_namespace
 from kschedfw.api.evolver import evolver
 from kschedfw.api.field_errors import printable
 from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.kinds import KIND_OF
+from kschedfw.api.kinds import KIND_OF, name_of_kind
 from kschedfw.api.manifest_error import ManifestError
 from kschedfw.api.meta import DEFAULT_NAMESPACE, Named, ObjectMeta
 from kschedfw.api.node import Node
@@ -252,7 +252,7 @@ class InMemoryCluster:
     def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
         """As `Cluster.record_event`; see `events`."""
         text = printable(message, _LONGEST_MESSAGE)  # it may quote what is in a manifest
-        event = (regarding.metadata.key, _kind(regarding), type, reason, text)
+        event = (regarding.metadata.key, name_of_kind(regarding), type, reason, text)
         with self._lock:
             if event not in self._events and len(self._events) >= self._events_limit:
                 self._events.popitem(last=False)
@@ -368,9 +368,5 @@ def _set_condition(conditions: tuple[PodCondition, ...], new: PodCondition) -> t
     return (*conditions, new)
 
 
-def _kind(obj: Named) -> str:
-    return obj.kind.name if isinstance(obj, CustomObject | CustomResource) else type(obj).__name__
-
-
 def _title(obj: Named) -> str:
-    return f"{_kind(obj)} {obj.metadata.key}"
+    return f"{name_of_kind(obj)} {obj.metadata.key}"
