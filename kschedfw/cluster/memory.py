@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 import attrs
 
+from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.custom import CustomObject, CustomResource, custom_key
 from kschedfw.api.defaults import default_namespace
 from kschedfw.api.evolver import evolver
@@ -79,9 +79,8 @@ class InMemoryCluster:
         self._implied_namespaces: set[str] = set()
         self._version = 0
         self._uids = 0
-        self._events: OrderedDict[tuple[str, str, str, str, str], int] = OrderedDict()
+        self._events: BoundedDict[tuple[str, str, str, str, str], int] = BoundedDict(events_limit)
         """How many times what was recorded: key and kind of the object, type, reason, message."""
-        self._events_limit = events_limit
         for obj in objects:
             self.add(obj)
 
@@ -254,8 +253,6 @@ class InMemoryCluster:
         text = printable(message, _LONGEST_MESSAGE)  # it may quote what is in a manifest
         event = (regarding.metadata.key, name_of_kind(regarding), type, reason, text)
         with self._lock:
-            if event not in self._events and len(self._events) >= self._events_limit:
-                self._events.popitem(last=False)
             self._events[event] = self._events.get(event, 0) + 1
 
     # --- behind the scenes; all of these but `_deliver` with the lock held ---

@@ -11,6 +11,7 @@ from operator import attrgetter
 import attrs
 import numpy as np
 
+from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.pod import Pod
 from kschedfw.api.requests import PodRequests, ResourceAmounts
@@ -141,7 +142,7 @@ class Planner:
     """Makes plans, each once for all pods that request the same."""
 
     resources: Sequence[ScoredResource]
-    _known: dict[PodRequests, Plan] = attrs.field(factory=dict)
+    _known: BoundedDict[PodRequests, Plan] = attrs.field(factory=lambda: BoundedDict(_MOST_KEPT))
 
     def plan_for(self, pod: Pod) -> Plan:
         """Those of the resources that count for the pod.
@@ -151,8 +152,6 @@ class Planner:
         requests = pod.requests
         plan = self._known.get(requests)
         if plan is None:
-            if len(self._known) >= _MOST_KEPT:
-                self._known.clear()
             plan = self._known[requests] = [
                 (resource, request)
                 for resource in self.resources

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.devices import Device, DeviceAttribute, ResourceSlice
 from kschedfw.api.node import Node
 from kschedfw.api.selectors import NodeSelector
@@ -85,7 +86,9 @@ class PublishedSlice:
         self.devices: Sequence[PublishedDevice] = tuple(
             PublishedDevice((*self.pool, device.name), device, published) for device in spec.devices
         )
-        self._matches: dict[tuple[str, ...], list[bool | Refusal | None]] = {}
+        self._matches: BoundedDict[tuple[str, ...], list[bool | Refusal | None]] = BoundedDict(
+            _MOST_SELECTORS
+        )
 
     def matches(self, position: int, expressions: tuple[str, ...]) -> bool:
         """Whether all of the selectors are true for a device; the first that is false ends it.
@@ -95,8 +98,6 @@ class PublishedSlice:
         """
         known = self._matches.get(expressions)
         if known is None:
-            if len(self._matches) >= _MOST_SELECTORS:
-                self._matches.clear()
             known = self._matches[expressions] = [None] * len(self.devices)
         answer = known[position]
         if answer is None:

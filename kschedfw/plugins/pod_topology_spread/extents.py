@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.framework.nodes.arrays import IntArray
@@ -89,7 +90,7 @@ class Extent:
     _bins: Places | None
     """As `_lie_in`, but 0 for nodes that don't count; None if those that count are all that have the label."""
     all_rows: IntArray
-    _verdicts: dict[bytes, Verdicts] = attrs.field(factory=dict)
+    _verdicts: BoundedDict[bytes, Verdicts] = attrs.field(factory=lambda: BoundedDict(_MOST_PATTERNS))
     """Those on all nodes, by those on the domains."""
 
     @classmethod
@@ -152,8 +153,6 @@ class Extent:
         pattern = by_domain.tobytes()
         known = self._verdicts.get(pattern)
         if known is None:
-            if len(self._verdicts) >= _MOST_PATTERNS:
-                del self._verdicts[next(iter(self._verdicts))]
             codes = by_domain.take(self.places)
             codes.setflags(write=False)
             known = self._verdicts[pattern] = Verdicts(codes, statuses)
@@ -174,7 +173,7 @@ class Extents:
     """The extents of recent pods' constraints, kept until a node changes."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, Extent] = {}
+        self._known: BoundedDict[Hashable, Extent] = BoundedDict(_MOST_KEPT)
         self._nodes: NodeTable | None = None
         self._state = (-1, -1)
 
@@ -189,8 +188,6 @@ class Extents:
         question = (constraint.topology_key, required, inclusion.signature(constraint))
         known = self._known.get(question)
         if known is None:
-            if len(self._known) >= _MOST_KEPT:
-                del self._known[next(iter(self._known))]
             included = inclusion.mask(nodes, constraint)
             known = self._known[question] = Extent.of(nodes, constraint.topology_key, required, included)
         return known
