@@ -19,6 +19,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.requests import QosClass, pod_qos_class
+from kschedfw.api.resource import Resource
 from kschedfw.cluster import ClaimController, InMemoryCluster, VolumeController
 from kschedfw.config import ConfigurationError, SchedulerConfiguration, default_profile, load_configuration
 from kschedfw.framework.activation import activate_pods
@@ -31,7 +32,6 @@ from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.nodes.resource import Resource
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nodes.table import NodeTable

@@ -106,11 +106,11 @@ from kschedfw.api.quantity import (
 from kschedfw.api.requests import (
     PodRequests,
     QosClass,
-    ResourceAmounts,
     node_allocatable,
     pod_qos_class,
     pod_requests,
 )
+from kschedfw.api.resource import Resource
 from kschedfw.api.resource_claims import (
     AllocatedDeviceStatus,
     AllocationResult,
@@ -347,7 +347,7 @@ __all__ = [
     "ReplicationController",
     "ReplicationControllerSpec",
     "Requirement",
-    "ResourceAmounts",
+    "Resource",
     "ResourceRequirements",
     "RestartPolicy",
     "RestartRuleAction",

@@ -9,11 +9,11 @@ import attrs
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.resource import Resource
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from kschedfw.cluster import Cluster, EventType, WatchEvent
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError
-from kschedfw.framework.nodes.resource import Resource
 from kschedfw.framework.preemption.eviction import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.scheduler import ScheduleResult

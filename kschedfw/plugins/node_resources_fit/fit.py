@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from kschedfw.api.pod import Pod
-from kschedfw.api.requests import ResourceAmounts
+from kschedfw.api.resource import Resource
 from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
 from kschedfw.framework.evidence import Evidence
@@ -29,7 +29,7 @@ from kschedfw.plugins.node_resources_fit.shortage import shortages, verdict, ver
 if TYPE_CHECKING:
     from kschedfw.framework.handle import Handle
 
-_DEMAND = StateKey[ResourceAmounts]("NodeResourcesFit.demand")
+_DEMAND = StateKey[Resource]("NodeResourcesFit.demand")
 _PLAN = StateKey[Plan]("NodeResourcesFit.plan")
 _BACKED = StateKey[DeviceBacked]("NodeResourcesFit.backed")
 
@@ -120,7 +120,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
             return self._planner.plan_for(pod)
 
 
-def _demand(state: CycleState, node_info: NodeInfo) -> ResourceAmounts:
+def _demand(state: CycleState, node_info: NodeInfo) -> Resource:
     """What the node must have left itself."""
     demand = state.read(_DEMAND)
     return state.read(_BACKED).without(demand, node_info) if _BACKED in state else demand
