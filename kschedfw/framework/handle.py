@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from random import Random
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import attrs
 
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.framework.clock import Clock
+from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import IncompleteClusterError
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 
-if TYPE_CHECKING:
-    from kschedfw.framework.runtime.framework import Framework
-
 ObjectT = TypeVar("ObjectT", bound=Named)
+KeptT = TypeVar("KeptT")
 
 
 class ClusterClient(Protocol):
@@ -114,6 +115,48 @@ class PodNominator(Protocol):
         ...
 
 
+class PluginsRunner(Protocol):
+    """What plugins may ask the other plugins of their profile (kube-scheduler `fwk.PluginsRunner`).
+
+    Call it in a scheduling cycle, with the state of that cycle or a `clone()` of it. A status other than success names
+    the plugin that gave it.
+    """
+
+    def run_pre_filter_add_pod(
+        self, state: CycleState, pod: Pod, to_add: PodInfo, node_info: NodeInfo
+    ) -> Status:
+        """Update the state as if `to_add` were on the node."""
+        ...
+
+    def run_pre_filter_remove_pod(
+        self, state: CycleState, pod: Pod, to_remove: PodInfo, node_info: NodeInfo
+    ) -> Status:
+        """Update the state as if `to_remove` were gone from the node."""
+        ...
+
+    def run_filter_plugins(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:
+        """Success, or the first refusal in profile order."""
+        ...
+
+    def run_filter_plugins_with_nominated_pods(
+        self, state: CycleState, pod: Pod, node_info: NodeInfo, *, other_pods_only: bool = False
+    ) -> Status:
+        """Like `run_filter_plugins`, and the node must also pass with its nominated pods of equal or higher priority.
+
+        With `other_pods_only`, only the filters that read the pods of a node are asked: the node object has passed.
+        """
+        ...
+
+    def kept_column(
+        self, state: CycleState, pod: Pod, key: Hashable, make: Callable[[], KeptT]
+    ) -> KeptT | None:
+        """What was kept under `key` for pods like this one, or the result of `make`, which is kept from now on.
+
+        None if the filters' answers to this pod can't be kept.
+        """
+        ...
+
+
 class PodActivator(Protocol):
     """Has waiting pods tried again; the scheduling queue is one (kube-scheduler `fwk.PodActivator`)."""
 
@@ -143,12 +186,12 @@ class Handle:
     extenders: tuple[Extender, ...] = ()
     metrics: MetricsRecorder = NO_METRICS
     pods_in_pre_bind: PodsInPreBind = attrs.field(factory=PodsInPreBind)
-    _framework: Framework | None = None
+    _framework: PluginsRunner | None = None
     _activator: PodActivator | None = None
 
     @property
-    def framework(self) -> Framework:
-        """The framework that owns this handle.
+    def framework(self) -> PluginsRunner:
+        """The framework that this handle belongs to.
 
         Raises:
             RuntimeError: in a plugin's constructor, while the framework is still being made.

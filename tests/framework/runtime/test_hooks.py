@@ -216,12 +216,12 @@ def test_properties_are_left_alone() -> None:
             return self.handle.framework
 
         @cached_property
-        def pods(self) -> object:
-            return self.handle.framework.waiting_pods
+        def filtering(self) -> object:
+            return self.handle.framework.run_filter_plugins
 
         @hookimpl
         def filter(self) -> Status:
-            return Status.unschedulable(str(self.framework is not None and self.pods is not None))
+            return Status.unschedulable(str(self.framework is not None and self.filtering is not None))
 
     assert make_framework(Rack).run_filter_plugins(CycleState(), POD, node_info()).reasons == ("True",)
 
