@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from random import Random
 from typing import Protocol, TypeVar
 
@@ -19,6 +19,7 @@ from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
@@ -87,34 +88,6 @@ def check_cluster(cluster: object, protocol: type, who: str) -> None:
         )
 
 
-class PodNominator(Protocol):
-    """Knows which pending pods are nominated to run on a node after a preemption there."""
-
-    def nominated_pods_for_node(self, node_name: str) -> Sequence[PodInfo]: ...
-
-    def nominated_nodes(self) -> Collection[str]:
-        """The names of all nodes that pods are nominated to."""
-        ...
-
-    def node_of(self, uid: str) -> str:
-        """The node that the pod is nominated to; empty if it isn't."""
-        ...
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no pod is nominated at all."""
-        ...
-
-    @property
-    def version(self) -> int:
-        """The number of changes to nominations up to now."""
-        ...
-
-    def changed_since(self, version: int) -> Collection[str] | None:
-        """The nodes whose nominations have changed after `version`; None if that isn't known any more."""
-        ...
-
-
 class PluginsRunner(Protocol):
     """What plugins may ask the other plugins of their profile (kube-scheduler `fwk.PluginsRunner`).
 
@@ -178,7 +151,7 @@ class Handle:
     profile_name: str
     snapshot: Snapshot
     cluster: ClusterClient
-    nominator: PodNominator
+    nominator: Nominator
     waiting_pods: WaitingPods
     clock: Clock
     random: Random

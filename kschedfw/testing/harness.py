@@ -16,6 +16,7 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.events import QueueingHint
 from kschedfw.framework.narrowing import not_left_over
 from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
@@ -27,7 +28,6 @@ from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.runtime.scores import NodeScores
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.event_handlers import events_between
-from kschedfw.scheduler.nominator import Nominator
 from kschedfw.testing.manifest_reader import ManifestReader
 
 ObjectT = TypeVar("ObjectT", Node, Pod)

@@ -12,14 +12,14 @@ from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.errors import HOOK_FAILURES, PluginError, PluginLoadError, ProfileError
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.extender import Extender
-from kschedfw.framework.handle import ClusterClient, Handle, PodNominator, check_cluster
+from kschedfw.framework.handle import ClusterClient, Handle, check_cluster
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, PluginSampling
 from kschedfw.framework.narrowing import no_nodes_left
-from kschedfw.framework.no_nominated_pods import NoNominatedPods
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import ExtensionPoint, Profile
@@ -74,7 +74,7 @@ class Framework:
         *,
         cluster: ClusterClient,
         snapshot: Snapshot | None = None,
-        nominator: PodNominator | None = None,
+        nominator: Nominator | None = None,
         clock: Clock | None = None,
         random: Random | None = None,
         parallelizer: Parallelizer | None = None,
@@ -92,7 +92,7 @@ class Framework:
             profile_name=profile.scheduler_name,
             snapshot=Snapshot() if snapshot is None else snapshot,
             cluster=cluster,
-            nominator=NoNominatedPods() if nominator is None else nominator,
+            nominator=Nominator() if nominator is None else nominator,
             waiting_pods=self.waiting_pods,
             clock=SystemClock() if clock is None else clock,
             random=Random(0) if random is None else random,  # ties aren't secrets
