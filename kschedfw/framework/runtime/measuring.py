@@ -15,6 +15,7 @@ import numpy as np
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.metrics import MeasuredPoint, MetricsRecorder, Operation, PluginSampling, listens
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import ExtensionPoint
@@ -47,28 +48,6 @@ NODE_METHODS: Final = (
     "run_filter_plugins_with_nominated_pods",
 )
 """The framework's methods that ask the filters about a single node."""
-
-_POINT_OF_HOOK: Final[Mapping[str, MeasuredPoint]] = {
-    "pre_enqueue": MeasuredPoint.PRE_ENQUEUE,
-    "pre_filter": MeasuredPoint.PRE_FILTER,
-    "pre_filter_add_pod": MeasuredPoint.PRE_FILTER_ADD_POD,
-    "pre_filter_remove_pod": MeasuredPoint.PRE_FILTER_REMOVE_POD,
-    "filter": MeasuredPoint.FILTER,
-    "filter_batch": MeasuredPoint.FILTER,
-    "post_filter": MeasuredPoint.POST_FILTER,
-    "pre_score": MeasuredPoint.PRE_SCORE,
-    "score": MeasuredPoint.SCORE,
-    "score_batch": MeasuredPoint.SCORE,
-    "normalize_score": MeasuredPoint.NORMALIZE_SCORE,
-    "reserve": MeasuredPoint.RESERVE,
-    "unreserve": MeasuredPoint.UNRESERVE,
-    "permit": MeasuredPoint.PERMIT,
-    "pre_bind_pre_flight": MeasuredPoint.PRE_BIND_PRE_FLIGHT,
-    "pre_bind": MeasuredPoint.PRE_BIND,
-    "bind": MeasuredPoint.BIND,
-    "post_bind": MeasuredPoint.POST_BIND,
-}
-"""All but queue_sort, which is called far too often, and events_to_register, which is called once."""
 
 
 class Hooks(Protocol):
@@ -114,8 +93,12 @@ class Meter:
         return _MeasuredHooks(
             hooks,
             {
-                name: tuple((plugin, self._measured_hook(name, plugin, hook)) for plugin, hook in hooks[name])
-                for name in _POINT_OF_HOOK
+                spec.name: tuple(
+                    (plugin, self._measured_hook(spec.name, spec.measured, plugin, hook))
+                    for plugin, hook in hooks[spec.name]
+                )
+                for spec in HOOKS.values()
+                if spec.measured is not None
             },
         )
 
@@ -154,8 +137,7 @@ class Meter:
         self._recorder.extension_point(point, code, self._profile, self.now() - started)
         self._evaluations.tell()
 
-    def _measured_hook(self, name: str, plugin: str, hook: Hook) -> Hook:
-        point = _POINT_OF_HOOK[name]
+    def _measured_hook(self, name: str, point: MeasuredPoint, plugin: str, hook: Hook) -> Hook:
         timed = self._timed(plugin, point, hook)
         match name:
             case "pre_enqueue":
