@@ -18,6 +18,7 @@ from pluggy import PluginValidationError
 
 from kschedfw.framework import hookspecs
 from kschedfw.framework.errors import HookError, ProfileError
+from kschedfw.framework.hook_spec import HookSpec
 from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.plugin import PROJECT, AnyPlugin
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
@@ -41,20 +42,30 @@ def points_of(plugin: type[AnyPlugin]) -> frozenset[ExtensionPoint]:
 class HookTable:
     """The hooks of a profile: per hook name, (plugin name, callable) in profile order.
 
+    `sources` are the distributions of plugins by name, for error messages. With `wrap`, the table has what
+    `wrap(spec, plugin name, callable)` returns in place of each callable.
+
     Raises:
         HookError: a hookimpl is misspelt, takes an unknown argument, or lacks the hook it goes with.
         ProfileError: a point lists a plugin that has no hook for it, or there are several queue sorts.
     """
 
     def __init__(
-        self, profile: Profile, plugins: Mapping[str, AnyPlugin], sources: Mapping[str, str | None]
+        self,
+        profile: Profile,
+        plugins: Mapping[str, AnyPlugin],
+        sources: Mapping[str, str | None],
+        wrap: Callable[[HookSpec, str, Hook], Hook] | None = None,
     ) -> None:
         self._implemented = {name: _hookimpls(plugin, sources.get(name)) for name, plugin in plugins.items()}
         self._by_hook: dict[str, tuple[tuple[str, Hook], ...]] = {}
         for hook, spec in HOOKS.items():
             enabled = profile.plugin_names if spec.point is None else self._at(profile, spec.point)
-            self._by_hook[hook] = tuple(
+            found = [
                 (name, self._implemented[name][hook]) for name in enabled if hook in self._implemented[name]
+            ]
+            self._by_hook[hook] = tuple(
+                (name, function if wrap is None else wrap(spec, name, function)) for name, function in found
             )
         if len(self["queue_sort"]) > 1:
             names = ", ".join(name for name, _ in self["queue_sort"])
