@@ -27,7 +27,8 @@ from kschedfw import (
     make_pod,
 )
 from kschedfw.framework.diagnosis import Diagnosis
-from kschedfw.scheduler import Nominator, SchedulingError, num_feasible_nodes_to_find
+from kschedfw.framework.nominator import Nominator
+from kschedfw.scheduler import SchedulingError, num_feasible_nodes_to_find
 from kschedfw.scheduler.errors import SnapshotMismatchError
 from tests.framework.support import PluginClass, answering, make_framework, nodes, plugin, pod
 from tests.scheduler.support import POOL, Bench

@@ -14,8 +14,7 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.plugin import AnyPlugin
-from kschedfw.framework.runtime.hooks import Hook
-from kschedfw.framework.runtime.measuring import Hooks
+from kschedfw.framework.runtime.hooks import Hook, HookTable
 from kschedfw.framework.runtime.memo_report import MemoCounters, PluginMemo
 from kschedfw.framework.status import Code, Status
 
@@ -50,7 +49,7 @@ class FilterHooks:
 
     def __init__(
         self,
-        hooks: Hooks,
+        hooks: HookTable,
         plugins: Mapping[str, AnyPlugin],
         handle: Handle,
         counters: MemoCounters,

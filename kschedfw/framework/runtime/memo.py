@@ -31,7 +31,7 @@ BYTES_BESIDE: Final = 1024
 
 _MOST_COLUMNS: Final = 8
 
-ColumnT = TypeVar("ColumnT", bound=Column)
+ColumnT = TypeVar("ColumnT")
 
 
 @attrs.define(eq=False, weakref_slot=True)
@@ -55,7 +55,7 @@ class PodClass:
     combined: dict[Hashable, CombinedCodes] = attrs.field(factory=dict)
     summed: dict[Hashable, SummedScores] = attrs.field(factory=dict)
     ways: dict[Hashable, Any] = attrs.field(factory=dict)
-    _columns: dict[Hashable, Column] = attrs.field(factory=dict)
+    _columns: dict[Hashable, object] = attrs.field(factory=dict)
 
     def size(self, rows: int) -> int:
         """In bytes, about, with a table of so many rows."""

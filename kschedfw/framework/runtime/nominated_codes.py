@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from kschedfw.framework.handle import PodNominator
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.runtime.columns import CombinedCodes
 from kschedfw.framework.runtime.filter_columns import Findings
 from kschedfw.framework.runtime.filter_hooks import FilterHooks, FilterPlugin
@@ -35,7 +35,7 @@ class NominatedRoom:
     the filters' verdict is known already.
     """
 
-    def __init__(self, hooks: FilterHooks, status_codes: StatusCodes, nominator: PodNominator) -> None:
+    def __init__(self, hooks: FilterHooks, status_codes: StatusCodes, nominator: Nominator) -> None:
         self._hooks = hooks
         self._status_codes = status_codes
         self._nominator = nominator

@@ -18,7 +18,7 @@ from kschedfw.framework.profile import Profile
 from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.framework.runtime.columns import Normalized
 from kschedfw.framework.runtime.filter_hooks import checked
-from kschedfw.framework.runtime.measuring import Hooks
+from kschedfw.framework.runtime.hooks import HookTable
 from kschedfw.framework.runtime.memo import Cycle
 from kschedfw.framework.runtime.memo_report import MemoCounters
 from kschedfw.framework.runtime.score_columns import (
@@ -43,7 +43,7 @@ class ScoreHooks:
 
     def __init__(
         self,
-        hooks: Hooks,
+        hooks: HookTable,
         plugins: Mapping[str, AnyPlugin],
         profile: Profile,
         columns: ScoreColumns,

@@ -11,7 +11,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.metrics import MetricsRecorder, listens
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
-from kschedfw.scheduler.nominator import Nominator
+from kschedfw.framework.nominator import Nominator
 from kschedfw.scheduler.queue.in_flight import InFlight
 from kschedfw.scheduler.queue.place import Place
 

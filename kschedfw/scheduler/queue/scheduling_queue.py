@@ -12,7 +12,7 @@ from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
-from kschedfw.scheduler.nominator import Nominator
+from kschedfw.framework.nominator import Nominator
 from kschedfw.scheduler.queue.appointments import Appointments
 from kschedfw.scheduler.queue.backoff import BackoffPolicy
 from kschedfw.scheduler.queue.blocking import BlockingQueue

@@ -18,8 +18,8 @@ from kschedfw.api.objects import to_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.clock import Clock
-from kschedfw.framework.handle import PodNominator
 from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
@@ -122,7 +122,7 @@ class Subject:
         snapshot: Snapshot | None = None,
         *,
         clock: Clock | None = None,
-        nominator: PodNominator | None = None,
+        nominator: Nominator | None = None,
         evaluation: Evaluation = Evaluation.SCALAR,
     ) -> Framework:
         return Framework(
