@@ -67,6 +67,10 @@ Exit codes:
 """
 
 
+bench_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@bench_app.command(help=BENCH_HELP)
 def bench(
     workload: Annotated[
         list[str] | None, typer.Option(metavar="NAME|all", help="Default: basic. Repeatable.")

@@ -58,6 +58,10 @@ Exit codes:
 """
 
 
+compare_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@compare_app.command(help=COMPARE_HELP)
 def compare(
     cluster: ClusterArgument,
     profile: Annotated[

@@ -70,7 +70,7 @@ REFUSED = DIFFERENT = 1
 NAME_WIDTH = 38
 ORIGIN_WIDTH = 12
 
-config_app = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None)
+config_app = typer.Typer(help=HELP, add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
 

@@ -71,6 +71,10 @@ Exit codes:
 _PLACED = frozenset((Result.PLACED, Result.WAITING))
 
 
+explain_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@explain_app.command(help=EXPLAIN_HELP)
 def explain(
     arguments: Annotated[
         list[str], typer.Argument(metavar="CLUSTER... POD", help="Manifests, and the pod to explain.")

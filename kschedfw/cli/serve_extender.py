@@ -52,6 +52,10 @@ Exit codes:
 """
 
 
+serve_extender_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@serve_extender_app.command(help=SERVE_EXTENDER_HELP)
 def serve_extender(
     plugin: Annotated[
         list[str] | None,
