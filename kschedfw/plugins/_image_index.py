@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from types import MappingProxyType
 
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import ImageStateSummary, NodeInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.nodes.table import NodeTable
+from kschedfw import IntArray, NodeInfo, NodeTable, Reads
+from kschedfw.framework.nodes.node_info import ImageStateSummary
 
 _NOWHERE: Mapping[ImageStateSummary, Set[int]] = MappingProxyType({})
 

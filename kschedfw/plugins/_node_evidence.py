@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.node import Node
+from kschedfw import FrozenDict, Node
+from kschedfw.api import NodeSelectorTerm
 from kschedfw.api.selector_text import requirement_text
-from kschedfw.api.selectors import NodeSelectorTerm
 from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins._node_terms import is_empty, term_errors
 

@@ -10,14 +10,10 @@ from collections.abc import Iterator, Sequence
 import attrs
 import numpy as np
 
+from kschedfw import FieldError, IntArray, NodeInfo, NodeTable, Pod
+from kschedfw.api import PodRequests
 from kschedfw.api.bounded_dict import BoundedDict
-from kschedfw.api.field_errors import FieldError
-from kschedfw.api.pod import Pod
-from kschedfw.api.requests import PodRequests
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_huge_pages
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.results import MAX_NODE_SCORE
 
 _NON_ZERO = (CPU, MEMORY)

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
 
-from kschedfw.api.pod import Pod
-from kschedfw.framework.plugin import Plugin
-
-if TYPE_CHECKING:
-    from kschedfw.framework.handle import Handle
+from kschedfw import Handle, Plugin, Pod
 
 
 class StoragePlugin(Plugin):

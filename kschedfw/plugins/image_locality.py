@@ -9,12 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from kschedfw.api.pod import Pod
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import ImageStateSummary, NodeInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw import IntArray, NodeInfo, NodeTable, Plugin, Pod, Reads, hookimpl
+from kschedfw.framework.nodes.node_info import ImageStateSummary
 from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.plugins._image_index import ImageIndex
 

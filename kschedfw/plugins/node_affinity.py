@@ -4,27 +4,37 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
 
+from kschedfw import (
+    ActionType,
+    ClusterEvent,
+    CycleState,
+    EventResource,
+    FieldError,
+    Handle,
+    IntArray,
+    KschedfwError,
+    Node,
+    NodeInfo,
+    NodeTable,
+    Plugin,
+    Pod,
+    PreFilterResult,
+    QueueingHint,
+    Reads,
+    StateKey,
+    Status,
+    Verdicts,
+    hookimpl,
+)
+from kschedfw.api import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
 from kschedfw.api import pod as api
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.field_errors import FieldError
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.api.selectors import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
-from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
-from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw.framework.cycle_state import StateKeyError
 from kschedfw.framework.evidence import Evidence
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import Plugin, hookimpl
-from kschedfw.framework.results import PreFilterResult, Verdicts
-from kschedfw.framework.status import Status
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._node_evidence import unmatched_labels, unmatched_terms
 from kschedfw.plugins._node_terms import (
@@ -38,9 +48,6 @@ from kschedfw.plugins._node_terms import (
     usable_terms,
 )
 from kschedfw.plugins._normalize import normalized
-
-if TYPE_CHECKING:
-    from kschedfw.framework.handle import Handle
 
 _NOT_THE_PODS = Status.unresolvable("node(s) didn't match Pod's node affinity/selector")
 _NOT_ENFORCED = Status.unresolvable("node(s) didn't match scheduler-enforced node affinity")

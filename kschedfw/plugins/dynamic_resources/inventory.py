@@ -15,10 +15,9 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from kschedfw import Node
+from kschedfw.api import Device, DeviceAttribute, NodeSelector, ResourceSlice
 from kschedfw.api.bounded_dict import BoundedDict
-from kschedfw.api.devices import Device, DeviceAttribute, ResourceSlice
-from kschedfw.api.node import Node
-from kschedfw.api.selectors import NodeSelector
 from kschedfw.plugins._node_terms import any_matches, usable_terms
 from kschedfw.plugins.dynamic_resources.cel import (
     AttributeValue,

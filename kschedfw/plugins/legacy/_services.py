@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kschedfw.api.pod import Pod
-from kschedfw.api.workloads import Service
-from kschedfw.framework.handle import ClusterClient
+from kschedfw import ClusterClient, Pod
+from kschedfw.api import Service
 
 
 def services_of(pod: Pod, cluster: ClusterClient) -> Sequence[Service]:

@@ -8,16 +8,9 @@ from typing import ClassVar
 
 import attrs
 
+from kschedfw import CycleState, IntArray, NodeInfo, Plugin, Pod, PodInfo, Reads, StateKey, Status, hookimpl
 from kschedfw.api.frozendict import EMPTY
-from kschedfw.api.pod import Pod
-from kschedfw.framework.cycle_state import CycleState, StateKey
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.pod_info import PodInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.results import MAX_NODE_SCORE
-from kschedfw.framework.status import Status
 from kschedfw.plugins.legacy._services import services_of
 
 _ELSEWHERE = Status.unschedulable("node(s) didn't match service affinity")

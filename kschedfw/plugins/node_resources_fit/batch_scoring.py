@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw import IntArray
 from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.plugins.node_resources_fit.args import (
     MAX_UTILIZATION,

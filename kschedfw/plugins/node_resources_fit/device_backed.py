@@ -7,9 +7,7 @@ from functools import cached_property
 
 import attrs
 
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.resource import Resource
-from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw import FrozenDict, NodeInfo, Resource
 from kschedfw.plugins.dynamic_resources.manager import DeviceManager
 from kschedfw.plugins.dynamic_resources.usage import Usage
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.api.resource import Resource
-from kschedfw.framework.events import QueueingHint
-from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw import Node, NodeInfo, Pod, QueueingHint, Resource
 from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins.node_resources_fit.shortage import fits
 

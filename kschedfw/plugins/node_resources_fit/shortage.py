@@ -12,16 +12,10 @@ from itertools import compress
 import attrs
 import numpy as np
 
-from kschedfw.api.frozendict import FrozenDict
+from kschedfw import Code, FrozenDict, IntArray, NodeInfo, NodeTable, Resource, Status, Verdicts
 from kschedfw.api.quantity import wrapped
-from kschedfw.api.resource import Resource
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
 from kschedfw.framework.evidence import Evidence
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.results import Verdicts
-from kschedfw.framework.status import Code, Status
 from kschedfw.plugins._resources import amount_columns, amount_text
 
 _MOST_RESOURCES = 62

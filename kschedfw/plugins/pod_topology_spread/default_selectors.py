@@ -7,12 +7,10 @@ from collections.abc import Sequence
 
 import attrs
 
+from kschedfw import ClusterClient, FrozenDict, Pod
+from kschedfw.api import LabelSelector, ReplicaSet, ReplicationController, Selector, Service, StatefulSet
 from kschedfw.api.bounded_dict import BoundedDict
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.pod import Pod
-from kschedfw.api.selectors import EVERYTHING, LabelSelector, Selector
-from kschedfw.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
-from kschedfw.framework.handle import ClusterClient
+from kschedfw.api.selectors import EVERYTHING
 
 _MOST_KEPT = 4096
 

@@ -9,15 +9,9 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from kschedfw import IntArray, Node, NodeTable, Pod, Snapshot, Status, Verdicts
 from kschedfw.api.bounded_dict import BoundedDict
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.encoded_column import NO_VALUE, EncodedColumn
-from kschedfw.framework.nodes.snapshot import Snapshot
-from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.results import Verdicts
-from kschedfw.framework.status import Status
 from kschedfw.plugins._node_terms import RequiredNodeAffinity
 from kschedfw.plugins._tolerations import has_untolerated_taint, untolerated_mask
 from kschedfw.plugins.pod_topology_spread.constraints import Constraint, SiblingQuery

@@ -8,15 +8,9 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
+from kschedfw import FrozenDict, IntArray, Node, Pod, Snapshot, Status, Verdicts
 from kschedfw.api.selector_text import selector_text
 from kschedfw.framework.evidence import Evidence, EvidenceValue
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.snapshot import Snapshot
-from kschedfw.framework.results import Verdicts
-from kschedfw.framework.status import Status
 from kschedfw.plugins.pod_topology_spread.constraints import Constraint, has_topologies
 from kschedfw.plugins.pod_topology_spread.extents import Extent, Extents, NodeInclusion
 
