@@ -19,7 +19,7 @@ AMOUNTS = st.builds(
     scalar_resources=st.dictionaries(st.sampled_from(["nvidia.com/gpu", "hugepages-2Mi"]), SMALL).map(
         FrozenDict
     ),
-    pods=st.integers(0, 200),
+    allowed_pod_number=st.integers(0, 200),
 )
 
 
