@@ -12,7 +12,7 @@ import typer
 
 from kschedfw.api.limits import Limits
 from kschedfw.api.manifests import FieldValidation
-from kschedfw.cli.chosen import chosen_configuration
+from kschedfw.cli.configurations import selected_configuration
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.inputs import InputFormat, ReadingOptions, read_input
@@ -136,7 +136,7 @@ def simulate(
     with reading_bar(enabled=not no_progress) as reading:
         loaded = read_input(format, cluster, pods or [], options, progress=reading)
     tell(loaded.problems)
-    configuration = chosen_configuration(config, algorithm_provider, feature_gates)
+    configuration = selected_configuration(config, algorithm_provider, feature_gates)
     loaded, _ = free_bound_pods(loaded, reschedule or ())
     with ExitStack() as stack:
         extenders = make_extenders(configuration.extenders)

@@ -18,6 +18,7 @@ from kschedfw.api.field_errors import printable
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.kinds import KIND_OF, name_of_kind
 from kschedfw.api.manifest_error import ManifestError
+from kschedfw.api.manifests import Manifests
 from kschedfw.api.meta import DEFAULT_NAMESPACE, Named, ObjectMeta
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodCondition, PodStatus
@@ -367,3 +368,12 @@ def _set_condition(conditions: tuple[PodCondition, ...], new: PodCondition) -> t
 
 def _title(obj: Named) -> str:
     return f"{name_of_kind(obj)} {obj.metadata.key}"
+
+
+def from_manifests(manifests: Manifests, *, skip_invalid: bool = False) -> InMemoryCluster:
+    """A cluster of everything that was loaded.
+
+    Raises:
+        InvalidManifestsError: there are problems, unless `skip_invalid` says to do without what is invalid.
+    """
+    return InMemoryCluster(manifests.objects(skip_invalid=skip_invalid))

@@ -30,7 +30,7 @@ from kschedfw.plugins.dynamic_resources.manager import DeviceManager
 from kschedfw.plugins.node_resources_fit.args import NodeResourcesFitArgs
 from kschedfw.plugins.node_resources_fit.batch_scoring import batch_scorer_of
 from kschedfw.plugins.node_resources_fit.device_backed import DeviceBacked
-from kschedfw.plugins.node_resources_fit.queueing import after_node_change, after_pod_change
+from kschedfw.plugins.node_resources_fit.hints import after_node_change, after_pod_change
 from kschedfw.plugins.node_resources_fit.scoring import scorer_of
 from kschedfw.plugins.node_resources_fit.shortage import shortages, verdict, verdicts, without_ignored
 
