@@ -239,10 +239,10 @@ def kschedfw_framework(
     from kschedfw.api.node import Node
     from kschedfw.api.pod import Pod
     from kschedfw.framework.nodes.snapshot import Snapshot
+    from kschedfw.framework.nominator import Nominator
     from kschedfw.framework.parallelizer import Parallelizer
     from kschedfw.framework.runtime.framework import Framework
     from kschedfw.scheduler.http_extender import make_extenders, order_extenders
-    from kschedfw.scheduler.nominator import Nominator
 
     configured = () if _kschedfw_configuration is None else _kschedfw_configuration.extenders
     extenders = make_extenders(configured)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kschedfw.framework import hookspecs
-from kschedfw.framework.runtime.hook_signatures import SPECS
-from kschedfw.framework.runtime.hooks import POINT_OF_HOOK
+from kschedfw.framework.hook_spec import HookSpec
+from kschedfw.framework.hookspecs import HOOKS
 
 OUTPUT = Path(__file__).parent / "hooks.md"
 
@@ -23,7 +23,7 @@ The contract of every hook. [Writing plugins](writing-plugins.md) says how to go
 
 def hooks_reference() -> str:
     """The text of docs/hooks.md."""
-    return "\n".join([INTRODUCTION, *_general(), *(line for name in SPECS for line in _section(name))])
+    return "\n".join([INTRODUCTION, *_general(), *(line for name in HOOKS for line in _section(name))])
 
 
 def signature(name: str) -> str:
@@ -41,23 +41,27 @@ def _spec(name: str) -> Callable[..., object]:
 def _general() -> Iterator[str]:
     """What the module says of all hooks, but for its first line, and a table of them."""
     yield inspect.cleandoc(hookspecs.__doc__ or "").partition("\n\n")[2] + "\n"
-    yield "| hook | enabled at | what |"
-    yield "| --- | --- | --- |"
-    for name in SPECS:
+    yield "| hook | enabled at | status, beside Success and Error | what |"
+    yield "| --- | --- | --- | --- |"
+    for name, spec in HOOKS.items():
         summary = inspect.cleandoc(_spec(name).__doc__ or "").split("\n", 1)[0]
-        yield f"| [`{name}`](#{name}) | {_point(name)} | {summary} |"
+        point = "any" if spec.point is None else f"`{spec.point}`"
+        yield f"| [`{name}`](#{name}) | {point} | {_codes(spec)} | {summary} |"
     yield ""
+
+
+def _codes(spec: HookSpec) -> str:
+    if spec.codes is None:
+        return "–"
+    return ", ".join(map(str, sorted(spec.codes))) or "none"
 
 
 def _section(name: str) -> Iterator[str]:
     yield f"## {name}\n"
     yield f"```py\n{signature(name)}\n```\n"
     yield f"{inspect.cleandoc(_spec(name).__doc__ or '')}\n"
-
-
-def _point(name: str) -> str:
-    point = POINT_OF_HOOK.get(name)
-    return "any" if point is None else f"`{point}`"
+    if (needed := HOOKS[name].goes_with) is not None:
+        yield f"A plugin with this hook must have [`{needed}`](#{needed}), too.\n"
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler import Scheduler
-from kschedfw.scheduler.queue.place import Place
+from kschedfw.scheduler.queue.protocol import Place
 
 Progress = Callable[[int, int], None]
 """Called with the number of pods done and to do, now and then."""

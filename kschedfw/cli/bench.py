@@ -14,7 +14,7 @@ import attrs
 import typer
 
 from kschedfw.api.pod import DEFAULT_SCHEDULER_NAME
-from kschedfw.bench.apart import BenchmarkError, footprint_apart, measure_apart
+from kschedfw.bench.child_process import BenchmarkError, footprint_in_child, measure_in_child
 from kschedfw.bench.forms import LEAST_REPEATS, REPEATS, FormsComparison, comparison, form_cases, in_form
 from kschedfw.bench.growth import INITIAL_PODS, NODES, PODS, Axis, GrowthRow, cases, measure_row
 from kschedfw.bench.measure import Progress
@@ -23,7 +23,7 @@ from kschedfw.bench.results import Measurement, Part
 from kschedfw.bench.stage import ADAPTIVE, ALL_NODES, DEFAULT_TIME_LIMIT, Case
 from kschedfw.bench.workloads import WORKLOADS, find_workload
 from kschedfw.cli.bench_output import print_bench_report
-from kschedfw.cli.chosen import chosen_configuration, chosen_profile
+from kschedfw.cli.configurations import selected_configuration, selected_profile
 from kschedfw.cli.enabled import UsageError, changed_default_profile, enabled_plugin
 from kschedfw.cli.exits import ExitCode, complain
 from kschedfw.cli.options import NoProgressOption
@@ -67,6 +67,10 @@ Exit codes:
 """
 
 
+bench_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@bench_app.command(help=BENCH_HELP)
 def bench(
     workload: Annotated[
         list[str] | None, typer.Option(metavar="NAME|all", help="Default: basic. Repeatable.")
@@ -168,7 +172,7 @@ def bench(
             raise UsageError(
                 "--enable, --disable and --args change the default profile; --profile is instead of it"
             )
-        measured, configured = _profile_of(chosen_configuration(profile), scheduler_name)
+        measured, configured = _profile_of(selected_configuration(profile), scheduler_name)
         percentage = configured if percentage is None else percentage
     # Now, so that nothing is measured in vain if the profile can't run.
     Framework(Registry(), measured, cluster=InMemoryCluster())
@@ -245,7 +249,7 @@ def _profile_of(
 
     The workloads' pods are for the default scheduler, so that is what the profile is called then.
     """
-    profile = chosen_profile(configuration, scheduler_name)
+    profile = selected_profile(configuration, scheduler_name)
     percentage = profile.percentage_of_nodes_to_score
     if percentage is None:
         percentage = configuration.percentage_of_nodes_to_score or None
@@ -278,7 +282,7 @@ def _compare_forms(
     for number, each in enumerate(runs, 1):
         form = f"without {plugin}" if each.form is None else f"{plugin}, {each.form.form.value}"
         with bar(f"{number}/{len(runs)} {case.workload_name}, {form}") as progress:
-            done.append((each, measure_apart(each, time.perf_counter, progress)))
+            done.append((each, measure_in_child(each, time.perf_counter, progress)))
         yield comparison(case, plugin, done)
 
 
@@ -315,11 +319,11 @@ def _measure_all(
     for number, case in enumerate(runs, 1):
         label = f"{number}/{len(runs)} {case.workload_name}, {case.part}"
         with bar(label) as progress:
-            done.append(measure_apart(case, time.perf_counter, progress))
+            done.append(measure_in_child(case, time.perf_counter, progress))
         if baseline is not None:
             default = attrs.evolve(case, profile=default_profile())
             with bar(f"{label}, default profile") as progress:
-                baseline.append(measure_apart(default, time.perf_counter, progress))
+                baseline.append(measure_in_child(default, time.perf_counter, progress))
 
 
 def _growing(
@@ -352,5 +356,5 @@ def _measure_rows(axis: Axis, planned: Sequence[Case], bar: Bar, done: list[Grow
     for number, case in enumerate(planned, 1):
         size = case.nodes if axis is Axis.NODES else case.initial_pods
         with bar(f"{number}/{len(planned)} {case.workload_name}, {size:,} {axis}") as progress:
-            timed = partial(measure_apart, timer=time.perf_counter, progress=progress)
-            done.append(measure_row(axis, case, timed, footprint_apart))
+            timed = partial(measure_in_child, timer=time.perf_counter, progress=progress)
+            done.append(measure_row(axis, case, timed, footprint_in_child))

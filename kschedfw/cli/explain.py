@@ -15,7 +15,7 @@ import typer
 from kschedfw.api.limits import Limits
 from kschedfw.api.manifests import FieldValidation
 from kschedfw.api.pod import Pod
-from kschedfw.cli.chosen import chosen_configuration
+from kschedfw.cli.configurations import selected_configuration
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.explain_output import Context, print_explanation
@@ -71,6 +71,10 @@ Exit codes:
 _PLACED = frozenset((Result.PLACED, Result.WAITING))
 
 
+explain_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@explain_app.command(help=EXPLAIN_HELP)
 def explain(
     arguments: Annotated[
         list[str], typer.Argument(metavar="CLUSTER... POD", help="Manifests, and the pod to explain.")
@@ -127,7 +131,7 @@ def explain(
         loaded, freed = free_bound_pods(loaded, reschedule or ())
         pod = _pending(loaded, name)
         context = Context(missing_of(missing_objects(loaded.cluster), pod.key), freed.get(pod.key))
-        configuration = chosen_configuration(config, algorithm_provider, feature_gates)
+        configuration = selected_configuration(config, algorithm_provider, feature_gates)
         if percentage is None:
             percentage = configuration.percentage_of_nodes_to_score
         try:

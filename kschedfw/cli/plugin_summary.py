@@ -14,10 +14,9 @@ from kschedfw.api.quantity import Quantity
 from kschedfw.cli.construction import refused_plugin
 from kschedfw.config.effective import plain
 from kschedfw.framework.errors import PluginError
-from kschedfw.framework.plugin import PROJECT, AnyPlugin, Plugin
+from kschedfw.framework.plugin import AnyPlugin, Plugin
 from kschedfw.framework.profile import ExtensionPoint
-from kschedfw.framework.runtime.hook_signatures import SPECS
-from kschedfw.framework.runtime.hooks import points_of
+from kschedfw.framework.runtime.hooks import hooks_of, points_of
 from kschedfw.framework.runtime.registry import Registry
 
 _BATCH = ("filter_batch", "score_batch")
@@ -118,7 +117,7 @@ def summary(registry: Registry, name: str) -> PluginSummary:
         where=f"{plugin.__module__}:{plugin.__qualname__}",
         doc=inspect.getdoc(plugin) or "",
         points=tuple(point.value for point in ExtensionPoint if point in points),
-        hooks=tuple(hook for hook in SPECS if hasattr(getattr(plugin, hook, None), f"{PROJECT}_impl")),
+        hooks=hooks_of(plugin),
         reads=plugin.reads.value if plugin.reads is not None else "",
         signs=plugin.sign is not Plugin.sign,
         arguments=_arguments(plugin),

@@ -3,7 +3,7 @@
 An `ExplainingScheduler` in the place of a scheduler's algorithm makes an `Explanation` of every attempt.
 """
 
-from kschedfw.explain.explaining import Explaining
+from kschedfw.explain.decision_record import gated
 from kschedfw.explain.explanation import (
     Explanation,
     NodeExplanation,
@@ -13,10 +13,9 @@ from kschedfw.explain.explanation import (
     Verdict,
 )
 from kschedfw.explain.file import ExplanationFileError, ExplanationWriter, read_explanations
-from kschedfw.explain.notes import gated
-from kschedfw.explain.now import explain_pod
-from kschedfw.explain.recording import ExplainingScheduler
+from kschedfw.explain.recording import Explaining, ExplainingScheduler
 from kschedfw.explain.refusals import Refusals
+from kschedfw.explain.single_pod import explain_pod
 from kschedfw.explain.steps import (
     Beyond,
     FilterStep,

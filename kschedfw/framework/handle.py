@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from random import Random
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import attrs
 
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.framework.clock import Clock
+from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import IncompleteClusterError
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 
-if TYPE_CHECKING:
-    from kschedfw.framework.runtime.framework import Framework
-
 ObjectT = TypeVar("ObjectT", bound=Named)
+KeptT = TypeVar("KeptT")
 
 
 class ClusterClient(Protocol):
@@ -86,31 +88,45 @@ def check_cluster(cluster: object, protocol: type, who: str) -> None:
         )
 
 
-class PodNominator(Protocol):
-    """Knows which pending pods are nominated to run on a node after a preemption there."""
+class PluginsRunner(Protocol):
+    """What plugins may ask the other plugins of their profile (kube-scheduler `fwk.PluginsRunner`).
 
-    def nominated_pods_for_node(self, node_name: str) -> Sequence[PodInfo]: ...
+    Call it in a scheduling cycle, with the state of that cycle or a `clone()` of it. A status other than success names
+    the plugin that gave it.
+    """
 
-    def nominated_nodes(self) -> Collection[str]:
-        """The names of all nodes that pods are nominated to."""
+    def run_pre_filter_add_pod(
+        self, state: CycleState, pod: Pod, to_add: PodInfo, node_info: NodeInfo
+    ) -> Status:
+        """Update the state as if `to_add` were on the node."""
         ...
 
-    def node_of(self, uid: str) -> str:
-        """The node that the pod is nominated to; empty if it isn't."""
+    def run_pre_filter_remove_pod(
+        self, state: CycleState, pod: Pod, to_remove: PodInfo, node_info: NodeInfo
+    ) -> Status:
+        """Update the state as if `to_remove` were gone from the node."""
         ...
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no pod is nominated at all."""
+    def run_filter_plugins(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:
+        """Success, or the first refusal in profile order."""
         ...
 
-    @property
-    def version(self) -> int:
-        """The number of changes to nominations up to now."""
+    def run_filter_plugins_with_nominated_pods(
+        self, state: CycleState, pod: Pod, node_info: NodeInfo, *, other_pods_only: bool = False
+    ) -> Status:
+        """Like `run_filter_plugins`, and the node must also pass with its nominated pods of equal or higher priority.
+
+        With `other_pods_only`, only the filters that read the pods of a node are asked: the node object has passed.
+        """
         ...
 
-    def changed_since(self, version: int) -> Collection[str] | None:
-        """The nodes whose nominations have changed after `version`; None if that isn't known any more."""
+    def kept_column(
+        self, state: CycleState, pod: Pod, key: Hashable, make: Callable[[], KeptT]
+    ) -> KeptT | None:
+        """What was kept under `key` for pods like this one, or the result of `make`, which is kept from now on.
+
+        None if the filters' answers to this pod can't be kept.
+        """
         ...
 
 
@@ -135,7 +151,7 @@ class Handle:
     profile_name: str
     snapshot: Snapshot
     cluster: ClusterClient
-    nominator: PodNominator
+    nominator: Nominator
     waiting_pods: WaitingPods
     clock: Clock
     random: Random
@@ -143,12 +159,12 @@ class Handle:
     extenders: tuple[Extender, ...] = ()
     metrics: MetricsRecorder = NO_METRICS
     pods_in_pre_bind: PodsInPreBind = attrs.field(factory=PodsInPreBind)
-    _framework: Framework | None = None
+    _framework: PluginsRunner | None = None
     _activator: PodActivator | None = None
 
     @property
-    def framework(self) -> Framework:
-        """The framework that owns this handle.
+    def framework(self) -> PluginsRunner:
+        """The framework that this handle belongs to.
 
         Raises:
             RuntimeError: in a plugin's constructor, while the framework is still being made.

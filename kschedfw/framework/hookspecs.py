@@ -21,22 +21,28 @@ name. Unless a hook says otherwise:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.events import ClusterEvent
+from kschedfw.framework.hook_spec import HookSpec, declared_hooks, hookspec
+from kschedfw.framework.metrics import MeasuredPoint
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import hookspec
+from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.results import PostFilterResult, PreBindPreFlightResult, PreFilterResult, Verdicts
-from kschedfw.framework.status import Status
+from kschedfw.framework.status import Code, Status
+
+REFUSED: Final = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+REFUSED_OR_PENDING: Final = (*REFUSED, Code.PENDING)
 
 
-@hookspec
+@hookspec(ExtensionPoint.PRE_ENQUEUE, measured=MeasuredPoint.PRE_ENQUEUE, codes=REFUSED_OR_PENDING)
 def pre_enqueue(pod: Pod) -> Status | None:
     """Decide whether a pod may enter the active queue.
 
@@ -46,7 +52,7 @@ def pre_enqueue(pod: Pod) -> Status | None:
     """
 
 
-@hookspec
+@hookspec(ExtensionPoint.QUEUE_SORT)
 def queue_sort(first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
     """Tell whether `first` is scheduled before `second`.
 
@@ -55,7 +61,7 @@ def queue_sort(first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
     """
 
 
-@hookspec
+@hookspec(ExtensionPoint.PRE_FILTER, measured=MeasuredPoint.PRE_FILTER, codes=(*REFUSED, Code.SKIP))
 def pre_filter(state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> PreFilterResult | Status | None:
     """Look at the pod and all nodes once, before any is filtered.
 
@@ -71,7 +77,9 @@ def pre_filter(state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> PreFil
     """
 
 
-@hookspec
+@hookspec(
+    ExtensionPoint.PRE_FILTER, measured=MeasuredPoint.PRE_FILTER_ADD_POD, codes=(), goes_with="pre_filter"
+)
 def pre_filter_add_pod(
     state: CycleState, pod: Pod, pod_info_to_add: PodInfo, node_info: NodeInfo
 ) -> Status | None:
@@ -82,7 +90,9 @@ def pre_filter_add_pod(
     """
 
 
-@hookspec
+@hookspec(
+    ExtensionPoint.PRE_FILTER, measured=MeasuredPoint.PRE_FILTER_REMOVE_POD, codes=(), goes_with="pre_filter"
+)
 def pre_filter_remove_pod(
     state: CycleState, pod: Pod, pod_info_to_remove: PodInfo, node_info: NodeInfo
 ) -> Status | None:
@@ -92,7 +102,7 @@ def pre_filter_remove_pod(
     """
 
 
-@hookspec
+@hookspec(ExtensionPoint.FILTER, measured=MeasuredPoint.FILTER, codes=REFUSED_OR_PENDING)
 def filter(state: CycleState, pod: Pod, node_info: NodeInfo) -> Status | None:
     """Decide whether the pod can run on the node.
 
@@ -104,7 +114,7 @@ def filter(state: CycleState, pod: Pod, node_info: NodeInfo) -> Status | None:
     """
 
 
-@hookspec
+@hookspec(ExtensionPoint.FILTER, measured=MeasuredPoint.FILTER, goes_with="filter")
 def filter_batch(state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
     """Answer `filter` for many nodes at once.
 
@@ -114,7 +124,7 @@ def filter_batch(state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) 
     """
 
 
-@hookspec
+@hookspec(ExtensionPoint.POST_FILTER, measured=MeasuredPoint.POST_FILTER, codes=REFUSED)
 def post_filter(
     state: CycleState, pod: Pod, node_to_status: NodeToStatus
 ) -> tuple[PostFilterResult | None, Status | None]:
@@ -126,7 +136,7 @@ def post_filter(
     """
 
 
-@hookspec
+@hookspec(ExtensionPoint.PRE_SCORE, measured=MeasuredPoint.PRE_SCORE, codes=[Code.SKIP])
 def pre_score(state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
     """Prepare scoring, given the feasible nodes.
 
@@ -134,7 +144,7 @@ def pre_score(state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status 
     """
 
 
-@hookspec
+@hookspec(ExtensionPoint.SCORE, measured=MeasuredPoint.SCORE)
 def score(state: CycleState, pod: Pod, node_info: NodeInfo) -> int | Status:
     """Rate a feasible node; higher is better.
 
@@ -143,7 +153,7 @@ def score(state: CycleState, pod: Pod, node_info: NodeInfo) -> int | Status:
     """
 
 
-@hookspec
+@hookspec(ExtensionPoint.SCORE, measured=MeasuredPoint.SCORE, goes_with="score")
 def score_batch(state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray | None:
     """Answer `score` for many nodes at once: int64, shape (k,) for `rows` of shape (k,).
 
@@ -151,7 +161,7 @@ def score_batch(state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -
     """
 
 
-@hookspec
+@hookspec(ExtensionPoint.SCORE, measured=MeasuredPoint.NORMALIZE_SCORE, codes=(), goes_with="score")
 def normalize_score(
     state: CycleState, pod: Pod, nodes: Sequence[NodeInfo], scores: IntArray
 ) -> IntArray | Status | None:
@@ -162,7 +172,7 @@ def normalize_score(
     """
 
 
-@hookspec
+@hookspec(ExtensionPoint.RESERVE, measured=MeasuredPoint.RESERVE, codes=REFUSED_OR_PENDING)
 def reserve(state: CycleState, pod: Pod, node_name: str) -> Status | None:
     """Take what the pod needs on the chosen node from the plugin's own books, before the next pod is scheduled.
 
@@ -171,7 +181,7 @@ def reserve(state: CycleState, pod: Pod, node_name: str) -> Status | None:
     """
 
 
-@hookspec
+@hookspec(ExtensionPoint.RESERVE, measured=MeasuredPoint.UNRESERVE)
 def unreserve(state: CycleState, pod: Pod, node_name: str) -> None:
     """Give back what `reserve` took. Called in reverse profile order when reserve or anything later fails.
 
@@ -179,7 +189,7 @@ def unreserve(state: CycleState, pod: Pod, node_name: str) -> None:
     """
 
 
-@hookspec
+@hookspec(ExtensionPoint.PERMIT, measured=MeasuredPoint.PERMIT, codes=(*REFUSED_OR_PENDING, Code.WAIT))
 def permit(state: CycleState, pod: Pod, node_name: str) -> Status | None:
     """Say the last word before binding, or ask to wait.
 
@@ -190,7 +200,12 @@ def permit(state: CycleState, pod: Pod, node_name: str) -> Status | None:
     """
 
 
-@hookspec
+@hookspec(
+    ExtensionPoint.PRE_BIND,
+    measured=MeasuredPoint.PRE_BIND_PRE_FLIGHT,
+    codes=[Code.SKIP],
+    goes_with="pre_bind",
+)
 def pre_bind_pre_flight(
     state: CycleState, pod: Pod, node_name: str
 ) -> PreBindPreFlightResult | Status | None:
@@ -210,7 +225,7 @@ def pre_bind_pre_flight(
     """
 
 
-@hookspec
+@hookspec(ExtensionPoint.PRE_BIND, measured=MeasuredPoint.PRE_BIND, codes=REFUSED_OR_PENDING)
 def pre_bind(state: CycleState, pod: Pod, node_name: str) -> Status | None:
     """Do what must be done before the pod can run on the node, such as binding its volumes. May block.
 
@@ -223,7 +238,7 @@ def pre_bind(state: CycleState, pod: Pod, node_name: str) -> Status | None:
     """
 
 
-@hookspec
+@hookspec(ExtensionPoint.BIND, measured=MeasuredPoint.BIND, codes=(*REFUSED_OR_PENDING, Code.SKIP))
 def bind(state: CycleState, pod: Pod, node_name: str) -> Status | None:
     """Bind the pod to the node. May block.
 
@@ -232,15 +247,19 @@ def bind(state: CycleState, pod: Pod, node_name: str) -> Status | None:
     """
 
 
-@hookspec
+@hookspec(ExtensionPoint.POST_BIND, measured=MeasuredPoint.POST_BIND)
 def post_bind(state: CycleState, pod: Pod, node_name: str) -> None:
     """Take note that the pod was bound, and clean up. Binding cycle; can't fail."""
 
 
-@hookspec
+@hookspec()
 def events_to_register() -> Sequence[ClusterEvent]:
     """Name the cluster events that may make a pod schedulable which this plugin rejected.
 
     Called once, when the framework is made. A plugin that rejects pods and registers nothing has its pods
     retried on every event. An event that never happens, such as UPDATE_POD_LABEL of a NODE, is an error.
     """
+
+
+HOOKS: Final[Mapping[str, HookSpec]] = declared_hooks(globals())
+"""All hooks, by name."""

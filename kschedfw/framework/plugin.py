@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 PROJECT = "kschedfw"
 """pluggy's project name and the entry-point group that plugins register in."""
 
-hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 PER_SIGNATURE = f"{PROJECT}_per_signature"

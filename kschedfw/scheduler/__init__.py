@@ -6,7 +6,6 @@ from kschedfw.scheduler.bindings import BindingExecutor, InlineExecutor
 from kschedfw.scheduler.cache import Cache, CacheError
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult, num_feasible_nodes_to_find
-from kschedfw.scheduler.nominator import Nominator
 from kschedfw.scheduler.placement import Placement, PlacementEndedError
 from kschedfw.scheduler.queue import PodInFlightError
 from kschedfw.scheduler.scheduler import Scheduler
@@ -33,7 +32,6 @@ __all__ = [
     "HostSelector",
     "InlineExecutor",
     "NoNodesAvailableError",
-    "Nominator",
     "Placement",
     "PlacementEndedError",
     "PodInFlightError",

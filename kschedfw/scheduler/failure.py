@@ -14,10 +14,10 @@ from kschedfw.framework.clock import Clock
 from kschedfw.framework.diagnosis import FitError
 from kschedfw.framework.metrics import NO_METRICS, AttemptResult, MetricsRecorder
 from kschedfw.framework.nodes.pod_info import PodInfo
+from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.results import NominatingMode, PostFilterResult
 from kschedfw.framework.status import PluginFailure, Status
 from kschedfw.scheduler.attempt import Attempt
-from kschedfw.scheduler.nominator import Nominator
 from kschedfw.scheduler.queue import PodAlreadyQueuedError, PodQueue
 from kschedfw.scheduler.queue.protocol import QueueProfile
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
 from random import Random
 from typing import Protocol
 
@@ -38,6 +40,30 @@ class SnapshotSource(Protocol):
 
     def update_snapshot(self, snapshot: Snapshot, pod: Pod | None = None) -> None:
         """Bring the snapshot up to date, for the cycle of that pod."""
+        ...
+
+
+class DecisionObserver(Protocol):
+    """Follows the steps of one decision, for example to explain it. It must not change what it is given."""
+
+    def node_candidates(self, nodes: NodeSelection, start: int, narrowing: frozenset[str]) -> None:
+        """These nodes are in question, in visiting order.
+
+        They are all nodes of the snapshot, or those that the pre_filters of `narrowing` have left over. `start` is the
+        place of the first one in the order of the snapshot's rows. Not called if the pod's nominated node will do.
+        """
+        ...
+
+    def nodes_filtered(self, nodes: NodeSelection, wanted: int, outcome: FilterOutcome) -> None:
+        """These nodes were filtered until `wanted` had passed. Called for a nominated node alone first."""
+        ...
+
+    def nodes_found(self, feasible: NodeSelection, diagnosis: Diagnosis) -> None:
+        """These nodes have passed filters and extenders. Not called if a plugin or an extender has failed."""
+        ...
+
+    def nodes_scored(self, nodes: Sequence[NodeInfo], totals: Totals) -> None:
+        """These are the totals of the feasible nodes. Not called if a single node is feasible."""
         ...
 
 
@@ -84,13 +110,22 @@ class GenericScheduler:
     ) -> None:
         self._cache = cache
         self._snapshot = snapshot
+        self._random = random
         self._selector = ReservoirSelector(random) if selector is None else selector
         self._percentage = percentage_of_nodes_to_score
         self._next_start_node_index = 0
         self._scheduling = threading.Lock()
+        self._observer: DecisionObserver | None = None
 
-    def schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult:
-        """The node to put the pod on.
+    def schedule(
+        self,
+        framework: Framework,
+        state: CycleState,
+        pod: Pod,
+        *,
+        observer: DecisionObserver | None = None,
+    ) -> ScheduleResult:
+        """The node to put the pod on. An `observer` is called at each step of the decision.
 
         Raises:
             NoNodesAvailableError: there is no node at all.
@@ -104,10 +139,22 @@ class GenericScheduler:
                 f"pod {pod.key} can't be scheduled while another pod is: cycles are one after another, schedule and "
                 "then assume_pod; let one thread do it, or hold a lock for both"
             )
+        self._observer = observer
         try:
             return self._schedule(framework, state, pod)
         finally:
+            self._observer = None
             self._scheduling.release()
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Decisions in this block leave the later ones as they would have been: draws and the next start are undone."""
+        before = self._random.getstate(), self._next_start_node_index, copy(self._selector)
+        try:
+            yield
+        finally:
+            state, self._next_start_node_index, self._selector = before
+            self._random.setstate(state)
 
     def _schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult:
         if framework.handle.snapshot is not self._snapshot:
@@ -116,6 +163,8 @@ class GenericScheduler:
         if not self._snapshot:
             raise NoNodesAvailableError
         feasible, diagnosis = self.find_nodes_that_fit_pod(framework, state, pod)
+        if self._observer is not None:
+            self._observer.nodes_found(feasible, diagnosis)
         count = len(feasible.rows)
         if not count:
             raise FitError(pod, len(self._snapshot), diagnosis)
@@ -123,6 +172,8 @@ class GenericScheduler:
         if count == 1:
             return ScheduleResult(feasible[0].name, evaluated, 1)
         totals = self.prioritize_nodes(framework, state, pod, feasible)
+        if self._observer is not None:
+            self._observer.nodes_scored(feasible, totals)
         host = feasible[self._selector.select(totals, feasible).index]
         return ScheduleResult(host.node.metadata.name, evaluated, count)
 
@@ -151,6 +202,9 @@ class GenericScheduler:
             if nominated is not None:
                 return nominated, diagnosis
         nodes = self._candidates(left_over, narrowing, diagnosis)
+        if self._observer is not None:
+            start = self._next_start_node_index % len(nodes) if len(nodes) else 0
+            self._observer.node_candidates(nodes, start, narrowing)
         passed = self._find_nodes_that_pass_filters(framework, state, pod, nodes, diagnosis)
         if not framework.handle.extenders:
             return passed, diagnosis
@@ -278,6 +332,8 @@ class GenericScheduler:
         wanted = self._num_nodes_to_find(framework, len(nodes.rows))
         found = framework.filter_nodes(state, pod, nodes, wanted)
         diagnosis.add_codes(found.refused)
+        if self._observer is not None:
+            self._observer.nodes_filtered(nodes, wanted, found)
         return found
 
     def _num_nodes_to_find(self, framework: Framework, num_nodes: int) -> int:

@@ -23,6 +23,7 @@ from kschedfw.framework.handle import check_cluster
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, PluginSampling, listens
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.results import PostFilterResult
@@ -41,7 +42,6 @@ from kschedfw.scheduler.event_handlers import EventHandlers
 from kschedfw.scheduler.failure import FailedGates, FailureHandler, bug_behind, look_up, record_event
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult
 from kschedfw.scheduler.http_extender import close_extenders, order_extenders
-from kschedfw.scheduler.nominator import Nominator
 from kschedfw.scheduler.placement import Placement, as_exception
 from kschedfw.scheduler.queue import SchedulingQueue
 from kschedfw.scheduler.select import HostSelector

@@ -14,27 +14,29 @@ from kschedfw.explain import Score
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.events import QueueingHint
+from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.narrowing import not_left_over
 from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.results import PreFilterResult
+from kschedfw.framework.results import PreBindPreFlightResult, PreFilterResult
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.runtime.hook_signatures import SPECS
 from kschedfw.framework.runtime.hooks import HookTable
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.runtime.totals import NodeScores
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.event_handlers import events_between
-from kschedfw.scheduler.nominator import Nominator
 from kschedfw.testing.manifest_reader import ManifestReader
 
 ObjectT = TypeVar("ObjectT", Node, Pod)
 
-_WITH_STATUS: Final = frozenset(
-    {"pre_enqueue", "pre_filter", "filter", "pre_score", "reserve", "permit", "pre_bind", "bind"}
+_GIVEN: Final = frozenset({"state", "pod", "nodes", "node_name", "node_info"})
+_WITH_STATUS: Final = tuple(
+    spec.name for spec in HOOKS.values() if spec.codes is not None and set(spec.arguments) <= _GIVEN
 )
+"""The hooks that answer with a status, of which `own_status` has all arguments."""
 
 
 class FrameworkHarness:
@@ -160,8 +162,8 @@ class FrameworkHarness:
         """What the plugin itself says: its hook is called alone, and nothing is added to the answer, or taken from it.
 
         Before `filter` and `pre_score` a new cycle is begun by pre_filter, and for `pre_score` all nodes are feasible;
-        other hooks go on with the cycle state there is. None is success, and so is a PreFilterResult. `plugin` is
-        needed where the harness has several with this hook.
+        other hooks go on with the cycle state there is. None is success, and so are a PreFilterResult and
+        a PreBindPreFlightResult. `plugin` is needed where the harness has several with this hook.
 
         Raises:
             ValueError: the hook gives no status, or it isn't clear whose hook is meant.
@@ -181,15 +183,16 @@ class FrameworkHarness:
             )
         if hook in ("filter", "pre_score"):
             self.pre_filter(pod)
+        arguments = HOOKS[hook].arguments
         given = {
             "state": self.state,
             "pod": pod,
             "nodes": self.snapshot.node_infos,
             "node_name": node_name,
-            "node_info": self.snapshot.get(node_name) if "node_info" in SPECS[hook] else None,
+            "node_info": self.snapshot.get(node_name) if "node_info" in arguments else None,
         }
-        answer = dict(self._hooks[hook])[whose[0]](*(given[name] for name in SPECS[hook]))
-        if answer is None or isinstance(answer, PreFilterResult):
+        answer = dict(self._hooks[hook])[whose[0]](*(given[name] for name in arguments))
+        if answer is None or isinstance(answer, PreFilterResult | PreBindPreFlightResult):
             return Status.success()
         if not isinstance(answer, Status):
             raise TypeError(f"{hook} must return None or a Status, not {answer!r}")

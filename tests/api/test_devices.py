@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kschedfw.api.devices import DeviceClass
 from kschedfw.api.manifests import (
     ManifestError,
     Manifests,
@@ -18,6 +19,7 @@ from kschedfw.api.resource_claims import (
     DeviceSubRequest,
     ExactDeviceRequest,
     ResourceClaim,
+    ResourceClaimTemplate,
 )
 
 API = "resource.k8s.io/v1"
@@ -168,6 +170,6 @@ spec: {spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}
 """
     found: Manifests = parse_manifests(text)
     assert found.problems == ()
-    assert [each.name for each in found.device_classes] == ["gpu"]
-    assert [each.key for each in found.resource_claim_templates] == ["default/t"]
+    assert [each.name for each in found.of(DeviceClass)] == ["gpu"]
+    assert [each.key for each in found.of(ResourceClaimTemplate)] == ["default/t"]
     assert len(list(found.objects())) == 2

@@ -15,7 +15,7 @@ from kschedfw.config import (
     provider_configuration,
     provider_profile,
 )
-from kschedfw.framework import ExtensionPoint
+from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.simulator import Simulation
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from kschedfw import Registry, default_profile
 from kschedfw.api.convert import json_name
-from kschedfw.framework import ExtensionPoint
+from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.runtime.hooks import points_of
 
 REPOSITORY = Path(__file__).parents[2]

@@ -12,9 +12,9 @@ from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.extender import Extender
-from kschedfw.framework.handle import PodNominator
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.profile import Profile
@@ -54,7 +54,7 @@ def make_framework(
     pods: Iterable[Pod] = (),
     snapshot: Snapshot | None = None,
     profile: Profile | None = None,
-    nominator: PodNominator | None = None,
+    nominator: Nominator | None = None,
     clock: Clock | None = None,
     extenders: Sequence[Extender] = (),
     parallelism: int = 1,

@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -19,7 +19,9 @@ from kschedfw import (
     CycleState,
     Framework,
     InMemoryCluster,
+    NodeInfo,
     Parallelizer,
+    Pod,
     PodInfo,
     PostFilterResult,
     PreFilterResult,
@@ -30,6 +32,7 @@ from kschedfw import (
 )
 from kschedfw.framework.clock import SystemClock
 from kschedfw.framework.diagnosis import NodeToStatus
+from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.metrics import (
     NO_METRICS,
     AttemptResult,
@@ -45,7 +48,6 @@ from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.results import Verdicts
-from kschedfw.framework.runtime import hooks, measuring
 from kschedfw.framework.runtime.filtering import FilterOutcome
 from kschedfw.simulator.state import VirtualClock
 from kschedfw.testing import FakeClock
@@ -138,6 +140,31 @@ class Bench:
         return getattr(self.framework, method)(*arguments)
 
 
+POINT_METHODS: Final = frozenset(
+    {
+        "run_pre_enqueue_plugins",
+        "run_pre_filter_plugins",
+        "run_post_filter_plugins",
+        "run_pre_score_plugins",
+        "run_score_plugins",
+        "total_scores",
+        "run_reserve_plugins_reserve",
+        "run_reserve_plugins_unreserve",
+        "run_permit_plugins",
+        "run_pre_bind_pre_flights",
+        "run_pre_bind_plugins",
+        "run_bind_plugins",
+        "run_post_bind_plugins",
+    }
+)
+"""The methods that run an extension point once for a pod. `filter_nodes` does so for FILTER."""
+
+NODE_METHODS: Final = frozenset(
+    {"run_filter_plugins", "run_each_filter_plugin", "run_filter_plugins_with_nominated_pods"}
+)
+"""The methods that ask the filters about a single node."""
+
+
 def after(clock: FakeClock, seconds: float, answer: object = None) -> Callable[[], object]:
     """A hook that takes so long."""
 
@@ -148,19 +175,21 @@ def after(clock: FakeClock, seconds: float, answer: object = None) -> Callable[[
     return hook
 
 
+def passes(state: CycleState, pod: Pod, node_info: NodeInfo) -> None:
+    """A filter with all arguments, which needs no adapter."""
+
+
 class TestWhoListens:
     def test_nobody_does_by_default_and_then_nothing_is_wrapped(self) -> None:
         registry = Registry(entry_points=False)
-        filtering = plugin("A", filter=answering(None))
-        registry.register(filtering)
+        registry.register(plugin("A", filter=passes))
         framework = Framework(registry, Profile(["A"]), cluster=InMemoryCluster())
         assert framework.handle.metrics is NO_METRICS
-        assert not {*measuring.POINT_OF_METHOD, *measuring.NODE_METHODS} & vars(framework).keys()
-        assert type(framework._hooks) is hooks.HookTable
+        assert framework._hooks["filter"] == (("A", passes),)
 
     def test_nobody_does_where_that_is_said(self) -> None:
-        framework = Bench.of(recorder=NoMetrics()).framework
-        assert type(framework._hooks) is hooks.HookTable
+        framework = Bench.of(plugin("A", filter=passes), recorder=NoMetrics()).framework
+        assert framework._hooks["filter"] == (("A", passes),)
 
     def test_who_wants_to_know_one_thing_only_derives_from_nobody(self) -> None:
         seen: list[float] = []
@@ -264,7 +293,7 @@ class TestExtensionPoints:
             plugin("B", reserve=answering(Status.unschedulable("full")), score=answering(3)),
         )
         measured, plain = Bench.of(*plugins), Bench.of(*plugins, recorder=NoMetrics())
-        for method in measuring.POINT_OF_METHOD.keys() - {"run_score_plugins", "total_scores"}:
+        for method in POINT_METHODS.difference(["run_score_plugins", "total_scores"]):
             assert measured.run(method) == plain.run(method)
         (scores, status), (plain_scores, plain_status) = (
             bench.run("run_score_plugins") for bench in (measured, plain)
@@ -302,10 +331,13 @@ class TestExtensionPoints:
     def test_no_method_of_the_framework_is_forgotten(self) -> None:
         methods = {name for name in vars(Framework) if name.startswith("run_")} | {"total_scores"}
         extensions = {"run_pre_filter_add_pod", "run_pre_filter_remove_pod"}  # parts of other points
-        assert {*measuring.POINT_OF_METHOD, *measuring.NODE_METHODS} == methods - extensions
+        points = {name for name in methods if hasattr(getattr(Framework, name), "__wrapped__")}
+        assert points == POINT_METHODS
+        assert methods - points - extensions == NODE_METHODS
 
-    def test_no_hook_is_forgotten(self) -> None:
-        assert measuring._POINT_OF_HOOK.keys() == hooks.POINT_OF_HOOK.keys() - {"queue_sort"}
+    def test_only_sorting_and_the_registration_of_events_are_not_measured(self) -> None:
+        unmeasured = {name for name, spec in HOOKS.items() if spec.measured is None}
+        assert unmeasured == {"queue_sort", "events_to_register"}
 
     def test_points_have_kube_schedulers_names(self) -> None:
         assert [point.value for point in MeasuredPoint] == [
@@ -331,7 +363,7 @@ class TestExtensionPoints:
 def one_of_each(clock: FakeClock) -> PluginClass:
     """A plugin with every hook, each of which takes a second."""
     answers: dict[str, object] = {"score": 1, "post_filter": (None, None)}
-    names = hooks.POINT_OF_HOOK.keys() - {"queue_sort", "filter_batch", "score_batch"}
+    names = HOOKS.keys() - {"queue_sort", "events_to_register", "filter_batch", "score_batch"}
     return plugin("A", **{name: after(clock, 1, answers.get(name)) for name in names})
 
 
@@ -339,7 +371,7 @@ class TestPlugins:
     """Kept as (plugin, point, outcome, seconds), in the cycles of the sample only."""
 
     def everything(self, bench: Bench) -> None:
-        for method in measuring.POINT_OF_METHOD:
+        for method in sorted(POINT_METHODS):
             bench.run(method)
         bench.filter()
         info = node_info()
@@ -369,7 +401,7 @@ class TestPlugins:
         bench = Bench.of(one_of_each(clock), clock=clock, sampling=PluginSampling(Random(0), 0))
         self.everything(bench)
         assert bench.notes.executions == []
-        assert len(bench.notes.points) == len(measuring.POINT_OF_METHOD) + 1
+        assert len(bench.notes.points) == len(POINT_METHODS) + 1
 
     def test_without_sampling_pre_enqueue_is_not_told(self) -> None:
         bench = Bench.of(plugin("A", pre_enqueue=answering(None)), sampled=True)
@@ -501,7 +533,7 @@ class TestEvaluations:
         bench.framework.close()
         assert bench.notes.evaluations == {("A", "Score"): len(NODES)}
 
-    @pytest.mark.parametrize("method", measuring.NODE_METHODS)
+    @pytest.mark.parametrize("method", sorted(NODE_METHODS))
     def test_single_nodes_count_at_once(self, method: str) -> None:
         bench = Bench.of(plugin("A", filter=answering(None)))
         getattr(bench.framework, method)(bench.state, POD, node_info())

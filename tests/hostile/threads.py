@@ -13,7 +13,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import count
 from random import Random
@@ -30,8 +30,12 @@ from tests.scheduler.stage import NODE_ADDED, node, pod, with_default_plugins
 
 DRILL = 2.0  # seconds of trouble, after which everything has to come to a good end
 GRACE = 30.0  # seconds that the good end may take
+TROUBLE: Final = 30.0  # seconds in which the trouble that is asked for has to happen
+LEAST: Final[Mapping[str, int]] = {"binding cycles cancelled": 1}
 MOST_PODS = 150  # there is room for all of them
 NODES: Final = 20
+
+_THREADS: Final = 8
 
 FAILURES: Final[tuple[type[BaseException], ...]] = (RuntimeError, MemoryError, SystemExit)
 """What costs an attempt."""
@@ -44,19 +48,34 @@ class Stopping(BaseException):
 
 
 class BreakingExecutor:
-    """Threads, some of which are shut down now and then, with all that waits for them."""
+    """Threads that are shut down now and then, and the tasks that wait for them are cancelled."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(8)
+        self.cancelled = 0
+        self._pool = ThreadPoolExecutor(_THREADS)
+        self._submitted = threading.Event()
 
     def submit(self, task: Callable[[], None], /) -> Future[None]:
-        return self._pool.submit(task)
+        future = self._pool.submit(task)
+        future.add_done_callback(self._count)
+        self._submitted.set()
+        return future
 
-    def shut_down(self) -> None:
+    def shut_down(self, patience: float = 0.0) -> None:
+        """End all threads. With `patience`, in seconds, wait for a task that comes too late and is cancelled."""
+        freed = threading.Event()
+        for _ in range(_THREADS):  # whatever is submitted behind these has to wait
+            self._pool.submit(freed.wait)
+        self._submitted.clear()
+        self._submitted.wait(patience)
         self._pool.shutdown(wait=False, cancel_futures=True)
+        freed.set()
 
     def replace(self) -> None:
-        self._pool = ThreadPoolExecutor(8)
+        self._pool = ThreadPoolExecutor(_THREADS)
+
+    def _count(self, future: Future[None]) -> None:
+        self.cancelled += future.cancelled()
 
 
 class _Unexpected(logging.Handler):
@@ -96,8 +115,8 @@ class Drill:
         )
         self.scheduler = self._new_scheduler()
 
-    def run(self, seconds: float = DRILL) -> None:
-        """Make trouble for that long; then all pods have to find their places, and the scheduler its end.
+    def run(self, seconds: float = DRILL, least: Mapping[str, int] = LEAST) -> None:
+        """Make trouble for that long, and until the `least` has happened; then all pods have to be bound.
 
         Raises:
             AssertionError: something is lost, left over, or doesn't end.
@@ -107,20 +126,21 @@ class Drill:
         logger.addHandler(unexpected)
         before, logger.propagate = logger.propagate, False
         try:
-            self._run(seconds)
+            self._run(seconds, least)
         finally:
             logger.removeHandler(unexpected)
             logger.propagate = before
         assert not unexpected.found, unexpected.found
         assert not self._violations, self._violations
 
-    def _run(self, seconds: float) -> None:
+    def _run(self, seconds: float, least: Mapping[str, int]) -> None:
         scheduling = self._thread(self._schedule)
         troublemakers = [
             self._thread(work, number)
             for number, work in enumerate((self._feed, self._feed, self._decide, self._break, self._change))
         ]
         time.sleep(seconds)
+        self._wait_for(lambda: self._has_happened(least), f"there wasn't {dict(least)}", TROUBLE)
         self._trouble = False
         self._join(*troublemakers)
         self.cluster.add(node("last", cpu=8))  # whoever was refused may try again
@@ -202,7 +222,7 @@ class Drill:
         while self._trouble:
             time.sleep(random.uniform(0.01, 0.2))
             self.told["executors shut down"] += 1
-            self._executor.shut_down()
+            self._executor.shut_down(patience=0.2)
             time.sleep(random.uniform(0, 0.01))
             self._executor.replace()
 
@@ -293,8 +313,12 @@ class Drill:
         }
         return "; ".join(f"{name}: {what}" for name, what in found.items() if what)
 
-    def _wait_for(self, condition: Callable[[], object], otherwise: str) -> None:
-        deadline = time.monotonic() + GRACE
+    def _has_happened(self, least: Mapping[str, int]) -> bool:
+        self.told["binding cycles cancelled"] = self._executor.cancelled
+        return all(self.told[what] >= times for what, times in least.items())
+
+    def _wait_for(self, condition: Callable[[], object], otherwise: str, grace: float | None = None) -> None:
+        deadline = time.monotonic() + (GRACE if grace is None else grace)
         while not condition():
             assert time.monotonic() < deadline, f"seed {self.seed}: {otherwise}: {self._state()}"
             time.sleep(0.01)

@@ -18,7 +18,7 @@ from kschedfw import (
     make_node,
 )
 from kschedfw.framework.extender import Extender
-from kschedfw.framework.handle import PodNominator
+from kschedfw.framework.nominator import Nominator
 from tests.framework.support import PluginClass, make_framework
 
 POOL = [make_node(f"n{index}").build() for index in range(300)]
@@ -34,7 +34,7 @@ class Bench:
         nodes: Iterable[Node] = (),
         pods: Iterable[Pod] = (),
         profile: Profile | None = None,
-        nominator: PodNominator | None = None,
+        nominator: Nominator | None = None,
         extenders: Sequence[Extender] = (),
         parallelism: int = 1,
         percentage: int = 0,

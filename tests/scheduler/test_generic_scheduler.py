@@ -9,6 +9,8 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kschedfw.framework.runtime.node_filter import FilterOutcome
+from kschedfw.framework.runtime.scores import Totals
 
 from kschedfw import (
     Code,
@@ -16,6 +18,7 @@ from kschedfw import (
     EnabledPlugin,
     FitError,
     NodeInfo,
+    NodeSelection,
     NoNodesAvailableError,
     Pod,
     PodInfo,
@@ -27,7 +30,8 @@ from kschedfw import (
     make_pod,
 )
 from kschedfw.framework.diagnosis import Diagnosis
-from kschedfw.scheduler import Nominator, SchedulingError, num_feasible_nodes_to_find
+from kschedfw.framework.nominator import Nominator
+from kschedfw.scheduler import SchedulingError, num_feasible_nodes_to_find
 from kschedfw.scheduler.errors import SnapshotMismatchError
 from tests.framework.support import PluginClass, answering, make_framework, nodes, plugin, pod
 from tests.scheduler.support import POOL, Bench
@@ -543,3 +547,68 @@ class TestSearch:
             return results
 
         assert decide(1) == decide(2) == decide(16)
+
+
+class TestObserver:
+    def steps(self, bench: Bench, pod: Pod = POD) -> list[tuple[object, ...]]:
+        """The steps of a decision, as an observer is told of them."""
+        seen: list[tuple[object, ...]] = []
+
+        class Observer:
+            def node_candidates(self, nodes: NodeSelection, start: int, narrowing: frozenset[str]) -> None:
+                seen.append(("candidates", names(nodes), start, narrowing))
+
+            def nodes_filtered(self, nodes: NodeSelection, wanted: int, outcome: FilterOutcome) -> None:
+                seen.append(("filtered", names(nodes), wanted, names(outcome.feasible)))
+
+            def nodes_found(self, feasible: NodeSelection, diagnosis: Diagnosis) -> None:
+                seen.append(("found", names(feasible), dict(diagnosis.node_to_status)))
+
+            def nodes_scored(self, nodes: Sequence[NodeInfo], totals: Totals) -> None:
+                seen.append(("scored", names(nodes), totals.values.tolist()))
+
+        try:
+            bench.scheduler.schedule(bench.framework, CycleState(), pod, observer=Observer())
+        except (FitError, SchedulingError) as error:
+            seen.append((type(error),))
+        return seen
+
+    def test_it_is_called_at_each_step(self) -> None:
+        refused = Status.unschedulable("node(s) were refused").with_plugin("A")
+        bench = Bench(refusing("A", "a"), rating("B", c=7), nodes=nodes("a", "b", "c"))
+        assert self.steps(bench) == [
+            ("candidates", ["a", "b", "c"], 0, frozenset()),
+            ("filtered", ["a", "b", "c"], 3, ["b", "c"]),
+            ("found", ["b", "c"], {"a": refused}),
+            ("scored", ["b", "c"], [0, 7]),
+        ]
+
+    def test_nodes_that_are_left_over_come_with_the_plugins_that_chose_them(self) -> None:
+        narrow = plugin("A", pre_filter=answering(PreFilterResult.of(["b"])))
+        assert self.steps(Bench(narrow, SCORES_NOTHING, nodes=nodes("a", "b")))[:2] == [
+            ("candidates", ["b"], 0, frozenset({"A"})),
+            ("filtered", ["b"], 1, ["b"]),
+        ]
+
+    def test_after_a_failure_nothing_more_is_told(self) -> None:
+        bench = Bench(plugin("A", filter=answering(RuntimeError("broken"))), SCORES_NOTHING, nodes=nodes("a"))
+        assert [step[0] for step in self.steps(bench)] == ["candidates", "filtered", SchedulingError]
+
+    @given(st.lists(st.sampled_from(["observed", "plain", "trial"]), max_size=8), st.integers(0, 3))
+    @settings(max_examples=20)
+    def test_neither_it_nor_a_trial_changes_what_is_decided(self, kinds: list[str], seed: int) -> None:
+        """Of many equal nodes a part is searched each time, and one is drawn."""
+        bench, other = (Bench(SCORES_NOTHING, nodes=POOL, seed=seed) for _ in range(2))
+        for kind in kinds:
+            if kind == "trial":
+                with bench.scheduler.trial():
+                    bench.schedule(POD)
+                continue
+            if kind == "observed":
+                *_, (what, feasible, _) = self.steps(bench)
+                assert what == "scored"
+                assert isinstance(feasible, list)
+            else:
+                bench.schedule(POD)
+            other.schedule(POD)
+        assert bench.schedule(POD) == other.schedule(POD)

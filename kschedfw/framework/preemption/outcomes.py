@@ -7,11 +7,11 @@ import numpy.typing as npt
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.extender import Victims
-from kschedfw.framework.handle import PodNominator
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import LEAST_HARM, Candidate, Candidates
 from kschedfw.framework.runtime.columns import UNKNOWN_CODE, UNKNOWN_SCORE, Column
@@ -41,7 +41,7 @@ class Outcomes(Column):
         self._make_room(table)
 
     def follow_all(
-        self, table: NodeTable, budgets: DisruptionBudgets, nominator: PodNominator, pod: Pod
+        self, table: NodeTable, budgets: DisruptionBudgets, nominator: Nominator, pod: Pod
     ) -> None:
         """Forget what may be different by now, or for this pod."""
         if self.follow(table) is None:

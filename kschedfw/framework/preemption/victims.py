@@ -11,10 +11,10 @@ from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.extender import Victims
+from kschedfw.framework.handle import PluginsRunner
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
-from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.status import Status
 
 MoreImportant = Callable[[Pod, Pod], bool]
@@ -33,7 +33,7 @@ class _TrialError(KschedfwError):
 class _Trial:
     """A node, and what plugins know of it, that pods are taken from and put back on for the sake of argument."""
 
-    framework: Framework
+    framework: PluginsRunner
     state: CycleState
     pod: Pod
     node_info: NodeInfo
@@ -67,7 +67,7 @@ class _Trial:
 
 
 def select_victims(
-    framework: Framework,
+    framework: PluginsRunner,
     state: CycleState,
     pod: Pod,
     node_info: NodeInfo,

@@ -16,8 +16,7 @@ from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.plugin import AnyPlugin
-from kschedfw.framework.runtime.hooks import Hook
-from kschedfw.framework.runtime.measuring import Hooks
+from kschedfw.framework.runtime.hooks import Hook, HookTable
 from kschedfw.framework.runtime.memo_report import MemoCounters, PluginMemo
 from kschedfw.framework.runtime.status_codes import refusal
 from kschedfw.framework.status import Code, Status
@@ -74,7 +73,7 @@ class Filters:
 
     def __init__(
         self,
-        hooks: Hooks,
+        hooks: HookTable,
         plugins: Mapping[str, AnyPlugin],
         handle: Handle,
         counters: MemoCounters,

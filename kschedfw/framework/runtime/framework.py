@@ -12,14 +12,14 @@ from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.errors import HOOK_FAILURES, PluginError, PluginLoadError, ProfileError
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.extender import Extender
-from kschedfw.framework.handle import ClusterClient, Handle, PodNominator, check_cluster
-from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, PluginSampling
+from kschedfw.framework.handle import ClusterClient, Handle, check_cluster
+from kschedfw.framework.metrics import NO_METRICS, MeasuredPoint, MetricsRecorder, PluginSampling
 from kschedfw.framework.narrowing import no_nodes_left
-from kschedfw.framework.no_nominated_pods import NoNominatedPods
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import ExtensionPoint, Profile
@@ -28,10 +28,10 @@ from kschedfw.framework.runtime.args import plugin_args
 from kschedfw.framework.runtime.evaluation import Evaluation
 from kschedfw.framework.runtime.filtering import FilterOutcome, Filters, checked
 from kschedfw.framework.runtime.hooks import Hook, HookTable
-from kschedfw.framework.runtime.measuring import Hooks, Meter
+from kschedfw.framework.runtime.measuring import Meter, measured
 from kschedfw.framework.runtime.memo import Memo
 from kschedfw.framework.runtime.memo_report import MemoCounters, PluginMemo
-from kschedfw.framework.runtime.pod_class import POD_CLASS, ColumnT, PodClass, Preparation
+from kschedfw.framework.runtime.pod_class import POD_CLASS, KeptT, PodClass, Preparation
 from kschedfw.framework.runtime.pre_bind import PreBindHooks, named
 from kschedfw.framework.runtime.preparation import prepare
 from kschedfw.framework.runtime.registry import Registry
@@ -71,7 +71,7 @@ class Framework:
         *,
         cluster: ClusterClient,
         snapshot: Snapshot | None = None,
-        nominator: PodNominator | None = None,
+        nominator: Nominator | None = None,
         clock: Clock | None = None,
         random: Random | None = None,
         parallelizer: Parallelizer | None = None,
@@ -89,7 +89,7 @@ class Framework:
             profile_name=profile.scheduler_name,
             snapshot=Snapshot() if snapshot is None else snapshot,
             cluster=cluster,
-            nominator=NoNominatedPods() if nominator is None else nominator,
+            nominator=Nominator() if nominator is None else nominator,
             waiting_pods=self.waiting_pods,
             clock=SystemClock() if clock is None else clock,
             random=Random(0) if random is None else random,  # ties aren't secrets
@@ -102,12 +102,12 @@ class Framework:
             name: self._make(registry, name) for name in profile.plugin_names
         }
         sources = {name: registry.distribution(name) for name in self.plugins}
-        table = HookTable(profile, self.plugins, sources)
-        meter = Meter.for_recorder(
+        self._meter = meter = Meter.for_recorder(
             self.handle.metrics, self.handle.clock, profile.scheduler_name, plugin_sampling
         )
-        self._hooks: Hooks = table if meter is None else meter.hooks(table)
-        self._has_score_plugins = bool(table["score"])
+        wrap = None if meter is None else meter.measured_hook
+        self._hooks = HookTable(profile, self.plugins, sources, wrap)
+        self._has_score_plugins = bool(self._hooks["score"])
         self._less: Hook | None = next((hook for _, hook in self._hooks["queue_sort"]), None)
         parallelizer, batch = self.handle.parallelizer, evaluation is not Evaluation.SCALAR
         self._memo_counters = counters = MemoCounters()
@@ -124,8 +124,6 @@ class Framework:
         self._memo = Memo(asked, counters) if evaluation is Evaluation.MEMO else None
         # Calls are what a recorder counts: with one, every hook is called for every pod.
         self._prepares = self._memo is not None and meter is None
-        if meter is not None:
-            meter.attach(self)
         self.handle._framework = self
 
     def _make(self, registry: Registry, name: str) -> AnyPlugin:
@@ -198,12 +196,14 @@ class Framework:
         except SystemExit as error:  # no reason to leave a queue half sorted
             raise PluginFailure(f"queue sort plugin ended by {error!r}") from error
 
+    @measured(MeasuredPoint.PRE_ENQUEUE)
     def run_pre_enqueue_plugins(self, pod: Pod) -> Status:
         """Whether the pod may become active; the first plugin that objects decides."""
-        return self._first_failure("pre_enqueue", "PreEnqueue", pod)
+        return self._first_failure("pre_enqueue", pod)
 
     # Scheduling cycle
 
+    @measured(MeasuredPoint.PRE_FILTER)
     def run_pre_filter_plugins(
         self, state: CycleState, pod: Pod
     ) -> tuple[PreFilterResult | None, Status, frozenset[str]]:
@@ -269,13 +269,19 @@ class Framework:
 
     def run_filter_plugins(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:
         """Success, or the first refusal in profile order."""
-        return self._filters.run(state, pod, node_info)
+        status = self._filters.run(state, pod, node_info)
+        if self._meter is not None:
+            self._meter.nodes_asked()
+        return status
 
     def run_each_filter_plugin(
         self, state: CycleState, pod: Pod, node_info: NodeInfo
     ) -> Mapping[str, Status]:
         """What each filter that isn't skipped says of the node, whatever the others say; for explanations."""
-        return self._filters.run_each(state, pod, node_info)
+        statuses = self._filters.run_each(state, pod, node_info)
+        if self._meter is not None:
+            self._meter.nodes_asked()
+        return statuses
 
     def add_nominated_pods(
         self, state: CycleState, pod: Pod, node_info: NodeInfo
@@ -295,7 +301,10 @@ class Framework:
         With `other_pods_only`, the node itself has passed already: only what pods may have changed is asked for.
         """
         filters = self._filters.reading_pods(state) if other_pods_only else self._filters.active(state)
-        return self._filters.run_with_nominated_pods(filters, state, pod, node_info)
+        status = self._filters.run_with_nominated_pods(filters, state, pod, node_info)
+        if self._meter is not None:
+            self._meter.nodes_asked()
+        return status
 
     def filter_nodes(
         self, state: CycleState, pod: Pod, nodes: NodeSelection, wanted: int | None = None
@@ -308,8 +317,8 @@ class Framework:
         return self._search.find(state, pod, self._pods_of(state, pod), nodes, wanted)
 
     def kept_column(
-        self, state: CycleState, pod: Pod, key: Hashable, make: Callable[[], ColumnT]
-    ) -> ColumnT | None:
+        self, state: CycleState, pod: Pod, key: Hashable, make: Callable[[], KeptT]
+    ) -> KeptT | None:
         """A column for what follows from the filters' answers to pods like this one, from `key`, and from single nodes.
 
         It is made by `make`, or kept from pods before; the caller brings it up to date. None where an answer may depend
@@ -324,6 +333,7 @@ class Framework:
         )
         return pods.column((plan, key), make) if self._memo is not None and plan.is_local else None
 
+    @measured(MeasuredPoint.POST_FILTER)
     def run_post_filter_plugins(
         self, state: CycleState, pod: Pod, node_to_status: NodeToStatus
     ) -> tuple[PostFilterResult | None, Status]:
@@ -348,6 +358,7 @@ class Framework:
             rejector = rejector or name
         return result, Status.unschedulable(*reasons).with_plugin(rejector)
 
+    @measured(MeasuredPoint.PRE_SCORE)
     def run_pre_score_plugins(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status:
         """Prepare scoring of the feasible nodes; sets `state.skip_score_plugins`."""
         pods = self._pods_of(state, pod)
@@ -376,6 +387,7 @@ class Framework:
         finally:
             state.skip_score_plugins = frozenset(skipped)
 
+    @measured(MeasuredPoint.SCORE)
     def run_score_plugins(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
     ) -> tuple[NodeScores | None, Status]:
@@ -384,6 +396,7 @@ class Framework:
         pods = self._pods_of(state, pod)
         return self._scoring.scores(state, pod, pods, nodes if selection is None else selection)
 
+    @measured(MeasuredPoint.SCORE)
     def total_scores(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
     ) -> tuple[Totals | None, Status]:
@@ -411,14 +424,17 @@ class Framework:
         kept = pods.answers.keys() if self._prepares else ()
         return prepare(hook_name, self._hooks[hook_name], self.plugins, kept, pod, nodes)
 
+    @measured(MeasuredPoint.RESERVE)
     def run_reserve_plugins_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Let plugins take what the pod needs; on anything but success the caller unreserves."""
-        return self._first_failure("reserve", "Reserve", state, pod, node_name)
+        return self._first_failure("reserve", state, pod, node_name)
 
+    @measured(MeasuredPoint.UNRESERVE)
     def run_reserve_plugins_unreserve(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
         """Undo reserve, in reverse order; every plugin is called, and failures are returned, not raised."""
-        return self._call_all(reversed(self._hooks["unreserve"]), "Unreserve", state, pod, node_name)
+        return self._call_all("unreserve", reversed(self._hooks["unreserve"]), state, pod, node_name)
 
+    @measured(MeasuredPoint.PERMIT)
     def run_permit_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Success, a refusal, or WAIT, in which case the pod is in `waiting_pods` now."""
         timeouts: dict[str, float] = {}
@@ -460,6 +476,7 @@ class Framework:
             return status
         return status.prefixed("waiting on permit for pod", status.plugin)
 
+    @measured(MeasuredPoint.PRE_BIND_PRE_FLIGHT)
     def run_pre_bind_pre_flights(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Success if a plugin has something to do in pre_bind, SKIP if none has; an ERROR if one fails.
 
@@ -467,10 +484,12 @@ class Framework:
         """
         return self._pre_bind.pre_flight(state, pod, node_name)
 
+    @measured(MeasuredPoint.PRE_BIND)
     def run_pre_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """The first failure in profile order, or success; those that allow it run together."""
         return self._pre_bind.run(state, pod, node_name)
 
+    @measured(MeasuredPoint.BIND)
     def run_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """The answer of the first plugin that doesn't skip; SKIP where all do or there is none."""
         for name, hook in self._hooks["bind"]:
@@ -480,37 +499,38 @@ class Framework:
                 status = Status.from_error(error)
             if status.is_skip:
                 continue
-            return status if status.is_success else named(status, "Bind", name)
+            return status if status.is_success else named(status, "bind", name)
         return Status.skip()
 
+    @measured(MeasuredPoint.POST_BIND)
     def run_post_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
         """Tell everyone; every plugin is called, and failures are returned, not raised."""
-        return self._call_all(self._hooks["post_bind"], "PostBind", state, pod, node_name)
+        return self._call_all("post_bind", self._hooks["post_bind"], state, pod, node_name)
 
     def close(self) -> None:
         """End the framework's threads and those of the parallelizer."""
         self._pre_bind.close()
         self.handle.parallelizer.close()
 
-    def _first_failure(self, hook_name: str, point: str, *arguments: object) -> Status:
-        for name, hook in self._hooks[hook_name]:
+    def _first_failure(self, hook: str, *arguments: object) -> Status:
+        for name, function in self._hooks[hook]:
             try:
-                status = checked(hook(*arguments), name, hook_name)
+                status = checked(function(*arguments), name, hook)
             except HOOK_FAILURES as error:
                 status = Status.from_error(error)
             if not status.is_success:
-                return named(status, point, name)
+                return named(status, hook, name)
         return _SUCCESS
 
     def _call_all(
-        self, hooks: Iterable[tuple[str, Hook]], point: str, *arguments: object
+        self, hook: str, functions: Iterable[tuple[str, Hook]], *arguments: object
     ) -> Sequence[Status]:
         failures = []
-        for name, hook in hooks:
+        for name, function in functions:
             try:
-                hook(*arguments)
+                function(*arguments)
             except HOOK_FAILURES as error:
-                failures.append(named(Status.from_error(error), point, name))
+                failures.append(named(Status.from_error(error), hook, name))
         return failures
 
 

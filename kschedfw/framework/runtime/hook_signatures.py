@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import cache
 from typing import Any, Union, get_args, get_origin
@@ -17,14 +17,8 @@ import attrs
 import numpy as np
 
 from kschedfw.framework import hookspecs
+from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.plugin import PROJECT, AnyPlugin
-
-SPECS: Mapping[str, tuple[str, ...]] = {
-    name: tuple(inspect.signature(function).parameters)
-    for name, function in vars(hookspecs).items()
-    if hasattr(function, f"{PROJECT}_spec")
-}
-"""The arguments of every hook, by its name."""
 
 _UNKNOWN = object()
 """A type that is compatible with all others, since nothing is known of it."""
@@ -60,16 +54,16 @@ class _Hookimpl:
 def hook_problems(plugin: type[AnyPlugin]) -> Iterator[str]:
     """Everything about the hooks of a plugin class that doesn't fit the hookspecs, a sentence each."""
     for impl in _Hookimpl.all_of(plugin):
-        if impl.hook in SPECS:
+        if impl.hook in HOOKS:
             yield from _problems(impl, plugin)
         elif not impl.may_be_unknown:
-            similar = get_close_matches(impl.hook, SPECS, n=1)
-            hint = f"did you mean {similar[0]!r}?" if similar else f"hooks are {', '.join(SPECS)}"
+            similar = get_close_matches(impl.hook, HOOKS, n=1)
+            hint = f"did you mean {similar[0]!r}?" if similar else f"hooks are {', '.join(HOOKS)}"
             yield f"unknown hook {impl.hook!r}; {hint}"
 
 
 def _problems(impl: _Hookimpl, plugin: type[AnyPlugin]) -> Iterator[str]:
-    hook, allowed = impl.hook, SPECS[impl.hook]
+    hook, allowed = impl.hook, HOOKS[impl.hook].arguments
     if inspect.iscoroutinefunction(impl.function) or inspect.isasyncgenfunction(impl.function):
         yield f"its hook {hook!r} is async, and nobody would await it; write def {impl.function.__name__}"
         return

@@ -18,53 +18,25 @@ from pluggy import PluginValidationError
 
 from kschedfw.framework import hookspecs
 from kschedfw.framework.errors import HookError, ProfileError
+from kschedfw.framework.hook_spec import HookSpec
+from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.plugin import PER_SIGNATURE, PROJECT, AnyPlugin
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
-from kschedfw.framework.runtime.hook_signatures import SPECS, hook_problems
+from kschedfw.framework.runtime.hook_signatures import hook_problems
 
 Hook = Callable[..., Any]
 """A hookimpl that takes all the arguments of its spec, by position."""
 
-POINT_OF_HOOK: Mapping[str, ExtensionPoint] = {
-    "pre_enqueue": ExtensionPoint.PRE_ENQUEUE,
-    "queue_sort": ExtensionPoint.QUEUE_SORT,
-    "pre_filter": ExtensionPoint.PRE_FILTER,
-    "pre_filter_add_pod": ExtensionPoint.PRE_FILTER,
-    "pre_filter_remove_pod": ExtensionPoint.PRE_FILTER,
-    "filter": ExtensionPoint.FILTER,
-    "filter_batch": ExtensionPoint.FILTER,
-    "post_filter": ExtensionPoint.POST_FILTER,
-    "pre_score": ExtensionPoint.PRE_SCORE,
-    "score": ExtensionPoint.SCORE,
-    "score_batch": ExtensionPoint.SCORE,
-    "normalize_score": ExtensionPoint.SCORE,
-    "reserve": ExtensionPoint.RESERVE,
-    "unreserve": ExtensionPoint.RESERVE,
-    "permit": ExtensionPoint.PERMIT,
-    "pre_bind_pre_flight": ExtensionPoint.PRE_BIND,
-    "pre_bind": ExtensionPoint.PRE_BIND,
-    "bind": ExtensionPoint.BIND,
-    "post_bind": ExtensionPoint.POST_BIND,
-}
-"""Enabling a plugin at the point enables these hooks of it; `events_to_register` belongs to the plugin as a whole."""
 
-_REQUIRES = {
-    "filter_batch": "filter",
-    "score_batch": "score",
-    "normalize_score": "score",
-    "pre_filter_add_pod": "pre_filter",
-    "pre_filter_remove_pod": "pre_filter",
-    "pre_bind_pre_flight": "pre_bind",
-}
+def hooks_of(plugin: type[AnyPlugin]) -> tuple[str, ...]:
+    """The hooks that a plugin class implements by methods of their names, in the order of the hookspecs."""
+    return tuple(hook for hook in HOOKS if hasattr(getattr(plugin, hook, None), f"{PROJECT}_impl"))
 
 
 def points_of(plugin: type[AnyPlugin]) -> frozenset[ExtensionPoint]:
     """The extension points that a plugin has hooks for."""
-    return frozenset(
-        point
-        for hook, point in POINT_OF_HOOK.items()
-        if hasattr(getattr(plugin, hook, None), f"{PROJECT}_impl")
-    )
+    points = (HOOKS[hook].point for hook in hooks_of(plugin))
+    return frozenset(point for point in points if point is not None)
 
 
 def is_per_signature(plugin: AnyPlugin, hook: str) -> bool:
@@ -75,27 +47,31 @@ def is_per_signature(plugin: AnyPlugin, hook: str) -> bool:
 class HookTable:
     """The hooks of a profile: per hook name, (plugin name, callable) in profile order.
 
+    `sources` are the distributions of plugins by name, for error messages. With `wrap`, the table has what
+    `wrap(spec, plugin name, callable)` returns in place of each callable.
+
     Raises:
         HookError: a hookimpl is misspelt, takes an unknown argument, or lacks the hook it goes with.
         ProfileError: a point lists a plugin that has no hook for it, or there are several queue sorts.
     """
 
     def __init__(
-        self, profile: Profile, plugins: Mapping[str, AnyPlugin], sources: Mapping[str, str | None]
+        self,
+        profile: Profile,
+        plugins: Mapping[str, AnyPlugin],
+        sources: Mapping[str, str | None],
+        wrap: Callable[[HookSpec, str, Hook], Hook] | None = None,
     ) -> None:
         self._implemented = {name: _hookimpls(plugin, sources.get(name)) for name, plugin in plugins.items()}
         self._by_hook: dict[str, tuple[tuple[str, Hook], ...]] = {}
-        for hook, point in POINT_OF_HOOK.items():
+        for hook, spec in HOOKS.items():
+            enabled = profile.plugin_names if spec.point is None else self._at(profile, spec.point)
+            found = [
+                (name, self._implemented[name][hook]) for name in enabled if hook in self._implemented[name]
+            ]
             self._by_hook[hook] = tuple(
-                (name, self._implemented[name][hook])
-                for name in self._at(profile, point)
-                if hook in self._implemented[name]
+                (name, function if wrap is None else wrap(spec, name, function)) for name, function in found
             )
-        self._by_hook["events_to_register"] = tuple(
-            (name, hooks["events_to_register"])
-            for name, hooks in self._implemented.items()
-            if "events_to_register" in hooks
-        )
         if len(self["queue_sort"]) > 1:
             names = ", ".join(name for name, _ in self["queue_sort"])
             raise ProfileError(
@@ -107,20 +83,22 @@ class HookTable:
 
     def at(self, point: ExtensionPoint) -> tuple[str, ...]:
         """The plugins that take part in the point, in order."""
-        hooks = (hook for hook, its_point in POINT_OF_HOOK.items() if its_point is point)
-        return tuple(dict.fromkeys(name for hook in hooks for name, _ in self[hook]))
+        return tuple(dict.fromkeys(name for hook in _hooks_at(point) for name, _ in self[hook]))
 
     def _at(self, profile: Profile, point: ExtensionPoint) -> Sequence[str]:
-        hooks = {hook for hook, its_point in POINT_OF_HOOK.items() if its_point is point}
         explicit: tuple[EnabledPlugin, ...] | None = profile.points.get(point)
         if explicit is None:
             return [plugin.name for plugin in profile.multi_point]
         for plugin in explicit:
-            if not hooks & self._implemented[plugin.name].keys():
+            if not _hooks_at(point) & self._implemented[plugin.name].keys():
                 raise ProfileError(
                     f"profile {profile.scheduler_name!r}: {point} lists plugin {plugin.name!r}, without a hook for it"
                 )
         return [plugin.name for plugin in explicit]
+
+
+def _hooks_at(point: ExtensionPoint) -> frozenset[str]:
+    return frozenset(hook for hook, spec in HOOKS.items() if spec.point is point)
 
 
 class _Manager(pluggy.PluginManager):
@@ -168,9 +146,9 @@ A table of classes would keep them for ever: their hooks may refer to them.
 def _hookimpls(plugin: AnyPlugin, distribution: str | None) -> dict[str, Hook]:
     cls = type(plugin)
     # A class can be changed: tests replace hooks of it for a while.
-    defined = tuple([getattr(cls, hook, None) for hook in SPECS])
+    defined = tuple([getattr(cls, hook, None) for hook in HOOKS])
     known: _Checked | None = vars(cls).get(_CHECKED)
-    if SPECS.keys() & getattr(plugin, "__dict__", {}).keys():  # hooks of this instance alone
+    if HOOKS.keys() & getattr(plugin, "__dict__", {}).keys():  # hooks of this instance alone
         found = _check(plugin, distribution)
     elif known is not None and known.defined == defined:
         found = known.found
@@ -199,26 +177,26 @@ def _check(plugin: AnyPlugin, distribution: str | None) -> Mapping[str, _Impleme
             if impl.wrapper or impl.hookwrapper:
                 problem = f"its hook {caller.name!r} is a wrapper; hooks of other plugins can't be wrapped"
                 raise HookError(name, problem, distribution)
-            if optional := [name for name in impl.kwargnames if name in SPECS[caller.name]]:
+            if optional := [name for name in impl.kwargnames if name in HOOKS[caller.name].arguments]:
                 # pluggy would never pass them, and so neither do we
                 names = ", ".join(optional)
                 problem = f"its hook {caller.name!r} gives {names} a default; hooks' arguments have none"
                 raise HookError(name, problem, distribution)
             found[caller.name] = _Implementation.of(impl)
-    for hook in SPECS:
+    for hook in HOOKS:
         if hook not in found and callable(inspect.getattr_static(plugin, hook, None)):
             raise HookError(name, f"its method {hook!r} is not marked @hookimpl", distribution)
-    for hook, needed in _REQUIRES.items():
-        if hook in found and needed not in found:
-            raise HookError(
-                name, f"it has the hook {hook!r} but not {needed!r}, which it goes with", distribution
-            )
+    for hook in found:
+        needed = HOOKS[hook].goes_with
+        if needed is not None and needed not in found:
+            problem = f"it has the hook {hook!r} but not {needed!r}, which it goes with"
+            raise HookError(name, problem, distribution)
     return found
 
 
 def _positional(hook: str, function: Hook, taken: tuple[str, ...]) -> Hook:
     """The hookimpl as a callable that takes the spec's arguments, all of them, in the spec's order."""
-    return function if taken == SPECS[hook] else _adapter(hook, taken)(function)
+    return function if taken == HOOKS[hook].arguments else _adapter(hook, taken)(function)
 
 
 @cache  # there are only so many hooks and arguments
@@ -226,6 +204,6 @@ def _adapter(hook: str, taken: tuple[str, ...]) -> Callable[[Hook], Hook]:
     # Built as source since this runs once per node and plugin: picking arguments at run time from *args costs
     # several times the call itself. Both lists come from hookspecs, never from outside.
     adapter: Callable[[Hook], Hook] = eval(
-        f"lambda function: lambda {', '.join(SPECS[hook])}: function({', '.join(taken)})"
+        f"lambda function: lambda {', '.join(HOOKS[hook].arguments)}: function({', '.join(taken)})"
     )
     return adapter

@@ -1,90 +1,52 @@
 """Measures a framework's extension points and plugins for a recorder.
 
-A framework without a recorder has no `Meter`, and calls its hooks and methods as if this module weren't there.
+Extension points are methods of the framework marked `@measured`. Hooks are wrapped when the hook table is compiled. A
+framework without a recorder has no `Meter`: its hooks aren't wrapped, and a marked method tests one attribute.
 """
 
 from __future__ import annotations
 
+import inspect
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, Protocol, TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.hook_spec import HookSpec
 from kschedfw.framework.metrics import MeasuredPoint, MetricsRecorder, Operation, PluginSampling, listens
 from kschedfw.framework.parallelizer import Parallelizer
-from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.results import PreBindPreFlightResult, PreFilterResult, Verdicts
 from kschedfw.framework.runtime.hooks import Hook
 from kschedfw.framework.status import Code, Status
 
+MethodT = TypeVar("MethodT", bound=Callable[..., object])
 T = TypeVar("T")
 
-POINT_OF_METHOD: Final[Mapping[str, MeasuredPoint]] = {
-    "run_pre_enqueue_plugins": MeasuredPoint.PRE_ENQUEUE,
-    "run_pre_filter_plugins": MeasuredPoint.PRE_FILTER,
-    "run_post_filter_plugins": MeasuredPoint.POST_FILTER,
-    "run_pre_score_plugins": MeasuredPoint.PRE_SCORE,
-    "run_score_plugins": MeasuredPoint.SCORE,
-    "total_scores": MeasuredPoint.SCORE,
-    "run_reserve_plugins_reserve": MeasuredPoint.RESERVE,
-    "run_reserve_plugins_unreserve": MeasuredPoint.UNRESERVE,
-    "run_permit_plugins": MeasuredPoint.PERMIT,
-    "run_pre_bind_pre_flights": MeasuredPoint.PRE_BIND_PRE_FLIGHT,
-    "run_pre_bind_plugins": MeasuredPoint.PRE_BIND,
-    "run_bind_plugins": MeasuredPoint.BIND,
-    "run_post_bind_plugins": MeasuredPoint.POST_BIND,
-}
-"""The framework's methods that run an extension point once for a pod. `filter_nodes` does so for FILTER."""
 
-NODE_METHODS: Final = (
-    "run_filter_plugins",
-    "run_each_filter_plugin",
-    "run_filter_plugins_with_nominated_pods",
-)
-"""The framework's methods that ask the filters about a single node."""
+def measured(point: MeasuredPoint) -> Callable[[MethodT], MethodT]:
+    """Measure a method that runs an extension point for a pod, if the object's `_meter` isn't None."""
 
-_POINT_OF_HOOK: Final[Mapping[str, MeasuredPoint]] = {
-    "pre_enqueue": MeasuredPoint.PRE_ENQUEUE,
-    "pre_filter": MeasuredPoint.PRE_FILTER,
-    "pre_filter_add_pod": MeasuredPoint.PRE_FILTER_ADD_POD,
-    "pre_filter_remove_pod": MeasuredPoint.PRE_FILTER_REMOVE_POD,
-    "filter": MeasuredPoint.FILTER,
-    "filter_batch": MeasuredPoint.FILTER,
-    "post_filter": MeasuredPoint.POST_FILTER,
-    "pre_score": MeasuredPoint.PRE_SCORE,
-    "score": MeasuredPoint.SCORE,
-    "score_batch": MeasuredPoint.SCORE,
-    "normalize_score": MeasuredPoint.NORMALIZE_SCORE,
-    "reserve": MeasuredPoint.RESERVE,
-    "unreserve": MeasuredPoint.UNRESERVE,
-    "permit": MeasuredPoint.PERMIT,
-    "pre_bind_pre_flight": MeasuredPoint.PRE_BIND_PRE_FLIGHT,
-    "pre_bind": MeasuredPoint.PRE_BIND,
-    "bind": MeasuredPoint.BIND,
-    "post_bind": MeasuredPoint.POST_BIND,
-}
-"""All but queue_sort, which is called far too often, and events_to_register, which is called once."""
+    def measure(method: MethodT) -> MethodT:
+        # Built as source: handing arguments on as *args and **kwargs costs several times as much as the test.
+        arguments = ", ".join(inspect.signature(method).parameters)
+        run: Callable[..., object] = eval(
+            f"lambda {arguments}: method({arguments}) if self._meter is None "
+            f"else self._meter.run_point(point, method, {arguments})",
+            {"method": method, "point": point},
+        )
+        return cast("MethodT", wraps(method)(run))
 
-
-class Hooks(Protocol):
-    """The hooks of a profile, as `HookTable` has them."""
-
-    def __getitem__(self, hook: str) -> tuple[tuple[str, Hook], ...]:
-        """(plugin name, callable) in profile order."""
-        ...
-
-    def at(self, point: ExtensionPoint) -> tuple[str, ...]:
-        """The plugins that take part in the point, in order."""
-        ...
+    return measure
 
 
 class Meter:
-    """Times what one framework runs and tells a recorder. Thread-safe."""
+    """Times the extension points and the hooks of one framework, for a recorder. Thread-safe."""
 
     def __init__(
         self, recorder: MetricsRecorder, clock: Clock, profile: str, sampling: PluginSampling | None
@@ -99,65 +61,16 @@ class Meter:
     def for_recorder(
         cls, recorder: MetricsRecorder, clock: Clock, profile: str, sampling: PluginSampling | None
     ) -> Meter | None:
-        """None if nobody listens."""
+        """A meter, or None for the no-op recorder."""
         return cls(recorder, clock, profile, sampling) if listens(recorder) else None
 
-    def attach(self, framework: object) -> None:
-        """Put the measured form of its methods in the place of a framework's own."""
-        for name, point in POINT_OF_METHOD.items():
-            setattr(framework, name, self._measured_point(point, getattr(framework, name)))
-        for name in NODE_METHODS:
-            setattr(framework, name, self._counted(getattr(framework, name)))
-
-    def hooks(self, hooks: Hooks) -> Hooks:
-        """The same hooks, measured."""
-        return _MeasuredHooks(
-            hooks,
-            {
-                name: tuple((plugin, self._measured_hook(name, plugin, hook)) for plugin, hook in hooks[name])
-                for name in _POINT_OF_HOOK
-            },
-        )
-
-    @contextmanager
-    def working(self, operation: Operation, parallelizer: Parallelizer, pieces: int) -> Iterator[None]:
-        """While the parallelizer works on so many pieces, its workers are busy with the operation."""
-        workers = min(parallelizer.parallelism, pieces)
-        self._recorder.workers(operation, workers)
-        try:
-            yield
-        finally:
-            self._recorder.workers(operation, -workers)
-
-    def filtered(self, started: float, *, failed: bool) -> None:
-        """The nodes of a cycle were filtered, since `started`."""
-        self._tell(MeasuredPoint.FILTER, Code.ERROR if failed else Code.SUCCESS, started)
-
-    def _measured_point(self, point: MeasuredPoint, method: Callable[..., T]) -> Callable[..., T]:
-        def measured(*arguments: Any, **keywords: Any) -> T:
-            started = self.now()
-            answer = method(*arguments, **keywords)
-            self._tell(point, _outcome(answer), started)
-            return answer
-
-        return measured
-
-    def _counted(self, method: Callable[..., T]) -> Callable[..., T]:
-        def counted(*arguments: Any, **keywords: Any) -> T:
-            answer = method(*arguments, **keywords)
-            self._evaluations.tell()
-            return answer
-
-        return counted
-
-    def _tell(self, point: MeasuredPoint, code: Code, started: float) -> None:
-        self._recorder.extension_point(point, code, self._profile, self.now() - started)
-        self._evaluations.tell()
-
-    def _measured_hook(self, name: str, plugin: str, hook: Hook) -> Hook:
-        point = _POINT_OF_HOOK[name]
+    def measured_hook(self, spec: HookSpec, plugin: str, hook: Hook) -> Hook:
+        """The hook of a plugin, measured if its specification says so."""
+        point = spec.measured
+        if point is None:
+            return hook
         timed = self._timed(plugin, point, hook)
-        match name:
+        match spec.name:
             case "pre_enqueue":
                 return self._sampled_without_state(hook, timed)
             case "pre_filter" | "pre_score":
@@ -168,17 +81,46 @@ class Meter:
                 return self._evaluated_in_batch(plugin, point, _sampled(hook, timed))
         return _sampled(hook, timed)
 
+    def run_point(self, point: MeasuredPoint, run: Callable[..., T], *arguments: object) -> T:
+        """Call `run`, which runs the plugins of a point for a pod, and record how long it took and what came of it."""
+        started = self.now()
+        answer = run(*arguments)
+        self._record(point, _outcome(answer), started)
+        return answer
+
+    def nodes_asked(self) -> None:
+        """Record how often filters were asked about nodes outside of a measured point."""
+        self._evaluations.report()
+
+    @contextmanager
+    def working(self, operation: Operation, parallelizer: Parallelizer, pieces: int) -> Iterator[None]:
+        """Report the parallelizer's workers as busy while the block runs."""
+        workers = min(parallelizer.parallelism, pieces)
+        self._recorder.workers(operation, workers)
+        try:
+            yield
+        finally:
+            self._recorder.workers(operation, -workers)
+
+    def filtered(self, started: float, *, failed: bool) -> None:
+        """Record that the nodes of a cycle were filtered since `started`."""
+        self._record(MeasuredPoint.FILTER, Code.ERROR if failed else Code.SUCCESS, started)
+
+    def _record(self, point: MeasuredPoint, code: Code, started: float) -> None:
+        self._recorder.extension_point(point, code, self._profile, self.now() - started)
+        self._evaluations.report()
+
     def _timed(self, plugin: str, point: MeasuredPoint, hook: Hook) -> Hook:
-        now, tell = self.now, self._recorder.plugin_execution
+        now, record = self.now, self._recorder.plugin_execution
 
         def timed(*arguments: Any) -> Any:
             started = now()
             try:
                 answer = hook(*arguments)
             except HOOK_FAILURES:
-                tell(plugin, point, Code.ERROR, now() - started)
+                record(plugin, point, Code.ERROR, now() - started)
                 raise
-            tell(plugin, point, _code(answer), now() - started)
+            record(plugin, point, _code(answer), now() - started)
             return answer
 
         return timed
@@ -222,46 +164,31 @@ class Meter:
         return evaluated
 
 
-class _MeasuredHooks:
-    """Hooks, with the measured form of some in their place."""
-
-    def __init__(self, hooks: Hooks, measured: Mapping[str, tuple[tuple[str, Hook], ...]]) -> None:
-        self._hooks = hooks
-        self._measured = measured
-
-    def __getitem__(self, hook: str) -> tuple[tuple[str, Hook], ...]:
-        measured = self._measured.get(hook)
-        return self._hooks[hook] if measured is None else measured
-
-    def at(self, point: ExtensionPoint) -> tuple[str, ...]:
-        return self._hooks.at(point)
-
-
 class _Evaluations:
-    """Counts how often plugins were asked, and tells it in lots: a recorder costs more than most filters."""
+    """Counts calls of plugins and reports many at once, since calling a recorder costs more than most filters."""
 
     def __init__(self, recorder: MetricsRecorder, profile: str) -> None:
         self._recorder = recorder
         self._profile = profile
-        self._lots: dict[tuple[str, MeasuredPoint], list[int]] = {}
+        self._counts: dict[tuple[str, MeasuredPoint], list[int]] = {}
         self._lock = threading.Lock()
 
     def counter(self, plugin: str, point: MeasuredPoint) -> Callable[[int], None]:
-        """A function that notes so many evaluations; may be called from several threads."""
+        """A function that adds to the count of a plugin's evaluations; may be called from several threads."""
         # An append is atomic, with or without a global interpreter lock; adding to a number isn't.
-        return self._lots.setdefault((plugin, point), []).append
+        return self._counts.setdefault((plugin, point), []).append
 
-    def tell(self) -> None:
-        """Pass on what was noted until now."""
+    def report(self) -> None:
+        """Pass the counts on to the recorder."""
         with self._lock:
-            for (plugin, point), lot in self._lots.items():
-                if noted := len(lot):
-                    self._recorder.plugin_evaluations(plugin, point, self._profile, sum(lot[:noted]))
-                    del lot[:noted]
+            for (plugin, point), counts in self._counts.items():
+                if length := len(counts):
+                    self._recorder.plugin_evaluations(plugin, point, self._profile, sum(counts[:length]))
+                    del counts[:length]
 
 
 def _sampled(hook: Hook, timed: Hook) -> Hook:
-    """The timed form in the cycles of the sample, else the hook itself; for hooks whose first argument is the state."""
+    """Calls the timed form in sampled cycles, else the hook itself; for hooks whose first argument is the state."""
 
     def sampled(state: CycleState, *arguments: Any) -> Any:
         return (timed if state.record_plugin_metrics else hook)(state, *arguments)

@@ -8,11 +8,11 @@ import attrs
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.handle import PodNominator
 from kschedfw.framework.nodes.arrays import Codes, IntArray
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.runtime.columns import FirstRefusals
 from kschedfw.framework.runtime.filtering import Filters
 from kschedfw.framework.runtime.pod_class import FilterPlan, PodClass
@@ -51,7 +51,7 @@ class NominatedPods:
     pods is known already.
     """
 
-    def __init__(self, filters: Filters, nominator: PodNominator) -> None:
+    def __init__(self, filters: Filters, nominator: Nominator) -> None:
         self._filters = filters
         self._nominator = nominator
 

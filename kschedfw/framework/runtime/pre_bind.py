@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.results import PreBindPreFlightResult
 from kschedfw.framework.runtime.filtering import checked
-from kschedfw.framework.runtime.hooks import Hook
-from kschedfw.framework.runtime.measuring import Hooks
+from kschedfw.framework.runtime.hooks import Hook, HookTable
 from kschedfw.framework.status import Status
 
 _SUCCESS = Status.success()
@@ -26,7 +26,7 @@ class PreBindHooks:
     `parallelizer` runs those together that allow it; it should be nobody else's, as they may block.
     """
 
-    def __init__(self, hooks: Hooks, parallelizer: Parallelizer) -> None:
+    def __init__(self, hooks: HookTable, parallelizer: Parallelizer) -> None:
         self._pre_flights = dict(hooks["pre_bind_pre_flight"])
         self._pre_binds = hooks["pre_bind"]
         self._parallelizer = parallelizer
@@ -66,7 +66,7 @@ class PreBindHooks:
                     status = checked(hook(state, pod, node_name), name, "pre_bind")
                 except HOOK_FAILURES as error:
                     status = Status.from_error(error)
-                return status if status.is_success else named(status, "PreBind", name)
+                return status if status.is_success else named(status, "pre_bind", name)
 
             last = self._parallelizer.map_until(len(group), work, _has_failed)[-1]
             if not last.is_success:
@@ -97,11 +97,11 @@ def _has_failed(status: Status) -> bool:
     return not status.is_success
 
 
-def named(status: Status, point: str, plugin: str) -> Status:
-    """A failure with its plugin: a refusal as it is, anything else as an ERROR of that extension point."""
+def named(status: Status, hook: str, plugin: str) -> Status:
+    """A failed hook's status with its plugin: a refusal stays one, anything else becomes an ERROR."""
     if status.is_rejected:
         return status.with_plugin(plugin)
-    return status.prefixed(f'running {point} plugin "{plugin}"', plugin)
+    return status.prefixed(f'running {HOOKS[hook].measured} plugin "{plugin}"', plugin)
 
 
 def _ask(hook: Hook, name: str, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, bool]:

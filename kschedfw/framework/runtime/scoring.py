@@ -21,8 +21,8 @@ from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.framework.runtime.columns import UNKNOWN_SCORE, Column
-from kschedfw.framework.runtime.hooks import is_per_signature
-from kschedfw.framework.runtime.measuring import Hooks, Meter
+from kschedfw.framework.runtime.hooks import HookTable, is_per_signature
+from kschedfw.framework.runtime.measuring import Meter
 from kschedfw.framework.runtime.memo_report import MemoCounters
 from kschedfw.framework.runtime.pod_class import PodClass, ScorePlan
 from kschedfw.framework.runtime.score_plugin import (
@@ -46,7 +46,7 @@ class Scoring:
 
     def __init__(
         self,
-        hooks: Hooks,
+        hooks: HookTable,
         plugins: Mapping[str, AnyPlugin],
         profile: Profile,
         counters: MemoCounters,

@@ -13,9 +13,8 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.errors import KschedfwError
+from kschedfw import KschedfwError, Node
 from kschedfw.api.frozendict import EMPTY
-from kschedfw.api.node import Node
 from kschedfw.api.resource_claims import MAX_RESULTS
 from kschedfw.plugins.dynamic_resources.capacity import Amounts, added, consumed, is_left
 from kschedfw.plugins.dynamic_resources.constraints import Constraint, constraint_of

@@ -9,19 +9,16 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod, PodExtendedResourceClaimStatus
-from kschedfw.api.resource_claims import (
-    FINALIZER,
-    MAX_RESERVATIONS,
+from kschedfw import Handle, KschedfwError, Node, Pod
+from kschedfw.api import (
     AllocationResult,
     ConsumerReference,
     DeviceClaim,
+    PodExtendedResourceClaimStatus,
     ResourceClaim,
     ResourceClaimSpec,
 )
-from kschedfw.framework.handle import Handle
+from kschedfw.api.resource_claims import FINALIZER, MAX_RESERVATIONS
 from kschedfw.framework.waiting_pods import PodInPreBind
 from kschedfw.plugins.dynamic_resources.claims import Claims, without_allocation
 from kschedfw.plugins.dynamic_resources.decision import NodeDevices, PodDevices, binding_readiness

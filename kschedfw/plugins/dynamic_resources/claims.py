@@ -10,13 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 
-from kschedfw.api.pod import Pod, PodResourceClaim
-from kschedfw.api.resource_claims import (
-    EXTENDED_RESOURCE_ANNOTATION,
-    AllocationResult,
-    ResourceClaim,
-)
-from kschedfw.framework.handle import ClusterClient
+from kschedfw import ClusterClient, Pod
+from kschedfw.api import AllocationResult, PodResourceClaim, ResourceClaim
+from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION
 from kschedfw.plugins._assume_cache import AssumeCache
 from kschedfw.plugins.dynamic_resources.inventory import PoolId
 from kschedfw.plugins.dynamic_resources.usage import NOTHING_USED, PoolUsage, Usage, counting_results

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from kschedfw.api.devices import DeviceAttribute
-from kschedfw.api.resource_claims import DeviceConstraint
+from kschedfw.api import DeviceAttribute, DeviceConstraint
 from kschedfw.plugins.dynamic_resources.inventory import PublishedDevice
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from kschedfw.api.devices import Device
-from kschedfw.api.quantity import Quantity
+from kschedfw import Quantity
+from kschedfw.api import Device
 from kschedfw.plugins.dynamic_resources.inventory import Pool
 from kschedfw.plugins.dynamic_resources.usage import PoolUsage
 

@@ -6,12 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from kschedfw.api.devices import DeviceClass
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.api.resource_claims import AllocatedDeviceStatus, DeviceClaim, ResourceClaim, ResourceClaimSpec
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.resource import Resource
+from kschedfw import Node, NodeInfo, Pod, Resource
+from kschedfw.api import AllocatedDeviceStatus, DeviceClaim, DeviceClass, ResourceClaim, ResourceClaimSpec
 from kschedfw.plugins._node_terms import any_matches, usable_terms
 from kschedfw.plugins.dynamic_resources.allocator import AllocationTimeoutError, InvalidPoolsError, Search
 from kschedfw.plugins.dynamic_resources.extended import (

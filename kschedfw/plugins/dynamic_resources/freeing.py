@@ -6,10 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from kschedfw.api.pod import Pod
-from kschedfw.api.resource_claims import ResourceClaim
-from kschedfw.framework.diagnosis import NodeToStatus
-from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw import NodeInfo, NodeToStatus, Pod
+from kschedfw.api import ResourceClaim
 from kschedfw.plugins.dynamic_resources.claims import reserved_for_others
 from kschedfw.plugins.dynamic_resources.decision import NOT_AVAILABLE, PodDevices
 

@@ -15,9 +15,9 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from kschedfw.api.devices import Device, DeviceAttribute, ResourceSlice
-from kschedfw.api.node import Node
-from kschedfw.api.selectors import NodeSelector
+from kschedfw import Node
+from kschedfw.api import Device, DeviceAttribute, NodeSelector, ResourceSlice
+from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.plugins._node_terms import any_matches, usable_terms
 from kschedfw.plugins.dynamic_resources.cel import (
     AttributeValue,
@@ -85,7 +85,9 @@ class PublishedSlice:
         self.devices: Sequence[PublishedDevice] = tuple(
             PublishedDevice((*self.pool, device.name), device, published) for device in spec.devices
         )
-        self._matches: dict[tuple[str, ...], list[bool | Refusal | None]] = {}
+        self._matches: BoundedDict[tuple[str, ...], list[bool | Refusal | None]] = BoundedDict(
+            _MOST_SELECTORS
+        )
 
     def matches(self, position: int, expressions: tuple[str, ...]) -> bool:
         """Whether all of the selectors are true for a device; the first that is false ends it.
@@ -95,8 +97,6 @@ class PublishedSlice:
         """
         known = self._matches.get(expressions)
         if known is None:
-            if len(self._matches) >= _MOST_SELECTORS:
-                self._matches.clear()
             known = self._matches[expressions] = [None] * len(self.devices)
         answer = known[position]
         if answer is None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from weakref import WeakValueDictionary
 
-from kschedfw.api.devices import DeviceClass, ResourceSlice
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.framework.handle import ClusterClient
+from kschedfw import ClusterClient, Node, Pod
+from kschedfw.api import DeviceClass, ResourceSlice
 from kschedfw.plugins.dynamic_resources.claims import Claims
 from kschedfw.plugins.dynamic_resources.extended import classes_by_resource
 from kschedfw.plugins.dynamic_resources.inventory import Inventory, PublishedSlice, Refusal

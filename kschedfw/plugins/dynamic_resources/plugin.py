@@ -9,20 +9,27 @@ from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
-from kschedfw.api.meta import ObjectMeta, OwnerReference
-from kschedfw.api.pod import Pod
-from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION, ResourceClaim
-from kschedfw.framework.cycle_state import CycleState, StateKey
-from kschedfw.framework.diagnosis import NodeToStatus
-from kschedfw.framework.events import ClusterEvent
-from kschedfw.framework.handle import Handle
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import Plugin, hookimpl, per_signature
-from kschedfw.framework.results import PostFilterResult, PreBindPreFlightResult
-from kschedfw.framework.status import Status
+from kschedfw import (
+    ClusterEvent,
+    CycleState,
+    Handle,
+    IntArray,
+    NodeInfo,
+    NodeTable,
+    NodeToStatus,
+    ObjectMeta,
+    Plugin,
+    Pod,
+    PostFilterResult,
+    PreBindPreFlightResult,
+    Reads,
+    StateKey,
+    Status,
+    hookimpl,
+    per_signature,
+)
+from kschedfw.api import OwnerReference, ResourceClaim
+from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION
 from kschedfw.plugins._normalize import normalized
 from kschedfw.plugins.dynamic_resources.args import DynamicResourcesArgs
 from kschedfw.plugins.dynamic_resources.binding import ClaimBinder, Reservation

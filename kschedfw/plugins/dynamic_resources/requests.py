@@ -7,15 +7,18 @@ from typing import TypeAlias
 
 import attrs
 
-from kschedfw.api.devices import DeviceClass, DeviceTaint, DeviceTaintEffect, DeviceToleration
-from kschedfw.api.frozendict import EMPTY
-from kschedfw.api.resource_claims import (
+from kschedfw.api import (
     DeviceAllocationMode,
+    DeviceClass,
     DeviceRequest,
     DeviceSubRequest,
+    DeviceTaint,
+    DeviceTaintEffect,
+    DeviceToleration,
     ExactDeviceRequest,
     ResourceClaim,
 )
+from kschedfw.api.frozendict import EMPTY
 from kschedfw.plugins.dynamic_resources.capacity import Amounts
 
 ClassLookup: TypeAlias = Callable[[str], DeviceClass | None]

@@ -10,8 +10,9 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.frozendict import EMPTY, FrozenDict
-from kschedfw.api.resource_claims import AllocationResult, DeviceRequestAllocationResult
+from kschedfw import FrozenDict
+from kschedfw.api import AllocationResult, DeviceRequestAllocationResult
+from kschedfw.api.frozendict import EMPTY
 from kschedfw.plugins.dynamic_resources.capacity import Amounts, added
 from kschedfw.plugins.dynamic_resources.inventory import DeviceId, PoolId
 

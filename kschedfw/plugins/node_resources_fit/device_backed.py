@@ -7,9 +7,7 @@ from functools import cached_property
 
 import attrs
 
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.requests import ResourceAmounts
-from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw import FrozenDict, NodeInfo, Resource
 from kschedfw.plugins.dynamic_resources.manager import DeviceManager
 from kschedfw.plugins.dynamic_resources.usage import Usage
 
@@ -21,7 +19,7 @@ class DeviceBacked:
         self._resources = frozenset(resources)
         self._manager = manager
 
-    def without(self, demand: ResourceAmounts, info: NodeInfo) -> ResourceAmounts:
+    def without(self, demand: Resource, info: NodeInfo) -> Resource:
         """The demand without what DynamicResources has to find on the node."""
         there = info.allocatable.scalar_resources
         kept = {

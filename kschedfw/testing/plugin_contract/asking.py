@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
+from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.results import PostFilterResult, PreFilterResult, Verdicts
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.hooks import HookTable
 from kschedfw.framework.status import Code, Status
 from kschedfw.testing.plugin_contract.violation import violated
-
-_REFUSALS = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE})
-
-MAY_ANSWER: Mapping[str, frozenset[Code]] = {
-    "pre_enqueue": _REFUSALS | {Code.PENDING},
-    "pre_filter": _REFUSALS | {Code.SKIP},
-    "pre_filter_add_pod": frozenset(),
-    "pre_filter_remove_pod": frozenset(),
-    "filter": _REFUSALS | {Code.PENDING},
-    "post_filter": _REFUSALS,
-    "pre_score": frozenset({Code.SKIP}),
-    "reserve": _REFUSALS | {Code.PENDING},
-    "permit": _REFUSALS | {Code.PENDING, Code.WAIT},
-    "pre_bind": _REFUSALS | {Code.PENDING},
-    "bind": _REFUSALS | {Code.PENDING, Code.SKIP},
-}
-"""What each hook may answer beside success and ERROR, as its docstring says."""
 
 _SUCCESS = Status.success()
 
@@ -38,7 +20,7 @@ class Asker:
     def __init__(self, framework: Framework, name: str) -> None:
         table = HookTable(framework.profile, framework.plugins, {})
         self.name = name
-        self._hooks = {hook: dict(table[hook]).get(name) for hook in (*MAY_ANSWER, *_OTHERS)}
+        self._hooks = {hook: dict(table[hook]).get(name) for hook in HOOKS}
 
     def has(self, hook: str) -> bool:
         return self._hooks[hook] is not None
@@ -126,8 +108,9 @@ class Asker:
             )
         if answer.code in (Code.SUCCESS, Code.ERROR):
             return answer
-        if answer.code not in MAY_ANSWER[hook]:
-            codes = ", ".join(str(code) for code in sorted(MAY_ANSWER[hook])) or "nothing"
+        allowed = HOOKS[hook].codes or frozenset()
+        if answer.code not in allowed:
+            codes = ", ".join(map(str, sorted(allowed))) or "nothing"
             violated(
                 f"{self.name}.{hook} answered {answer.code} ({answer.message or 'without a reason'})",
                 f"beside success and Error it may answer {codes}; see `{hook}` in docs/hooks.md",
@@ -140,17 +123,6 @@ class Asker:
             )
         return answer
 
-
-_OTHERS = (
-    "pre_bind_pre_flight",
-    "queue_sort",
-    "filter_batch",
-    "score",
-    "score_batch",
-    "unreserve",
-    "post_bind",
-    "events_to_register",
-)
 
 _REMEDY_FOR_RAISING = {
     "unreserve": (

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeToStatus
+from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.results import PreBindPreFlightResult
 from kschedfw.framework.status import Code, Status
 from kschedfw.testing.plugin_contract.stage import Placed, Stage, difference, on_stages
 from kschedfw.testing.plugin_contract.subject import Subject, concerns
 from kschedfw.testing.plugin_contract.violation import violated
+
+_PRE_FLIGHT_CODES = frozenset({Code.SUCCESS, Code.ERROR, *(HOOKS["pre_bind_pre_flight"].codes or ())})
 
 
 class BindingChecks(Subject):
@@ -52,7 +55,7 @@ class BindingChecks(Subject):
                 if not (
                     answer is None
                     or isinstance(answer, PreBindPreFlightResult)
-                    or (isinstance(answer, Status) and answer.code in (Code.SUCCESS, Code.SKIP, Code.ERROR))
+                    or (isinstance(answer, Status) and answer.code in _PRE_FLIGHT_CODES)
                 ):
                     violated(
                         f"{self._name}.pre_bind_pre_flight returned {answer!r}",

@@ -12,11 +12,11 @@ from kschedfw.api.convert import json_name, unstructure
 from kschedfw.api.custom import CustomKind
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
+from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.args import ArgsError, plugin_args
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.runtime.hook_signatures import SPECS
 from kschedfw.testing.plugin_contract.hints import ask_hints
 from kschedfw.testing.plugin_contract.stage import Stage, difference, on_stages
 from kschedfw.testing.plugin_contract.subject import Subject, concerns
@@ -29,10 +29,10 @@ class DeclarationChecks(Subject):
     def test_hooks_and_arguments_are_accepted(self) -> None:
         self._must_be_accepted()
         plugin = self._framework().plugins[self._name]
-        if not any(hasattr(plugin, hook) for hook in SPECS):
+        if not any(hasattr(plugin, hook) for hook in HOOKS):
             violated(
                 f"{self._name} has no hook at all",
-                f"mark the methods that are to be called with @hookimpl; hooks are {', '.join(SPECS)}",
+                f"mark the methods that are to be called with @hookimpl; hooks are {', '.join(HOOKS)}",
             )
 
     def test_arguments_are_read_from_a_configuration_and_checked(self) -> None:

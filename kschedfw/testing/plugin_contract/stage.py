@@ -14,9 +14,9 @@ from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import WaitingPod
-from kschedfw.scheduler.nominator import Nominator
 from kschedfw.testing.clock import FakeClock
 from kschedfw.testing.plugin_contract.asking import Asker
 from kschedfw.testing.plugin_contract.subject import Subject

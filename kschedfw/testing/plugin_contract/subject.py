@@ -18,8 +18,8 @@ from kschedfw.api.objects import to_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.clock import Clock
-from kschedfw.framework.handle import PodNominator
 from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
@@ -56,7 +56,7 @@ class Subject:
     """Its arguments, as in a profile: an instance of `args_type`, or a mapping with keys in camelCase."""
     objects: ClassVar[Sequence[Named]] = ()
     """What the plugin finds in the cluster beside nodes and pods."""
-    beside: ClassVar[Sequence[type[AnyPlugin] | str]] = ()
+    other_plugins: ClassVar[Sequence[type[AnyPlugin] | str]] = ()
     """Other plugins of its profile, for one that asks what these say (a preemption, for example)."""
     max_examples: ClassVar[int] = 15
     """How many generated clusters each check looks at."""
@@ -90,7 +90,7 @@ class Subject:
     @cached_property
     def _registry(self) -> Registry:
         registry = Registry()
-        for plugin in (self.plugin, *self.beside):
+        for plugin in (self.plugin, *self.other_plugins):
             if not isinstance(plugin, str):
                 registry.register(plugin, replace=True)
         return registry
@@ -122,13 +122,13 @@ class Subject:
         snapshot: Snapshot | None = None,
         *,
         clock: Clock | None = None,
-        nominator: PodNominator | None = None,
+        nominator: Nominator | None = None,
         evaluation: Evaluation = Evaluation.SCALAR,
     ) -> Framework:
         return Framework(
             self._registry,
             Profile(
-                [self._name, *map(_name_of, self.beside)],
+                [self._name, *map(_name_of, self.other_plugins)],
                 args={} if self.args is None else {self._name: self.args},
             ),
             cluster=InMemoryCluster(self.objects) if cluster is None else cluster,

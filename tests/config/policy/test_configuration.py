@@ -11,7 +11,7 @@ import pytest
 from kschedfw import InMemoryCluster, Registry, make_node, make_pod
 from kschedfw.cli import app
 from kschedfw.config import ConfigurationError, FeatureGates, Origin, parse_configuration
-from kschedfw.framework import ExtensionPoint
+from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.scheduler.from_configuration import scheduler_from_configuration
 
 

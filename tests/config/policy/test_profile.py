@@ -16,7 +16,7 @@ from kschedfw.config import (
     policy_profile,
 )
 from kschedfw.config.policy.tables import PREDICATE_ALIASES, PREDICATES, PRIORITIES
-from kschedfw.framework import ExtensionPoint
+from kschedfw.framework.profile import ExtensionPoint
 
 NO_SPREADING = FeatureGates({"DefaultPodTopologySpread": False})
 CONDITIONS = FeatureGates({"TaintNodesByCondition": False})

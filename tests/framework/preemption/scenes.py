@@ -24,6 +24,7 @@ from kschedfw.framework.extender import Extender, ExtenderFilterResult, Victims
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import Plugin
 from kschedfw.framework.preemption import Candidate, PreemptionEvaluator, PreemptionPlan, PreemptionRules
@@ -34,7 +35,6 @@ from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from kschedfw.plugins.node_resources_fit import NodeResourcesFit
-from kschedfw.scheduler.nominator import Nominator
 from kschedfw.testing import FakeClock
 
 PluginClass = type[Plugin[Any]]

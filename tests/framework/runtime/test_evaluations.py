@@ -33,9 +33,9 @@ from kschedfw import (
     make_pod,
 )
 from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.plugin import per_signature
 from kschedfw.framework.runtime.columns import UNKNOWN_SCORE
-from kschedfw.scheduler import Nominator
 from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, plugin
 

@@ -25,7 +25,7 @@ from kschedfw import (
     make_pod,
 )
 from kschedfw.framework.nodes.selection import NodeSelection
-from kschedfw.scheduler import Nominator
+from kschedfw.framework.nominator import Nominator
 from tests.framework.support import (
     PluginClass,
     answering,

@@ -11,6 +11,7 @@ from weakref import ReferenceType, ref
 import pytest
 
 from kschedfw import (
+    Code,
     CycleState,
     Handle,
     KschedfwError,
@@ -24,8 +25,8 @@ from kschedfw import (
 )
 from kschedfw.framework import hookspecs
 from kschedfw.framework.errors import HookError
-from kschedfw.framework.runtime.hook_signatures import SPECS
-from kschedfw.framework.runtime.hooks import POINT_OF_HOOK
+from kschedfw.framework.hookspecs import HOOKS
+from kschedfw.framework.profile import ExtensionPoint
 from tests.framework.support import PluginClass, answering, make_framework, node_info, plugin, pod
 
 POD = pod()
@@ -33,14 +34,27 @@ POD = pod()
 
 class TestSpecs:
     def test_every_hook_but_events_to_register_belongs_to_an_extension_point(self) -> None:
-        assert set(SPECS) - set(POINT_OF_HOOK) == {"events_to_register"}
-        assert set(POINT_OF_HOOK) <= set(SPECS)
+        assert [name for name, spec in HOOKS.items() if spec.point is None] == ["events_to_register"]
+        assert {spec.point for spec in HOOKS.values()} == {*ExtensionPoint, None}
 
     def test_their_arguments_are_those_of_the_functions(self) -> None:
-        assert SPECS["filter"] == ("state", "pod", "node_info")
-        assert SPECS["events_to_register"] == ()
+        assert HOOKS["filter"].arguments == ("state", "pod", "node_info")
+        assert HOOKS["events_to_register"].arguments == ()
 
-    @pytest.mark.parametrize("hook", sorted(SPECS))
+    def test_a_hook_goes_with_another_one_of_the_same_point(self) -> None:
+        pairs = [(spec, HOOKS[spec.goes_with]) for spec in HOOKS.values() if spec.goes_with is not None]
+        assert pairs
+        assert all(spec.point is other.point and other.goes_with is None for spec, other in pairs)
+
+    @pytest.mark.parametrize("hook", sorted(HOOKS))
+    def test_codes_are_declared_where_the_answer_is_a_status(self, hook: str) -> None:
+        codes = HOOKS[hook].codes
+        answer = inspect.signature(getattr(hookspecs, hook)).return_annotation
+        is_status = "Status" in answer and hook != "score"  # there a status is an ERROR, whatever its code
+        assert (codes is not None) == is_status
+        assert not {Code.SUCCESS, Code.ERROR} & (codes or frozenset())
+
+    @pytest.mark.parametrize("hook", sorted(HOOKS))
     def test_each_has_a_contract_and_no_logic(self, hook: str) -> None:
         function = getattr(hookspecs, hook)
         assert inspect.getdoc(function)
@@ -216,12 +230,12 @@ def test_properties_are_left_alone() -> None:
             return self.handle.framework
 
         @cached_property
-        def pods(self) -> object:
-            return self.handle.framework.waiting_pods
+        def filtering(self) -> object:
+            return self.handle.framework.run_filter_plugins
 
         @hookimpl
         def filter(self) -> Status:
-            return Status.unschedulable(str(self.framework is not None and self.pods is not None))
+            return Status.unschedulable(str(self.framework is not None and self.filtering is not None))
 
     assert make_framework(Rack).run_filter_plugins(CycleState(), POD, node_info()).reasons == ("True",)
 

@@ -17,12 +17,12 @@ from kschedfw import (
     make_pod,
 )
 from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.runtime import memo as memo_module
 from kschedfw.framework.runtime.columns import UNKNOWN_CODE, Column
 from kschedfw.framework.runtime.memo import Memo
 from kschedfw.framework.runtime.memo_report import MemoCounters
 from kschedfw.framework.runtime.pod_class import BYTES_PER_CLASS, POD_CLASS
-from kschedfw.scheduler.nominator import Nominator
 from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, answering, make_framework, nodes, plugin, pod
 

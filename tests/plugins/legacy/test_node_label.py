@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from kschedfw import Code, make_node, make_pod
-from kschedfw.framework import ExtensionPoint
+from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.runtime.args import ArgsError
 from kschedfw.plugins.legacy.node_label import NodeLabel
 from kschedfw.testing import FrameworkHarness

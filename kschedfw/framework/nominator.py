@@ -14,9 +14,11 @@ _MOST_CHANGES = 16_384
 class Nominator:
     """Nominated pods by node, in the order of their nomination. Thread-safe.
 
-    What it knows may differ from the pods' status for a while: preemption nominates here first and then in the
-    cluster. With `live_pod`, which gives the pod as the cluster has it now or None, it refuses to nominate pods
-    that are gone or bound. That function is called without this object's lock, but with any that the caller holds.
+    A new nominator is empty: a framework that is made without one has no nominated pods.
+
+    Preemption nominates here before it writes to the cluster, so this may be ahead of the pods' status. Pass
+    `live_pod`, which returns the pod as the cluster has it now or None, to have nominations refused for pods that are
+    deleted or bound. It is called outside of this object's lock.
     """
 
     def __init__(self, live_pod: Callable[[Pod], Pod | None] | None = None) -> None:
@@ -28,9 +30,9 @@ class Nominator:
         self._dropped = 0
 
     def add(self, pod_info: PodInfo, node_name: str | None = None) -> None:
-        """Nominate the pod to the node; None means the one that its status names, and an empty name none.
+        """Nominate the pod to the node instead of the one that it is nominated to.
 
-        An earlier nomination is forgotten.
+        None stands for the node that the pod's status names. With an empty name the pod loses its nomination.
         """
         if node_name is None:
             node_name = pod_info.pod.status.nominated_node_name
@@ -45,10 +47,10 @@ class Nominator:
             self._delete(pod.uid)
 
     def update(self, old: Pod, pod_info: PodInfo) -> None:
-        """Take the pod's new state, in which the status decides about the nomination.
+        """Replace the old state of a pod. The node that its new status names becomes its nomination.
 
-        Only where neither the old nor the new status names a node does it keep the nomination that it has here:
-        then this update was sent before the nomination reached the cluster.
+        If neither status names a node, the pod keeps its nomination: the update was sent before the nomination
+        reached the cluster.
         """
         node_name = pod_info.pod.status.nominated_node_name
         if not node_name and not old.status.nominated_node_name:
@@ -63,6 +65,7 @@ class Nominator:
             return self._node_of.get(uid, "")
 
     def nominated_pods_for_node(self, node_name: str) -> Sequence[PodInfo]:
+        """The pods that are nominated to the node, the one nominated first in front."""
         if not self._by_node:
             return ()
         with self._lock:
@@ -82,12 +85,12 @@ class Nominator:
 
     @property
     def version(self) -> int:
-        """The number of changes to nominations up to now."""
+        """Grows with every change of a nomination."""
         with self._lock:
             return self._dropped + len(self._changed)
 
     def changed_since(self, version: int) -> Collection[str] | None:
-        """The nodes whose nominations have changed after `version`; None if that isn't known any more."""
+        """The names of nodes whose nominations have changed since `version`; None if the log doesn't go back so far."""
         with self._lock:
             start = version - self._dropped
             return None if start < 0 else self._changed[start:]
@@ -109,13 +112,13 @@ class Nominator:
         if self._node_of.get(uid) == node_name and node_name:
             # It keeps its turn.
             self._by_node[node_name] = [pod_info if info.pod.uid == uid else info for info in infos]
-            self._note(node_name)
+            self._log(node_name)
             return
         self._delete(uid)
         if node_name:
             self._by_node.setdefault(node_name, []).append(pod_info)
             self._node_of[uid] = node_name
-            self._note(node_name)
+            self._log(node_name)
 
     def _delete(self, uid: str) -> None:
         node_name = self._node_of.pop(uid, None)
@@ -126,10 +129,10 @@ class Nominator:
             self._by_node[node_name] = left
         else:
             del self._by_node[node_name]
-        self._note(node_name)
+        self._log(node_name)
 
-    def _note(self, node_name: str) -> None:
-        """Somebody may ask what has changed; what is too old to be worth following is dropped."""
+    def _log(self, node_name: str) -> None:
+        """Log the node's change for `changed_since`; of a full log the older half is dropped."""
         self._changed.append(node_name)
         if len(self._changed) > _MOST_CHANGES:
             surplus = len(self._changed) // 2

@@ -7,7 +7,7 @@ import pytest
 from kschedfw import make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.framework.nodes.pod_info import PodInfo
-from kschedfw.scheduler.nominator import Nominator
+from kschedfw.framework.nominator import Nominator
 
 
 def pod(name: str = "pod", nominated: str = "") -> Pod:

@@ -1,23 +1,21 @@
-"""The places of the pods in the queue, and the moves between them."""
+"""The sub-queues (active, backoff, unschedulable) and the moves of pods between them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 from kschedfw.framework.clock import Clock
-from kschedfw.framework.metrics import MetricsRecorder
+from kschedfw.framework.metrics import MetricsRecorder, listens
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.scheduler.queue.backoff import WINDOW, BackoffPolicy, BackoffQueue
 from kschedfw.scheduler.queue.cluster_events import POP_FROM_BACKOFF
+from kschedfw.scheduler.queue.heap import KeyedLine
 from kschedfw.scheduler.queue.hints import Requeue
-from kschedfw.scheduler.queue.line import KeyedLine
-from kschedfw.scheduler.queue.place import Place
-from kschedfw.scheduler.queue.protocol import QueueProfile
-from kschedfw.scheduler.queue.rejections import Rejections
+from kschedfw.scheduler.queue.protocol import Place, QueueProfile
 from kschedfw.scheduler.queue.unschedulable import UnschedulablePool
 
 
-class Places:
+class SubQueues:
     """Active pods, those that back off, and those that are unschedulable or gated. Not thread-safe.
 
     Nobody gets past `pre_enqueue` to become active. With `pop_from_backoff` it is asked when a pod begins to back
@@ -153,3 +151,37 @@ class Places:
         """When to ask a gate again: at that time, but not over and over if the time isn't in the future."""
         now = self._clock.now()
         return now + WINDOW if time is not None and time <= now else time
+
+
+class Rejections:
+    """Tells a recorder of every pod that enters the queue rejected, or leaves it. Not thread-safe.
+
+    A pod counts for each plugin that refused it in its last attempt or keeps it gated, from when it is back in the
+    queue until it is popped or deleted. kube-scheduler doesn't take off pods that are deleted while they are active or
+    back off; here the numbers are those of the pods that there are.
+    """
+
+    def __init__(self, metrics: MetricsRecorder) -> None:
+        self._metrics = metrics
+        self._listens = listens(metrics)
+        self._told: dict[str, tuple[str, frozenset[str]]] = {}
+
+    def note(self, info: QueuedPodInfo) -> None:
+        """Take note of who rejected the pod, which is in the queue."""
+        if not self._listens:
+            return
+        profile, plugins = info.pod.spec.scheduler_name, frozenset(info.rejector_plugins)
+        _, known = self._told.get(info.pod.uid, (profile, frozenset[str]()))
+        self._tell(profile, plugins - known, 1)
+        self._tell(profile, known - plugins, -1)
+        if plugins:
+            self._told[info.pod.uid] = profile, plugins
+
+    def forget(self, uid: str) -> None:
+        """The pod has left the queue."""
+        if (told := self._told.pop(uid, None)) is not None:
+            self._tell(*told, -1)
+
+    def _tell(self, profile: str, plugins: frozenset[str], change: int) -> None:
+        for plugin in sorted(plugins):
+            self._metrics.unschedulable_pods(plugin, profile, change)

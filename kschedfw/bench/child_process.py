@@ -23,14 +23,14 @@ class BenchmarkError(KschedfwError):
     """A measurement broke off; says why."""
 
 
-def measure_apart(case: Case, timer: Timer, progress: Progress | None = None) -> Measurement:
-    """`measure` in a process of its own; raises as `run_apart`. The case and the timer must be picklable."""
-    return run_apart(partial(_measure, case, timer), progress)
+def measure_in_child(case: Case, timer: Timer, progress: Progress | None = None) -> Measurement:
+    """`measure` in a process of its own; raises as `run_in_child`. The case and the timer must be picklable."""
+    return run_in_child(partial(_measure, case, timer), progress)
 
 
-def footprint_apart(case: Case) -> Footprint:
-    """`measure_footprint` in a process of its own; raises as `run_apart`. The case must be picklable."""
-    return run_apart(partial(_footprint, case))
+def footprint_in_child(case: Case) -> Footprint:
+    """`measure_footprint` in a process of its own; raises as `run_in_child`. The case must be picklable."""
+    return run_in_child(partial(_footprint, case))
 
 
 def _measure(case: Case, timer: Timer, progress: Progress) -> Measurement:
@@ -41,7 +41,7 @@ def _footprint(case: Case, _progress: Progress) -> Footprint:
     return measure_footprint(case)
 
 
-def run_apart(task: Callable[[Progress], ResultT], progress: Progress | None = None) -> ResultT:
+def run_in_child(task: Callable[[Progress], ResultT], progress: Progress | None = None) -> ResultT:
     """What the task gives, in a new process. It must be picklable, and so must its result.
 
     Raises:

@@ -26,7 +26,7 @@ def feature_gates(given: list[str] | None) -> FeatureGates:
     return FeatureGates.parse(",".join(given or ()))
 
 
-def chosen_configuration(
+def selected_configuration(
     file: Path | None, provider: str | None = None, gates: list[str] | None = None
 ) -> SchedulerConfiguration:
     """The configuration of the file or the algorithm provider; without either, kube-scheduler's defaults.
@@ -54,7 +54,7 @@ def chosen_configuration(
     return configuration
 
 
-def chosen_profile(configuration: SchedulerConfiguration, scheduler_name: str | None) -> Profile:
+def selected_profile(configuration: SchedulerConfiguration, scheduler_name: str | None) -> Profile:
     """The profile of this name, or the only one; its extenders, for which there is no use, are warned about.
 
     Raises:

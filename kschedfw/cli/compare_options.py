@@ -1,18 +1,20 @@
-"""What `--profile` names: configurations, each under a label that tells it from the others."""
+"""What the options of `compare` name: configurations (`--profile`) and conditions (`--fail-on`)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 import attrs
 
+from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.cli.chosen import chosen_configuration
+from kschedfw.cli.configurations import selected_configuration
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cluster import Cluster
-from kschedfw.compare import Candidate, UnknownProfileError
+from kschedfw.compare import Candidate, Condition, ConditionError, UnknownProfileError
 from kschedfw.config import PROVIDERS
 
 DEFAULT = "default"
@@ -48,7 +50,7 @@ class _Named:
 
     def candidate(self, label: str) -> Candidate:
         provider = self.text if self.text in PROVIDERS else None
-        configuration = chosen_configuration(self.file, provider)
+        configuration = selected_configuration(self.file, provider)
         try:
             return Candidate.of(label, configuration, self.profile)
         except UnknownProfileError as error:
@@ -99,3 +101,29 @@ def check_pods(candidates: Iterable[Candidate], cluster: Cluster) -> None:
                 f"--profile {candidate.label}: no pending pod names a scheduler of it ({', '.join(sorted(own))}); "
                 f"they name {', '.join(sorted(pending))}. FILE#PROFILE schedules all of them with one profile"
             )
+
+
+def conditions_of(values: Iterable[str]) -> list[Condition]:
+    """The conditions, in their order.
+
+    Raises:
+        UsageError: one of them is none; says why.
+    """
+    try:
+        return [Condition.parse(value) for value in values]
+    except ConditionError as error:
+        raise UsageError(f"--fail-on: {error}") from None
+
+
+def check_resources(conditions: Sequence[Condition], cluster: Cluster) -> None:
+    """See to it that some node has the resources that the conditions ask about.
+
+    Raises:
+        UsageError: none has one of them; says what is similar.
+    """
+    known = {name for node in cluster.list(Node) for name in node.status.allocatable}
+    for condition in conditions:
+        for name in sorted(condition.resources - known):
+            similar = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {similar[0]}?" if similar else ""
+            raise UsageError(f"--fail-on {condition.text}: no node has the resource {name}{hint}")

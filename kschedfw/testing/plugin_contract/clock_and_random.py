@@ -1,13 +1,17 @@
-"""Same seed, same clock, same cluster: same answers."""
+"""Checks that a plugin takes the time from its handle's clock and chance from its handle's random generator."""
 
 from __future__ import annotations
 
+import datetime
 import random
-from collections.abc import Callable
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from unittest import mock
 
 import numpy as np
 
-from kschedfw.testing.plugin_contract.other_time import other_time
 from kschedfw.testing.plugin_contract.stage import Stage, difference, on_stages
 from kschedfw.testing.plugin_contract.subject import Subject
 from kschedfw.testing.plugin_contract.violation import violated
@@ -33,7 +37,7 @@ class ChanceChecks(Subject):
                     "take chance from `self.handle.random` and time from `self.handle.clock`; keep nothing that "
                     "changes in the class or the module, for each profile has an instance of its own",
                 )
-            with other_time(_package_of(self)):
+            with wall_clock_ahead(_package_of(self)):
                 later = new_stage().books()
             if (different := difference(one, later)) != "":
                 violated(
@@ -52,3 +56,57 @@ def _global_chance() -> object:
 
 def _package_of(subject: Subject) -> str:
     return subject._registry.load(subject._name).__module__.partition(".")[0]
+
+
+_YEARS = 7 * 365 * 86_400 + 12_345
+_CLOCKS: tuple[tuple[str, int], ...] = (
+    ("time", _YEARS),
+    ("time_ns", _YEARS * 1_000_000_000),
+    ("monotonic", _YEARS),
+    ("monotonic_ns", _YEARS * 1_000_000_000),
+    ("perf_counter", _YEARS),
+    ("perf_counter_ns", _YEARS * 1_000_000_000),
+)
+
+
+class _LaterDatetime(datetime.datetime):
+    @classmethod
+    def now(cls, tz: datetime.tzinfo | None = None) -> _LaterDatetime:
+        return super().now(tz) + datetime.timedelta(seconds=_YEARS)
+
+    @classmethod
+    def utcnow(cls) -> _LaterDatetime:
+        return cls.now(datetime.UTC).replace(tzinfo=None)
+
+
+class _LaterDate(datetime.date):
+    @classmethod
+    def today(cls) -> _LaterDate:
+        return super().today() + datetime.timedelta(seconds=_YEARS)
+
+
+@contextmanager
+def wall_clock_ahead(package: str) -> Iterator[None]:
+    """The wall clock is years ahead: in the modules `time` and `datetime`, and where the package imported from them."""
+    later: dict[object, object] = {
+        getattr(time, name): _ahead(getattr(time, name), offset) for name, offset in _CLOCKS
+    }
+    later |= {datetime.datetime: _LaterDatetime, datetime.date: _LaterDate}
+    with ExitStack() as patches:
+        modules = [
+            module
+            for name, module in sys.modules.items()
+            if name == package or name.startswith(f"{package}.")
+        ]
+        for module in (time, datetime, *modules):
+            for name, value in list(vars(module).items()):
+                if isinstance(value, _PATCHED) and value in later:
+                    patches.enter_context(mock.patch.object(module, name, later[value]))
+        yield
+
+
+_PATCHED = (type, type(len))
+
+
+def _ahead(clock: Callable[[], float], offset: int) -> Callable[[], float]:
+    return lambda: clock() + offset

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.api.requests import ResourceAmounts
-from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
-from kschedfw.framework.events import QueueingHint
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.resource import Resource
+from kschedfw import Node, NodeInfo, Pod, QueueingHint, Resource
 from kschedfw.plugins._hints import queue_if, takes_a_place
-from kschedfw.plugins._resources import amount_of
 from kschedfw.plugins.node_resources_fit.shortage import fits
 
 
@@ -39,15 +32,10 @@ def after_node_change(pod: Pod, old: object | None, new: object | None) -> Queue
 
 def _frees_something(pod: Pod, old: Pod, new: Pod) -> bool:
     wanted, before, after = (p.requests.amounts for p in (pod, old, new))
-    return any(
-        amount_of(wanted, name) and amount_of(before, name) > amount_of(after, name)
-        for name in (CPU, MEMORY, EPHEMERAL_STORAGE, *wanted.scalar_resources)
-    )
+    return any(amount and before.get(name) > after.get(name) for name, amount in wanted.items())
 
 
-def _has_grown(demand: ResourceAmounts, before: Resource, after: Resource) -> bool:
+def _has_grown(demand: Resource, before: Resource, after: Resource) -> bool:
     if after.allowed_pod_number > before.allowed_pod_number:
         return True
-    wanted = {CPU: demand.milli_cpu, MEMORY: demand.memory, EPHEMERAL_STORAGE: demand.ephemeral_storage}
-    wanted.update(demand.scalar_resources)
-    return any(amount and after.get(name) > before.get(name) for name, amount in wanted.items())
+    return any(amount and after.get(name) > before.get(name) for name, amount in demand.items())

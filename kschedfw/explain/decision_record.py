@@ -1,4 +1,4 @@
-"""What is written down while a decision is made, and the explanation that comes of it."""
+"""Records the steps of a decision, and makes an explanation of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from kschedfw.framework.preemption import PREEMPTION_PLAN, Candidate, Preemption
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.runtime.filtering import FilterOutcome
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.runtime.totals import NodeScores
+from kschedfw.framework.runtime.totals import NodeScores, Totals
 from kschedfw.framework.status import Code, Status
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.failure import REASON_UNSCHEDULABLE
@@ -75,11 +75,14 @@ class ProfileOrder:
 
 
 @attrs.define(eq=False)
-class Notes:
-    """One decision on a pod, in the terms of those who make it; nothing here is worked out before it is asked for.
+class DecisionRecord:
+    """What one decision on a pod has come to, step by step; it observes the scheduler that decides.
 
-    `searched` are the nodes of the last search, `found` what came of it. `feasible` and `diagnosis` are missing
-    where a plugin or an extender failed.
+    It keeps references to what the scheduler works with. Nothing is computed before `explanation` asks for it, apart
+    from the scores by plugin, of which the scheduler needs only the sums.
+
+    `searched` are the nodes of the last search, `found` is its outcome. `feasible` and `diagnosis` are None if a plugin
+    or an extender failed.
     """
 
     framework: Framework
@@ -90,9 +93,8 @@ class Notes:
     host: str | None = None
     error: Exception | None = None
     narrowing: frozenset[str] = frozenset()
-    is_narrowed: bool = False
     candidates: NodeSelection | None = None
-    """The nodes in question; None where no more than a nominated node was looked at."""
+    """The nodes in question; None if only the nominated node was filtered."""
     start: int = 0
     wanted: int = 0
     searched: NodeSelection | None = None
@@ -103,12 +105,25 @@ class Notes:
     totals: IntArray | None = None
     plan: PreemptionPlan | None = None
     is_decision_only: bool = False
-    """Whether nobody was going to act on the decision."""
+    """Whether the pod stays unscheduled: the decision is only asked for."""
     beyond: Beyond | None = None
     scores_beyond: ScoreStep | None = None
 
+    def node_candidates(self, nodes: NodeSelection, start: int, narrowing: frozenset[str]) -> None:
+        self.candidates, self.start, self.narrowing = nodes, start, narrowing
+
+    def nodes_filtered(self, nodes: NodeSelection, wanted: int, outcome: FilterOutcome) -> None:
+        self.searched, self.wanted, self.found = nodes, wanted, outcome
+
+    def nodes_found(self, feasible: NodeSelection, diagnosis: Diagnosis) -> None:
+        self.feasible, self.diagnosis = feasible, diagnosis
+
+    def nodes_scored(self, nodes: Sequence[NodeInfo], totals: Totals) -> None:
+        self.totals = totals.values.copy()
+        self.scores, _ = self.framework.run_score_plugins(self.state, self.pod, nodes)
+
     def explanation(self) -> Explanation:
-        """To be asked for after the attempt, and before the next one."""
+        """The explanation of the decision. Ask for it after the attempt and before the next one begins."""
         if PREEMPTION_PLAN in self.state:
             self.plan = self.state.read(PREEMPTION_PLAN)
         result, message = self._result()
@@ -219,9 +234,7 @@ class Notes:
             refusal = diagnosis.node_to_status.absent
             narrowing = () if refusal.plugin else self.order.of(frozenset(diagnosis.unschedulable_plugins))
             return PreFilterStep(skipped, narrowing, refusal=refusal)
-        left_over = (
-            np.sort(self.candidates.rows) if self.is_narrowed and self.candidates is not None else None
-        )
+        left_over = np.sort(self.candidates.rows) if self.narrowing and self.candidates is not None else None
         return PreFilterStep(skipped, self.order.of(self.narrowing), left_over)
 
     def _filter(self) -> FilterStep | None:

@@ -1,0 +1,69 @@
+"""What the framework has to know of a hook; each hookspec declares it once."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, TypeVar
+
+import attrs
+import pluggy
+
+from kschedfw.framework.metrics import MeasuredPoint
+from kschedfw.framework.plugin import PROJECT
+from kschedfw.framework.profile import ExtensionPoint
+from kschedfw.framework.status import Code
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., object])
+
+_ATTRIBUTE: Final = f"{PROJECT}_hook"
+_mark = pluggy.HookspecMarker(PROJECT)
+
+
+@attrs.frozen
+class HookSpec:
+    """The specification of a hook.
+
+    `arguments` are the names of its arguments, in order.
+
+    `point` is where a profile enables it; None for a hook that every plugin of a profile may have.
+
+    `measured` is its name in metrics and in error messages, kube-scheduler's; None for a hook that isn't measured.
+
+    `codes` are those that its status may have beside SUCCESS and ERROR; None for a hook that answers otherwise.
+
+    `goes_with` is another hook, which a plugin with this one must have, too.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    point: ExtensionPoint | None
+    measured: MeasuredPoint | None
+    codes: frozenset[Code] | None
+    goes_with: str | None
+
+
+def hookspec(
+    point: ExtensionPoint | None = None,
+    *,
+    measured: MeasuredPoint | None = None,
+    codes: Iterable[Code] | None = None,
+    goes_with: str | None = None,
+) -> Callable[[FunctionT], FunctionT]:
+    """Mark a function as the specification of the hook of its name; see `HookSpec` for the arguments."""
+
+    def mark(function: FunctionT) -> FunctionT:
+        allowed = None if codes is None else frozenset(codes)
+        arguments = tuple(inspect.signature(function).parameters)
+        setattr(
+            function, _ATTRIBUTE, HookSpec(function.__name__, arguments, point, measured, allowed, goes_with)
+        )
+        return _mark(function)
+
+    return mark
+
+
+def declared_hooks(namespace: Mapping[str, object]) -> Mapping[str, HookSpec]:
+    """The hooks that functions of a module specify, by name, in the order of the source."""
+    marked = (getattr(each, _ATTRIBUTE, None) for each in list(namespace.values()))
+    return {each.name: each for each in marked if isinstance(each, HookSpec)}
