@@ -18,6 +18,11 @@ Report = Mapping[str, Any]
 
 _PARTS = {"algorithm": "algorithm", "end-to-end": "end to end"}
 _SAMPLINGS = {0: "default", 100: "all nodes"}
+_GROWN = {
+    "nodes": ("nodes", "KiB/node"),
+    "pods": ("placed before", "KiB/placed pod"),
+    "devices": ("devices of each node", "KiB/device"),
+}
 _LEFT = {"workload", "part", "sampling"}
 
 
@@ -74,7 +79,7 @@ def _growth(growth: Report) -> Iterator[str]:
             _mib(measured),
         )
 
-    grown, each = ("nodes", "KiB/node") if growth["axis"] == "nodes" else ("placed before", "KiB/placed pod")
+    grown, each = _GROWN[growth["axis"]]
     yield from _table((grown, "per pod", "p50", "p99", each, "memory"), map(row, growth["rows"]))
 
 
