@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.limits import Limits
@@ -73,7 +74,20 @@ Exit codes:
 """
 
 
+class _Commands(TyperGroup):
+    """All commands. Typer's own errors come through here before they are shown."""
+
+    def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]  # Typer's contexts are of this class
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            # Typer reads choices by a library that puts this before what is wrong.
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+
+
 app = typer.Typer(
+    cls=_Commands,
     help=HELP,
     add_completion=False,
     no_args_is_help=True,

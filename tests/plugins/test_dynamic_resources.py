@@ -14,6 +14,7 @@ from kschedfw.api.resource_claims import FINALIZER, AllocationResult, ResourceCl
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import default_profile
 from kschedfw.framework.events import QueueingHint
+from kschedfw.framework.metrics import DevicePreparation, NoMetrics
 from kschedfw.plugins.dynamic_resources import inventory
 from kschedfw.plugins.dynamic_resources.allocator import Search
 from kschedfw.plugins.dynamic_resources.claims import Claims
@@ -181,6 +182,41 @@ def test_a_pod_is_bound_when_its_devices_are_ready() -> None:
     assert world.node_of("p") == "a"
 
 
+class Told(NoMetrics):
+    """Keeps what is told of devices."""
+
+    def __init__(self) -> None:
+        self.created: list[bool] = []
+        self.prepared: list[tuple[str, str, DevicePreparation]] = []
+
+    def claim_created(self, *, success: bool) -> None:
+        self.created.append(success)
+
+    def devices_prepared(self, profile: str, driver: str, result: DevicePreparation, seconds: float) -> None:
+        self.prepared.append((profile, driver, result))
+
+
+@pytest.mark.parametrize(
+    ("condition", "result"),
+    [("ready", DevicePreparation.SUCCESS), ("broken", DevicePreparation.FAILURE)],
+)
+def test_how_waiting_for_devices_ended_is_told(condition: str, result: DevicePreparation) -> None:
+    told = Told()
+    world = World(node("a"), gpu_class(), devices("a", "g0", more=BINDING), claim("c"), metrics=told)
+    Preparing(world.cluster, condition)
+    world.cluster.add(pod("p", "c"))
+    world.scheduler.schedule_one()
+    assert told.prepared == [("default-scheduler", DRIVER, result)]
+
+
+def test_claims_for_extended_resources_are_told_and_other_devices_are_not_waited_for() -> None:
+    told = Told()
+    gpu = gpu_class(extendedResourceName="example.com/gpu")
+    world = World(node("a"), gpu, devices("a", "g0"), pod("p", **{"example.com/gpu": "1"}), metrics=told)
+    world.run()
+    assert (told.created, told.prepared) == ([True], [])
+
+
 def test_a_device_that_cannot_be_made_ready_is_given_back() -> None:
     world = World(node("a"), gpu_class(), devices("a", "g0", more=BINDING), claim("c"))
     Preparing(world.cluster, "broken")
@@ -237,7 +273,12 @@ def test_only_nodes_whose_devices_were_taken_are_searched_again(monkeypatch: pyt
 def test_nodes_that_reach_the_same_devices_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[int] = []
     run = Search.run
-    monkeypatch.setattr(Search, "run", lambda search: searched.append(search._reach.number) or run(search))
+
+    def counting(search: Search) -> Any:
+        searched.append(search._reach.number)
+        return run(search)
+
+    monkeypatch.setattr(Search, "run", counting)
     spec = {
         "driver": DRIVER,
         "allNodes": True,

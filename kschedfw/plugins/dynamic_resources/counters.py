@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from kschedfw.api.devices import Device
-from kschedfw.api.quantity import Quantity
+from kschedfw.api.quantity import Quantity, QuantityFormat
 from kschedfw.plugins.dynamic_resources.inventory import Pool
 from kschedfw.plugins.dynamic_resources.usage import PoolUsage
 
@@ -37,6 +37,14 @@ class PoolCounters:
             name in self._there and self._with_others(name, amount) <= self._there[name]
             for name, amount in dict(consumption_of(device)).items()
         )
+
+    def shortages(self, device: Device) -> Iterator[tuple[CounterName, Quantity, Quantity]]:
+        """The counters that don't suffice: how much the device needs, and how much is left."""
+        nothing = Quantity.of(0, QuantityFormat.DECIMAL_SI)
+        for name, amount in dict(consumption_of(device)).items():
+            there = self._there.get(name, nothing)
+            if self._with_others(name, amount) > there:
+                yield name, amount, there + -self._with_others(name, nothing)
 
     def _with_others(self, name: CounterName, amount: Quantity) -> Quantity:
         if name in self._allocated:

@@ -87,7 +87,7 @@ class PodDevices:
         Raises:
             AllocationError: the attempt has to end.
         """
-        resources, problem = self._resources_on(info.allocatable)
+        resources, problem = self.resources_on(info.allocatable)
         if problem:
             return problem
         question = self.demand(resources).question
@@ -97,7 +97,7 @@ class PodDevices:
 
     def on(self, info: NodeInfo) -> NodeDevices:
         """What the node has for the pod, searched for anew. Raises as `problem_on`."""
-        resources, problem = self._resources_on(info.allocatable)
+        resources, problem = self.resources_on(info.allocatable)
         if problem:
             return NodeDevices(problem)
         demand = self.demand(resources)
@@ -113,7 +113,7 @@ class PodDevices:
 
     def score(self, info: NodeInfo) -> int:
         """By the alternatives that are taken: the earlier, the better. Without anything to allocate it is 0."""
-        resources, problem = self._resources_on(info.allocatable)
+        resources, problem = self.resources_on(info.allocatable)
         question = None if problem else self.demand(resources).question
         if question is None:
             return 0
@@ -164,7 +164,7 @@ class PodDevices:
             return False
         return readiness or not is_overdue(claim, self.now, self.binding_timeout)
 
-    def _resources_on(self, allocatable: Resource) -> tuple[tuple[str, ...], str]:
+    def resources_on(self, allocatable: Resource) -> tuple[tuple[str, ...], str]:
         """Those of the pod's extended resources that have to come from devices, or why it can't run there."""
         if self.left_over is not None:
             return (), LEFT_OVER

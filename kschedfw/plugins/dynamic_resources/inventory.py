@@ -145,6 +145,15 @@ def _evaluated(device: PublishedDevice, expressions: tuple[str, ...]) -> bool | 
     return True
 
 
+def failing(device: PublishedDevice, expressions: Expressions) -> tuple[int, str] | None:
+    """The first selector that doesn't match a device, and why it can't be evaluated, if it can't; None: they match."""
+    for index, expression in enumerate(expressions):
+        answer = _evaluated(device, (expression,))
+        if answer is not True:
+            return index, answer.why if isinstance(answer, Refusal) else ""
+    return None
+
+
 def reaches(node: Node, node_name: str, selector: NodeSelector | None, all_nodes: bool) -> bool:
     """Whether what is for one node, for those that a selector matches, or for all, is for this node."""
     if node_name:

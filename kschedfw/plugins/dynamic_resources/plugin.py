@@ -5,7 +5,7 @@ Semantics: kube-scheduler v1.36 `dynamicresources`; KEP-4381 (structured paramet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION, ResourceC
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.events import ClusterEvent
+from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.node_info import NodeInfo
 from kschedfw.framework.node_table import NodeTable
@@ -32,6 +33,7 @@ from kschedfw.plugins.dynamic_resources.batch import ReachColumn, scores, verdic
 from kschedfw.plugins.dynamic_resources.binding import ClaimBinder, Reservation
 from kschedfw.plugins.dynamic_resources.claims import ClaimProblem
 from kschedfw.plugins.dynamic_resources.decision import PodDevices
+from kschedfw.plugins.dynamic_resources.evidence import evidence_of
 from kschedfw.plugins.dynamic_resources.extended import SPECIAL_CLAIM
 from kschedfw.plugins.dynamic_resources.freeing import Freeing, plan_freeing
 from kschedfw.plugins.dynamic_resources.hints import claim_events
@@ -129,6 +131,10 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
             return None
         problem = devices.problem_on(node_info)
         return Status.unresolvable(problem) if problem else None
+
+    def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:  # noqa: ARG002  # see GivesEvidence
+        devices = state.read(DEVICES)
+        return () if devices is None else evidence_of(devices, node_info, self._manager.claims.book.holder_of)
 
     @hookimpl
     def filter_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> Verdicts | None:

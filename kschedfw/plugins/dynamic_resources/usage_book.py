@@ -9,7 +9,7 @@ from operator import is_not
 from typing import Final
 
 from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION, AllocationResult, ResourceClaim
-from kschedfw.plugins.dynamic_resources.inventory import PoolId
+from kschedfw.plugins.dynamic_resources.inventory import DeviceId, PoolId
 from kschedfw.plugins.dynamic_resources.usage import (
     NOTHING_USED,
     PoolUsage,
@@ -58,6 +58,13 @@ class UsageBook:
     def extended_of(self, pod_uid: str) -> Iterable[ResourceClaim]:
         """The claims for extended resources that a pod owns."""
         return self._extended.get(pod_uid, {}).values()
+
+    def holder_of(self, device: DeviceId) -> str:
+        """The key of a claim that has the device; empty if no claim in the cluster does."""
+        for uid, allocation in self._allocations.get(device[:2], {}).items():
+            if uid in self._claims and any(each.device == device[2] for each in counting_results(allocation)):
+                return self._claims[uid].key
+        return ""
 
     def usage(self) -> Usage:
         """The present picture; it doesn't change afterwards."""
