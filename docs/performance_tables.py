@@ -1,7 +1,7 @@
 """Writes the figures of docs/performance.md: `python docs/performance_tables.py REPORT...`.
 
 The reports come from `kschedfw bench --json`. Each fills the table of its kind: of the workloads, of growth by nodes,
-or of growth by placed pods; the others stay as they are.
+by placed pods or by devices; the others stay as they are. Workloads about devices have tables of their own.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from kschedfw.bench.workloads import WORKLOADS
 
 PAGE = Path(__file__).parent / "performance.md"
 
@@ -30,6 +32,9 @@ def filled(page: str, report: Report) -> str:
     """The page with the report's figures in place of those that it had."""
     growth = report["growth"]
     table = "workloads" if growth is None else f"growth-{growth['axis']}"
+    measured = report["measurements"] if growth is None else [row["measurement"] for row in growth["rows"]]
+    if all(WORKLOADS[each["workload"]].devices for each in measured):
+        table = f"device-{table}"
     begin, end = f"<!-- figures: {table} -->\n", "<!-- end of figures -->"
     before, found, rest = page.partition(begin)
     if not found:

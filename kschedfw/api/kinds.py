@@ -45,6 +45,8 @@ class Kind:
     older_groups: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()
     """The only versions of which objects look as they do here; all versions, if none is named."""
+    differences: str = ""
+    """How to write in this version what other versions have elsewhere."""
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -57,6 +59,10 @@ def group_of(api_version: str) -> str:
 
 
 _DEVICE_VERSIONS: Final = ("resource.k8s.io/v1", "resource.k8s.io/v1beta2")
+_OF_REQUESTS: Final = (
+    "write it so, with the fields of each of spec.devices.requests, but for name and firstAvailable, under exactly"
+)
+_OF_TEMPLATES: Final = _OF_REQUESTS.replace("spec.devices", "spec.spec.devices")
 
 _KINDS: Final = (
     Kind("Node", "v1", Node, namespaced=False),
@@ -77,10 +83,36 @@ _KINDS: Final = (
     Kind("CSINode", "storage.k8s.io/v1", CSINode, namespaced=False),
     Kind("CSIDriver", "storage.k8s.io/v1", CSIDriver, namespaced=False),
     Kind("CSIStorageCapacity", "storage.k8s.io/v1", CSIStorageCapacity),
-    Kind("DeviceClass", "resource.k8s.io/v1", DeviceClass, namespaced=False, versions=_DEVICE_VERSIONS),
-    Kind("ResourceSlice", "resource.k8s.io/v1", ResourceSlice, namespaced=False, versions=_DEVICE_VERSIONS),
-    Kind("ResourceClaim", "resource.k8s.io/v1", ResourceClaim, versions=_DEVICE_VERSIONS),
-    Kind("ResourceClaimTemplate", "resource.k8s.io/v1", ResourceClaimTemplate, versions=_DEVICE_VERSIONS),
+    Kind(
+        "DeviceClass",
+        "resource.k8s.io/v1",
+        DeviceClass,
+        namespaced=False,
+        versions=_DEVICE_VERSIONS,
+        differences="write it so; the fields are the same as in v1beta1",
+    ),
+    Kind(
+        "ResourceSlice",
+        "resource.k8s.io/v1",
+        ResourceSlice,
+        namespaced=False,
+        versions=_DEVICE_VERSIONS,
+        differences="write it so, with what is under basic of each of spec.devices beside its name",
+    ),
+    Kind(
+        "ResourceClaim",
+        "resource.k8s.io/v1",
+        ResourceClaim,
+        versions=_DEVICE_VERSIONS,
+        differences=_OF_REQUESTS,
+    ),
+    Kind(
+        "ResourceClaimTemplate",
+        "resource.k8s.io/v1",
+        ResourceClaimTemplate,
+        versions=_DEVICE_VERSIONS,
+        differences=_OF_TEMPLATES,
+    ),
     Kind("VolumeAttachment", "storage.k8s.io/v1", VolumeAttachment, namespaced=False),
 )
 
