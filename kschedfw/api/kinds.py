@@ -60,7 +60,8 @@ def group_of(api_version: str) -> str:
 
 _DEVICE_VERSIONS: Final = ("resource.k8s.io/v1", "resource.k8s.io/v1beta2")
 _OF_REQUESTS: Final = (
-    "write it so, with the fields of each of spec.devices.requests, but for name and firstAvailable, under exactly"
+    "write it so, with the fields of each of spec.devices.requests, but for name and firstAvailable, "
+    "under exactly"
 )
 _OF_TEMPLATES: Final = _OF_REQUESTS.replace("spec.devices", "spec.spec.devices")
 

@@ -50,16 +50,6 @@ def _with_resources(pod: Manifest, resources: Manifest) -> Manifest:
     return {**pod, "spec": {**spec, "containers": [{**container, "resources": resources}]}}
 
 
-def _metadata(manifest: Manifest) -> Mapping[str, object]:
-    metadata = manifest["metadata"]
-    assert isinstance(metadata, Mapping)
-    return metadata
-
-
-def _name(manifest: Manifest) -> str:
-    return str(_metadata(manifest)["name"])
-
-
 def _node_of(pod: Manifest) -> str:
     spec = pod["spec"]
     assert isinstance(spec, Mapping)
@@ -91,7 +81,7 @@ def node(index: int) -> Manifest:
 
 def slice_of_node(node: Manifest, devices: int) -> tuple[Manifest, ...]:
     """The node's own slice, with so many devices that are all alike."""
-    name = _name(node)
+    name = shapes.name_of(node)
     spec = {
         "driver": DRIVER,
         "nodeName": name,
@@ -103,7 +93,7 @@ def slice_of_node(node: Manifest, devices: int) -> tuple[Manifest, ...]:
 
 def half_taken_slice(node: Manifest, devices: int) -> tuple[Manifest, ...]:
     """The same, and claims that have the first half of the devices."""
-    name = _name(node)
+    name = shapes.name_of(node)
     taken = (
         _object(
             "ResourceClaim",
@@ -119,7 +109,9 @@ def half_taken_slice(node: Manifest, devices: int) -> tuple[Manifest, ...]:
 
 def partitionable_slices(node: Manifest, devices: int) -> tuple[Manifest, ...]:
     """So many pools that all nodes reach: each with four counters, which six devices share, and one device is taken."""
-    return tuple(each for number in range(devices) for each in _partitionable(f"{_name(node)}-{number}"))
+    return tuple(
+        each for number in range(devices) for each in _partitionable(f"{shapes.name_of(node)}-{number}")
+    )
 
 
 def _partitionable(name: str) -> tuple[Manifest, ...]:
@@ -182,7 +174,7 @@ def with_template(name: str, namespace: str = "default") -> Manifest:
     """A pod whose claim has been made from a template already."""
     reference = {"name": "resource", "resourceClaimTemplateName": "test-claim-template"}
     pod = _with_claim(name, namespace, reference)
-    metadata = {**_metadata(pod), "uid": f"uid-{name}"}
+    metadata = {**shapes.metadata_of(pod), "uid": f"uid-{name}"}
     status = {"resourceClaimStatuses": [{"name": "resource", "resourceClaimName": f"{name}-claim"}]}
     return {**pod, "metadata": metadata, "status": status}
 
@@ -225,7 +217,7 @@ def allocated_claim(pod: Manifest, turn: int) -> tuple[Manifest, ...]:
 
 def shared_claim(pod: Manifest) -> tuple[Manifest, ...]:
     """The claim that comes with the first of the pods that share it."""
-    kind, _, number = _name(pod).partition("-")
+    kind, _, number = shapes.name_of(pod).partition("-")
     if int(number) % SHARERS:
         return ()
     name = f"{kind}-claim-{int(number) // SHARERS}"
@@ -233,7 +225,7 @@ def shared_claim(pod: Manifest) -> tuple[Manifest, ...]:
 
 
 def _claim_of(pod: Manifest, devices: Manifest) -> Manifest:
-    metadata = _metadata(pod)
+    metadata = shapes.metadata_of(pod)
     owner = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -242,9 +234,12 @@ def _claim_of(pod: Manifest, devices: Manifest) -> Manifest:
         "controller": True,
     }
     claim = _object(
-        "ResourceClaim", f"{_name(pod)}-claim", namespace=metadata["namespace"], spec={"devices": devices}
+        "ResourceClaim",
+        f"{shapes.name_of(pod)}-claim",
+        namespace=metadata["namespace"],
+        spec={"devices": devices},
     )
-    return {**claim, "metadata": {**_metadata(claim), "ownerReferences": [owner]}}
+    return {**claim, "metadata": {**shapes.metadata_of(claim), "ownerReferences": [owner]}}
 
 
 def _allocated(pool: str, device: str) -> Manifest:

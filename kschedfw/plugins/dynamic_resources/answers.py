@@ -117,6 +117,8 @@ class Question:
             AllocationError: the attempt has to end.
         """
         kept = self._kept
+        if kept.version != self._usage.version:  # a later pod has asked since
+            return self.solve(reach)[0]
         kept.make_room(self._inventory.size)
         code = int(kept.codes[reach.number])
         if code != _UNKNOWN:
@@ -128,8 +130,11 @@ class Question:
 
     def codes(self, numbers: IntArray) -> tuple[npt.NDArray[np.int8], AllocationError | None]:
         """The codes for what nodes can use, by number, up to the first for which the attempt has to end."""
-        self._kept.make_room(self._inventory.size)
-        codes: npt.NDArray[np.int8] = self._kept.codes[numbers]
+        if self._kept.version == self._usage.version:
+            self._kept.make_room(self._inventory.size)
+            codes: npt.NDArray[np.int8] = self._kept.codes[numbers]
+        else:
+            codes = np.full(len(numbers), _UNKNOWN, dtype=np.int8)
         for position in (codes == _UNKNOWN).nonzero()[0].tolist():
             try:
                 codes[position] = self.answer(self._inventory.reach(int(numbers[position]))).code
@@ -138,8 +143,12 @@ class Question:
         return codes, None
 
     def scores(self, numbers: IntArray) -> IntArray:
-        """The scores where there are devices; `codes` has been asked for."""
-        return self._kept.scores[numbers].astype(np.int64)
+        """The scores where there are devices."""
+        if self._kept.version == self._usage.version:
+            self.codes(numbers)
+            return self._kept.scores[numbers].astype(np.int64)
+        reaches = map(self._inventory.reach, numbers.tolist())
+        return np.array([self.answer(reach).score for reach in reaches], dtype=np.int64)
 
     def solve(self, reach: Reach) -> tuple[Answer, Solution]:
         """The same with the devices themselves, searched for anew."""
@@ -150,6 +159,5 @@ class Question:
             return Answer(PROBLEMS.index(str(reason))), ()
         if found is None:
             return Answer(PROBLEMS.index(CANNOT_ALLOCATE)), ()
-        return Answer(
-            0, sum(option.score for each in found for option in {one.option for one in each})
-        ), found
+        score = sum(option.score for each in found for option in {one.option for one in each})
+        return Answer(0, score), found

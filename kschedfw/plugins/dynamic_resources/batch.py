@@ -80,7 +80,6 @@ def scores(devices: PodDevices, nodes: NodeTable, rows: IntArray, numbers: IntAr
     for resources, which in _by_resources(devices, nodes, rows):
         question = devices.demand(resources).question
         if question is not None:
-            question.codes(numbers[which])
             total[which] = question.scores(numbers[which]) + devices.score_of_allocated
     return total
 
