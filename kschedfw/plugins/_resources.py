@@ -63,6 +63,18 @@ def amount_text(name: str, amount: int) -> str:
     return f"{size:.1f}".removesuffix(".0") + "Ti"
 
 
+def amount_columns(nodes: NodeTable, rows: IntArray, name: str) -> tuple[IntArray, IntArray]:
+    """What these nodes have of a resource, and how much of that their pods have: 0 if no node knows it.
+
+    Two arrays of shape (k,), int64, for k rows. Not to be changed.
+    """
+    column = nodes.columns.get(name)
+    if column is None:
+        nothing = np.zeros(len(rows), dtype=np.int64)
+        return nothing, nothing
+    return nodes.take(nodes.allocatable[:, column], rows), nodes.take(nodes.requested[:, column], rows)
+
+
 @attrs.frozen
 class ScoredResource:
     """A resource that counts for a score.
@@ -96,15 +108,10 @@ class ScoredResource:
 
     def columns(self, nodes: NodeTable, rows: IntArray) -> tuple[IntArray, IntArray]:
         """What `on_node` gives, for the nodes in these rows: two arrays of shape (k,), int64. Not to be changed."""
-        column = nodes.columns.get(self.name)
-        if column is None:
-            nothing = np.zeros(len(rows), dtype=np.int64)
-            return nothing, nothing
+        allocatable, requested = amount_columns(nodes, rows, self.name)
         if self.non_zero and self.name in _NON_ZERO:
-            requested = nodes.non_zero_requested[:, _NON_ZERO.index(self.name)]
-        else:
-            requested = nodes.requested[:, column]
-        return nodes.take(nodes.allocatable[:, column], rows), nodes.take(requested, rows)
+            requested = nodes.take(nodes.non_zero_requested[:, _NON_ZERO.index(self.name)], rows)
+        return allocatable, requested
 
 
 Plan = Sequence[tuple[ScoredResource, int]]

@@ -79,7 +79,10 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
     @hookimpl
     def filter_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
-        return None if _BACKED in state else verdicts(state.read(_DEMAND), nodes, rows)
+        if _BACKED not in state:
+            return verdicts(state.read(_DEMAND), nodes, rows)
+        demand = state.read(_BACKED).without_any(state.read(_DEMAND), nodes, rows)
+        return None if demand is None else verdicts(demand, nodes, rows)
 
     @hookimpl
     @per_signature
@@ -100,9 +103,9 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
     @hookimpl
     def score_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray | None:
-        if _BACKED in state:
-            return None
         plan = self._plan(state, pod)
+        if _BACKED in state and any(state.read(_BACKED).concerns(resource.name) for resource, _ in plan):
+            return None
         columns = plan_columns(plan, nodes, rows)
         if columns is None:
             return None
