@@ -11,7 +11,7 @@ from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.runtime.memo_report import PluginMemo
+from kschedfw.framework.runtime.plugin_memo import PluginMemo
 
 _FORMS = ((ExtensionPoint.FILTER, "filter_batch"), (ExtensionPoint.SCORE, "score_batch"))
 

@@ -14,6 +14,9 @@ from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.runtime.filtering import FilterOutcome
 from kschedfw.framework.runtime.status_codes import PASS
 
+FEW_ROWS: Final = 4
+"""So many rows out of many are asked about one by one even where there is a batch form: calling NumPy costs more."""
+
 UNKNOWN_CODE: Final = -1
 UNKNOWN_SCORE: Final = -(1 << 63)
 """The least int64. A plugin may really give this score; then it is asked each time."""
@@ -95,15 +98,17 @@ class Column:
 class FirstRefusals(Column):
     """The code of the first refusal of several filters, by row; PASS where all let the pod pass.
 
-    `again` are rows whose codes must not be kept: a plugin failed there, or named a time.
+    `again` are rows whose codes must not be kept: a plugin failed there, or named a time. `nominations` is the version
+    of the nominator that the codes are in step with, if they depend on it.
     """
 
-    __slots__ = ("_passing", "again", "is_complete", "outcome")
+    __slots__ = ("_passing", "again", "is_complete", "nominations", "outcome")
 
     def __init__(self, table: NodeTable, reads: Reads) -> None:
         super().__init__(table, reads, np.int32, UNKNOWN_CODE)
         self._passing: IntArray | None = None
         self.again: set[int] = set()
+        self.nominations = 0
         self.is_complete = False
         """Whether every row has a code."""
         self.outcome: FilterOutcome | None = None

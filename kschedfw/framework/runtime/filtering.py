@@ -17,7 +17,7 @@ from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.runtime.hooks import Hook, HookTable
-from kschedfw.framework.runtime.memo_report import MemoCounters, PluginMemo
+from kschedfw.framework.runtime.plugin_memo import PluginMemo
 from kschedfw.framework.runtime.status_codes import refusal
 from kschedfw.framework.status import Code, Status
 
@@ -76,14 +76,14 @@ class Filters:
         hooks: HookTable,
         plugins: Mapping[str, AnyPlugin],
         handle: Handle,
-        counters: MemoCounters,
+        counts: Mapping[str, PluginMemo],
         *,
         run_all: bool = False,
     ) -> None:
         self.run_all = run_all
         batch = dict(hooks["filter_batch"])
         self.plugins = tuple(
-            FilterPlugin(plugins[name], name, hook, batch.get(name), counters.of(plugins[name]))
+            FilterPlugin(plugins[name], name, hook, batch.get(name), counts[name])
             for name, hook in hooks["filter"]
         )
         self._add_pod = hooks["pre_filter_add_pod"]

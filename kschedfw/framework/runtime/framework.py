@@ -30,7 +30,7 @@ from kschedfw.framework.runtime.filtering import FilterOutcome, Filters, checked
 from kschedfw.framework.runtime.hooks import Hook, HookTable
 from kschedfw.framework.runtime.measuring import Meter, measured
 from kschedfw.framework.runtime.memo import Memo
-from kschedfw.framework.runtime.memo_report import MemoCounters, PluginMemo
+from kschedfw.framework.runtime.plugin_memo import PluginMemo
 from kschedfw.framework.runtime.pod_class import POD_CLASS, KeptT, PodClass, Preparation
 from kschedfw.framework.runtime.pre_bind import PreBindHooks, named
 from kschedfw.framework.runtime.preparation import prepare
@@ -110,18 +110,16 @@ class Framework:
         self._has_score_plugins = bool(self._hooks["score"])
         self._less: Hook | None = next((hook for _, hook in self._hooks["queue_sort"]), None)
         parallelizer, batch = self.handle.parallelizer, evaluation is not Evaluation.SCALAR
-        self._memo_counters = counters = MemoCounters()
+        asked = dict.fromkeys(name for hook in ("filter", "score") for name, _ in self._hooks[hook])
+        self._counts = counts = {name: PluginMemo.of(self.plugins[name]) for name in asked}
         run_all = profile.run_all_filters
-        self._filters = Filters(self._hooks, self.plugins, self.handle, counters, run_all=run_all)
+        self._filters = Filters(self._hooks, self.plugins, self.handle, counts, run_all=run_all)
         self._search = NodeSearch(self._filters, self.handle, meter, batch=batch)
-        self._scoring = Scoring(
-            self._hooks, self.plugins, profile, counters, parallelizer, meter, batch=batch
-        )
+        self._scoring = Scoring(self._hooks, self.plugins, profile, counts, parallelizer, meter, batch=batch)
         # Threads of their own, as pre_binds may block for minutes and filters must not wait for them.
         self._pre_bind = PreBindHooks(self._hooks, Parallelizer(parallelizer.parallelism))
-        # The counters know the plugins that filter or score by now.
-        asked = [self.plugins[name] for name in counters.by_plugin]
-        self._memo = Memo(asked, counters) if evaluation is Evaluation.MEMO else None
+        signing = [(self.plugins[name], each) for name, each in counts.items()]
+        self._memo = Memo(signing) if evaluation is Evaluation.MEMO else None
         # Calls are what a recorder counts: with one, every hook is called for every pod.
         self._prepares = self._memo is not None and meter is None
         self.handle._framework = self
@@ -407,7 +405,7 @@ class Framework:
 
     def memo_report(self) -> Mapping[str, PluginMemo]:
         """By plugin that filters or scores, how much was asked, and what of it could be kept."""
-        return self._memo_counters.by_plugin
+        return self._counts
 
     def _begin_cycle(self, state: CycleState, pod: Pod) -> PodClass:
         """Look up what is known of pods like this one; the state has it from now on."""

@@ -21,12 +21,12 @@ import attrs
 
 from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.pod import Pod
-from kschedfw.framework.cycle_state import CycleState, StateKey
+from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import AnyPlugin
-from kschedfw.framework.runtime.memo_report import MemoCounters, PluginMemo
+from kschedfw.framework.runtime.plugin_memo import PluginMemo
 from kschedfw.framework.runtime.pod_class import POD_CLASS, Answers, PodClass
 from kschedfw.framework.runtime.status_codes import StatusCodes
 
@@ -41,38 +41,6 @@ _MOST_STATUSES: Final = 16_384
 
 _NOT_KEPT: Final = object()
 """Stands for a signature whose answers aren't kept."""
-
-
-class ClusterAnswers:
-    """What plugins that read the whole cluster answer, as long as nothing in it changes.
-
-    Nearly every cycle places a pod, after which none of these answers hold. So nothing is kept, and no pod is signed
-    for it, unless the cycle before changed nothing: many pods in a row fit nowhere.
-    """
-
-    def __init__(self, counters: MemoCounters) -> None:
-        self._counters = counters
-        self._version = (-1, -1, -1)
-        self._answers: dict[tuple[str, Hashable], Answers] = {}
-
-    def is_quiet(self, table: NodeTable) -> bool:
-        """Whether nothing has changed since the last call."""
-        version = (table.layout, table.node_changes.version, table.pod_changes.version)
-        if version == self._version:
-            return True
-        self._version = version
-        self._answers.clear()
-        return False
-
-    def of(self, plugin: AnyPlugin, pod: Pod) -> Answers | None:
-        """What the plugin answered to pods of this one's signature; None if that can't be kept."""
-        if self._counters.of(plugin).objection or (signature := _signed(plugin, pod, self._counters)) is None:
-            return None
-        return self._answers.setdefault((plugin.name, signature), Answers(Reads.CLUSTER))
-
-
-CLUSTER_ANSWERS: Final = StateKey[ClusterAnswers]("kschedfw.cluster_answers")
-"""In the state of a cycle before which nothing has changed."""
 
 
 @attrs.frozen(eq=False)
@@ -90,6 +58,16 @@ class _Signing:
         has_batch_forms = all(hasattr(plugin, batch) for hook, batch in forms if hasattr(plugin, hook))
         return cls(plugin, counts, has_batch_forms)
 
+    def sign(self, pod: Pod) -> Hashable | None:
+        """The pod's signature; None if there is none, or the plugin fails to make one."""
+        try:
+            signature = self.plugin.sign(pod)
+            hash(signature)
+        except HOOK_FAILURES as error:
+            self.counts.signing_failed(self.plugin, error)
+            return None
+        return signature
+
     def comes_first(self, signature: Hashable) -> bool:
         """Whether a signature comes for the first time, and waits for the second."""
         if not self.has_batch_forms or signature in self.seen_once:
@@ -105,13 +83,12 @@ class Memo:
     At most about 4 KiB are kept per node of the table, or 16 MiB in a small one.
     """
 
-    def __init__(self, plugins: Iterable[AnyPlugin], counters: MemoCounters) -> None:
-        self._counters = counters
-        self._signing: list[_Signing] = []
-        for plugin in plugins:
-            counts = counters.of(plugin)
-            if not counts.objection and plugin.reads is not Reads.CLUSTER:
-                self._signing.append(_Signing.of(plugin, counts))
+    def __init__(self, plugins: Iterable[tuple[AnyPlugin, PluginMemo]]) -> None:
+        self._signing = [
+            _Signing.of(plugin, counts)
+            for plugin, counts in plugins
+            if not counts.objection and plugin.reads is not Reads.CLUSTER
+        ]
         self._sign = [each.plugin.sign for each in self._signing]
         self.clear()
 
@@ -122,7 +99,6 @@ class Memo:
         self._answers: WeakValueDictionary[tuple[str, Hashable], Answers] = WeakValueDictionary()
         self._bytes = self._rows = 0
         self._latest: PodClass | None = None
-        self._cluster = ClusterAnswers(self._counters)
 
     def begin_cycle(self, state: CycleState, pod: Pod, table: NodeTable) -> PodClass:
         """The class of the pod whose cycle begins; it is in the state from now on.
@@ -131,8 +107,6 @@ class Memo:
         """
         if len(self._codes) > _MOST_STATUSES:
             self.clear()
-        if self._cluster.is_quiet(table):
-            state.write(CLUSTER_ANSWERS, self._cluster)
         pods = self._class_of(pod, table)
         state.write(POD_CLASS, pods)
         return pods
@@ -142,7 +116,7 @@ class Memo:
             signatures = tuple([sign(pod) for sign in self._sign])
             known = self._classes.get(signatures)
         except HOOK_FAILURES:
-            signatures = tuple([_signed(each.plugin, pod, self._counters) for each in self._signing])
+            signatures = tuple([each.sign(pod) for each in self._signing])
             known = self._classes.get(signatures)
         if known is None:
             signatures = tuple([self._kept(*pair) for pair in zip(self._signing, signatures, strict=True)])
@@ -184,14 +158,3 @@ class Memo:
                 key = each.plugin.name, signature
                 answers[each.plugin.name] = self._answers.setdefault(key, Answers(each.plugin.reads))
         return answers
-
-
-def _signed(plugin: AnyPlugin, pod: Pod, counters: MemoCounters) -> Hashable | None:
-    """The pod's signature; None if there is none, or the plugin fails to make one."""
-    try:
-        signature = plugin.sign(pod)
-        hash(signature)
-    except HOOK_FAILURES as error:
-        counters.failed(plugin, error)
-        return None
-    return signature

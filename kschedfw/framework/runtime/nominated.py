@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import attrs
-
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.nodes.arrays import Codes, IntArray
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
@@ -16,32 +13,9 @@ from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.runtime.columns import FirstRefusals
 from kschedfw.framework.runtime.filtering import Filters
 from kschedfw.framework.runtime.pod_class import FilterPlan, PodClass
-from kschedfw.framework.runtime.status_codes import ERROR, PASS
+from kschedfw.framework.runtime.questions import RowVerdicts
+from kschedfw.framework.runtime.status_codes import ERROR
 from kschedfw.framework.status import Status
-
-
-@attrs.define(eq=False)
-class NodeVerdicts:
-    """What all filters say of the first k nodes of a selection.
-
-    `codes` has shape (k,); it belongs to somebody else, so it is copied before it is kept. `passing` are the rows that
-    pass, in order, and `errors` has the statuses behind code ERROR, by row.
-    """
-
-    codes: Codes
-    passing: IntArray
-    errors: dict[int, Status] = attrs.field(factory=dict)
-
-
-class _Crowded(FirstRefusals):
-    """The first refusal for pods of one priority, if nominated pods that they leave room for were on their nodes."""
-
-    __slots__ = ("nominations",)
-
-    def __init__(self, table: NodeTable) -> None:
-        super().__init__(table, Reads.PODS)
-        self.nominations = 0
-        """The version of the nominator that the codes are in step with."""
 
 
 class NominatedPods:
@@ -67,10 +41,10 @@ class NominatedPods:
         pod: Pod,
         pods: PodClass,
         nodes: NodeSelection,
-    ) -> NodeVerdicts:
+    ) -> RowVerdicts:
         """The verdicts on all nodes of the table, in the selection's order, given those without nominated pods."""
         table = nodes.table
-        crowded = pods.column((plan, pod.priority), lambda: _Crowded(table))
+        crowded = pods.column((plan, pod.priority), lambda: FirstRefusals(table, Reads.PODS))
         errors: dict[int, Status] = {}
 
         def code(row: int) -> int:
@@ -96,11 +70,9 @@ class NominatedPods:
             values = values.copy()
             values[own] = code(own)
         codes = values if nodes.is_whole_table else values[nodes.rows]
-        if own < 0 and nodes.is_whole_table:
-            return NodeVerdicts(codes, crowded.passing(table), errors)
-        return NodeVerdicts(codes, nodes.rows[codes == PASS], errors)
+        return RowVerdicts.of(nodes.rows, codes, errors)
 
-    def _to_ask(self, crowded: _Crowded, alone: FirstRefusals, table: NodeTable) -> Iterable[int]:
+    def _to_ask(self, crowded: FirstRefusals, alone: FirstRefusals, table: NodeTable) -> Iterable[int]:
         """The rows whose codes may be others now; all other codes hold."""
         stale = crowded.stale(table) if crowded.is_complete else None
         since, crowded.nominations = crowded.nominations, self._nominator.version

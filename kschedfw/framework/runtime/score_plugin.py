@@ -15,7 +15,7 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.results import MAX_NODE_SCORE, MIN_NODE_SCORE
 from kschedfw.framework.runtime.hooks import Hook
-from kschedfw.framework.runtime.memo_report import PluginMemo
+from kschedfw.framework.runtime.plugin_memo import PluginMemo
 from kschedfw.framework.status import PluginFailure, Status, text_of
 
 SCORING: Final = "running Score plugins"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import Final
 
 import numpy as np
 
@@ -20,10 +19,10 @@ from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.results import MAX_NODE_SCORE
-from kschedfw.framework.runtime.columns import UNKNOWN_SCORE, Column
+from kschedfw.framework.runtime.columns import FEW_ROWS, UNKNOWN_SCORE, Column
 from kschedfw.framework.runtime.hooks import HookTable, is_per_signature
 from kschedfw.framework.runtime.measuring import Meter
-from kschedfw.framework.runtime.memo_report import MemoCounters
+from kschedfw.framework.runtime.plugin_memo import PluginMemo
 from kschedfw.framework.runtime.pod_class import PodClass, ScorePlan
 from kschedfw.framework.runtime.score_plugin import (
     NORMALIZING,
@@ -37,9 +36,6 @@ from kschedfw.framework.status import Status
 
 _SUCCESS = Status.success()
 
-FEW_ROWS: Final = 4
-"""So many rows out of many are asked about one by one even where there is a batch form: calling NumPy costs more."""
-
 
 class Scoring:
     """The score plugins of a profile; `batch` False uses no batch forms."""
@@ -49,7 +45,7 @@ class Scoring:
         hooks: HookTable,
         plugins: Mapping[str, AnyPlugin],
         profile: Profile,
-        counters: MemoCounters,
+        counts: Mapping[str, PluginMemo],
         parallelizer: Parallelizer,
         meter: Meter | None,
         *,
@@ -65,7 +61,7 @@ class Scoring:
                 normalize.get(name),
                 is_per_signature(plugins[name], "normalize_score"),
                 profile.weight(name),
-                counters.of(plugins[name]),
+                counts[name],
             )
             for name, hook in hooks["score"]
         )

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeCodes
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.metrics import Operation
-from kschedfw.framework.nodes.arrays import Codes, IntArray
+from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.runtime.columns import FirstRefusals
-from kschedfw.framework.runtime.filter_answers import FilterAnswers, Questions
 from kschedfw.framework.runtime.filtering import FilterOutcome, FilterPlugin, Filters, first_refusal
 from kschedfw.framework.runtime.measuring import Meter
-from kschedfw.framework.runtime.nominated import NodeVerdicts, NominatedPods
+from kschedfw.framework.runtime.nominated import NominatedPods
 from kschedfw.framework.runtime.pod_class import FilterPlan, PodClass
+from kschedfw.framework.runtime.questions import Questions, Reused, RowVerdicts
 from kschedfw.framework.runtime.status_codes import ERROR, PASS, StatusCodes
 from kschedfw.framework.status import Status
 
@@ -37,7 +39,7 @@ class NodeSearch:
 
     def __init__(self, filters: Filters, handle: Handle, meter: Meter | None, *, batch: bool) -> None:
         self._filters = filters
-        self._answers = FilterAnswers(handle.parallelizer)
+        self._reused: Reused = WeakKeyDictionary()
         self._handle = handle
         self._meter = meter
         self._batch = batch
@@ -65,10 +67,10 @@ class NodeSearch:
             self._filters.plugins, state.skip_filter_plugins, table, self._filters.pod_followers
         )
         if not self._batch or self._filters.run_all or (count <= _FEWEST_TOGETHER and count < len(table)):
-            codes = np.zeros(count, dtype=np.int32)
-            found = self._one_by_one(plan, plan.filters, state, pod, pods, nodes, codes, {}, wanted)
+            nothing_said = RowVerdicts(nodes.rows, None, nodes.rows)
+            found = self._one_by_one(plan, plan.filters, state, pod, pods, nodes, nothing_said, wanted)
             return _outcome(nodes, wanted, found, pods.codes)
-        questions = self._answers.about(state, pod, pods, table)
+        questions = Questions(self._handle.parallelizer, self._reused, state, pod, pods, table)
         has_nominated = not self._handle.nominator.is_empty
         kept = plan.refusals
         if kept is not None:
@@ -82,14 +84,14 @@ class NodeSearch:
                     if plan.is_local:
                         found = self._nominated.verdicts(kept, plan, state, pod, pods, nodes)
                         return _outcome(nodes, wanted, found, pods.codes)
-        parts: list[NodeVerdicts] = []
+        parts: list[RowVerdicts] = []
         begin, size, passed = 0, min(wanted + 1, count), 0
         while begin < count:
             part = nodes.part(begin, min(begin + size, count))
             found = self._ask(plan, questions, state, pod, pods, part, wanted - passed)
             parts.append(found)
             passed += len(found.passing)
-            if passed > wanted or found.errors or len(found.codes) < len(part):
+            if passed > wanted or found.errors or len(found.rows) < len(part):
                 break
             begin, size = begin + size, 2 * size
         return _outcome(nodes, wanted, _joined(parts), pods.codes)
@@ -103,53 +105,47 @@ class NodeSearch:
         pods: PodClass,
         nodes: NodeSelection,
         wanted: int,
-    ) -> NodeVerdicts:
+    ) -> RowVerdicts:
         """The verdicts of all filters on these nodes; fewer where more than `wanted` have passed before the last."""
         rows = nodes.rows
-        passing, codes = rows, None
+        passing, codes, is_own = rows, None, False
         if plan.refusals is not None:
             known = questions.kept_codes(plan.refusals, plan, rows)
             if np.count_nonzero(known):
                 codes, passing = known, rows[known == PASS]
-        is_own = False
         for index, each in enumerate(plan.rest):
             if not len(passing):
                 break
-            refusals = questions.refusals(each, passing)
-            if refusals is None:
-                codes = np.zeros(len(rows), dtype=np.int32) if codes is None else codes
-                return self._one_by_one(
-                    plan, plan.rest[index:], state, pod, pods, nodes, codes, questions.errors, wanted
-                )
-            if refusals.codes is None:
+            answer = questions.verdicts(each, passing)
+            if answer is None:
+                found = RowVerdicts(rows, codes, passing, questions.errors)
+                return self._one_by_one(plan, plan.rest[index:], state, pod, pods, nodes, found, wanted)
+            if answer.codes is None:
                 continue
             if codes is None:
-                codes = refusals.codes
+                codes = answer.codes
             else:
                 if not is_own:
                     codes, is_own = codes.copy(), True
-                codes[codes == PASS] = refusals.codes
-            passing = refusals.passing
-        if codes is None:
-            codes = np.zeros(len(rows), dtype=np.int32)
-        errors = questions.errors if questions.errors and (codes == ERROR).any() else {}
-        found = NodeVerdicts(codes, passing, errors)
-        if not self._handle.nominator.is_empty:
-            self._add_nominated_pods(plan, state, pod, pods, nodes, found)
-        return found
+                codes[codes == PASS] = answer.codes
+            passing = answer.passing
+        has_error = bool(questions.errors) and codes is not None and bool((codes == ERROR).any())
+        found = RowVerdicts(rows, codes, passing, questions.errors if has_error else EMPTY)
+        if self._handle.nominator.is_empty:
+            return found
+        return self._with_nominated_pods(plan, state, pod, pods, nodes, found)
 
-    def _add_nominated_pods(
+    def _with_nominated_pods(
         self,
         plan: FilterPlan,
         state: CycleState,
         pod: Pod,
         pods: PodClass,
         nodes: NodeSelection,
-        found: NodeVerdicts,
-    ) -> None:
-        """Ask again about nodes with nominated pods, as if these were there."""
-        rows = nodes.rows
-        codes = found.codes.copy()
+        found: RowVerdicts,
+    ) -> RowVerdicts:
+        """The verdicts after asking again about nodes with nominated pods, as if these were there."""
+        rows, codes, errors = nodes.rows, found.all_codes.copy(), dict(found.errors)
         for position in np.flatnonzero(np.isin(rows, self._nominated.rows(nodes.table))).tolist():
             row = int(rows[position])
             info = nodes.table.node_infos[row]
@@ -158,8 +154,8 @@ class NodeSearch:
                 continue
             code = codes[position] = pods.codes.code_of(status)
             if code == ERROR:
-                found.errors = {**found.errors, row: status}
-        found.codes, found.passing = codes, rows[codes == PASS]
+                errors[row] = status
+        return RowVerdicts.of(rows, codes, errors)
 
     def _one_by_one(
         self,
@@ -169,11 +165,11 @@ class NodeSearch:
         pod: Pod,
         pods: PodClass,
         nodes: NodeSelection,
-        known: Codes,
-        errors: dict[int, Status],
+        found: RowVerdicts,
         wanted: int,
-    ) -> NodeVerdicts:
-        """Ask the filters that are `left` node by node until enough pass; the others' codes are `known`."""
+    ) -> RowVerdicts:
+        """Ask the filters that are `left` node by node until enough pass; `found` is what the others say."""
+        known = found.all_codes
         rows, infos, statuses = nodes.rows, nodes.table.node_infos, pods.codes.statuses
         in_question = known == PASS
         if not self._handle.nominator.is_empty:
@@ -189,7 +185,7 @@ class NodeSearch:
                 return status
             code = int(known[position])
             if code != PASS:
-                return errors[row] if code == ERROR else statuses[code]
+                return found.errors[row] if code == ERROR else statuses[code]
             if self._filters.run_all:
                 return self._filters.run(state, pod, infos[row])
             return first_refusal(left, state, pod, infos[row])
@@ -206,44 +202,45 @@ class NodeSearch:
         with working:
             answers = parallelizer.map_until(len(positions), check, is_enough)
         end = len(rows) if len(answers) == len(positions) else positions[len(answers) - 1] + 1
-        codes, errors = known[:end].copy(), dict(errors)
+        codes, errors = known[:end].copy(), dict(found.errors)
         for position, status in zip(positions, answers, strict=False):
             code = codes[position] = pods.codes.code_of(status)
             if code == ERROR:
                 errors[int(rows[position])] = status
-        has_error = bool((codes == ERROR).any())
-        return NodeVerdicts(codes, rows[:end][codes == PASS], errors if has_error else {})
+        return RowVerdicts.of(rows[:end], codes, errors if (codes == ERROR).any() else EMPTY)
 
 
-def _joined(parts: Sequence[NodeVerdicts]) -> NodeVerdicts:
+def _joined(parts: Sequence[RowVerdicts]) -> RowVerdicts:
     """The verdicts on parts of a selection that follow each other."""
     if len(parts) == 1:
         return parts[0]
-    errors: dict[int, Status] = {}
-    for part in parts:
-        errors.update(part.errors)
-    codes = np.concatenate([part.codes for part in parts])
-    return NodeVerdicts(codes, np.concatenate([part.passing for part in parts]), errors)
+    errors = {row: status for part in parts for row, status in part.errors.items()}
+    rows = np.concatenate([part.rows for part in parts]) if parts else np.empty(0, dtype=np.int64)
+    if all(part.codes is None for part in parts):
+        return RowVerdicts(rows, None, rows)
+    codes = np.concatenate([part.all_codes for part in parts])
+    return RowVerdicts(rows, codes, np.concatenate([part.passing for part in parts]), errors)
 
 
 def _outcome(
-    nodes: NodeSelection, wanted: int, found: NodeVerdicts, status_codes: StatusCodes
+    nodes: NodeSelection, wanted: int, found: RowVerdicts, status_codes: StatusCodes
 ) -> FilterOutcome:
     """The outcome of a search in order, given the verdicts on the first nodes, or on all."""
     table, codes, passing = nodes.table, found.codes, found.passing
-    end, error = len(codes), None
+    end, error = len(found.rows), None
+    if codes is None:
+        if end > wanted:
+            return FilterOutcome(NodeSelection(table, passing[:wanted]), NodeCodes.none(table))
+        feasible = nodes if end == len(nodes) else NodeSelection(table, passing)
+        return FilterOutcome(feasible, NodeCodes.none(table))
     if len(passing) > wanted:
-        end = wanted if len(passing) == end else int(np.flatnonzero(codes == PASS)[wanted])
-        passing = passing[:wanted]
+        end, passing = int(np.flatnonzero(codes == PASS)[wanted]), passing[:wanted]
     if found.errors:
         failed = np.flatnonzero(codes[:end] == ERROR)
         if len(failed):
             end = int(failed[0])
-            error = found.errors[int(nodes.part(end, end + 1).rows[0])]
+            error = found.errors[int(found.rows[end])]
             passing = passing[: np.count_nonzero(codes[:end] == PASS)]
-    if len(passing) == end:
-        feasible = nodes if end == len(table) and nodes.is_whole_table else NodeSelection(table, passing)
-        return FilterOutcome(feasible, NodeCodes.none(table), error)
     refused = NodeCodes(
         nodes.part(0, end), codes[:end].copy(), status_codes.statuses, count=end - len(passing)
     )
@@ -257,12 +254,14 @@ def _known_outcome(
     table, count = nodes.table, len(nodes)
     passing = kept.passing(table)
     if len(passing) <= wanted:
-        if start:
-            codes = kept.values[nodes.rows] if len(passing) < count else kept.values
-            return _outcome(nodes, wanted, NodeVerdicts(codes, _from(passing, start), {}), status_codes)
-        if kept.outcome is None:
-            kept.outcome = _outcome(nodes, wanted, NodeVerdicts(kept.values, passing, {}), status_codes)
-        return kept.outcome
+        if start == 0 and kept.outcome is not None:
+            return kept.outcome
+        codes = None if len(passing) == count else table.take(kept.values, nodes.rows)
+        passing = nodes.rows if codes is None else _from(passing, start)
+        outcome = _outcome(nodes, wanted, RowVerdicts(nodes.rows, codes, passing), status_codes)
+        if start == 0:
+            kept.outcome = outcome
+        return outcome
     first = int(passing.searchsorted(start))
     enough = _cyclic(passing, first, wanted)
     surplus = int(passing[(first + wanted) % len(passing)])

@@ -21,7 +21,7 @@ from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.runtime import memo as memo_module
 from kschedfw.framework.runtime.columns import UNKNOWN_CODE, Column
 from kschedfw.framework.runtime.memo import Memo
-from kschedfw.framework.runtime.memo_report import MemoCounters
+from kschedfw.framework.runtime.plugin_memo import PluginMemo
 from kschedfw.framework.runtime.pod_class import BYTES_PER_CLASS, POD_CLASS
 from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, answering, make_framework, nodes, plugin, pod
@@ -111,7 +111,8 @@ class TestMemory:
         return memo.begin_cycle(CycleState(), make_pod().labels(kind=kind).build(), snapshot.table)
 
     def memo(self) -> Memo:
-        return Memo([make_framework(signing()).plugins["A"]], MemoCounters())
+        made = make_framework(signing()).plugins["A"]
+        return Memo([(made, PluginMemo.of(made))])
 
     def test_pods_of_one_signature_share_what_is_known(self) -> None:
         memo, snapshot = self.memo(), snapshot_of(3)

@@ -2,68 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 import attrs
 import numpy as np
 
+from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.nodes.arrays import Codes, IntArray
-from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.results import Verdicts
-from kschedfw.framework.runtime.columns import UNKNOWN_CODE, Column, FirstRefusals
+from kschedfw.framework.runtime.columns import FEW_ROWS, UNKNOWN_CODE, Column, FirstRefusals
 from kschedfw.framework.runtime.filtering import FilterPlugin
-from kschedfw.framework.runtime.memo import CLUSTER_ANSWERS
 from kschedfw.framework.runtime.pod_class import Answers, FilterPlan, PodClass
 from kschedfw.framework.runtime.status_codes import ERROR, PASS, StatusCodes, refusal
 from kschedfw.framework.status import Status
 
-FEW_ROWS: Final = 4
-"""So many rows out of many are asked about one by one even where there is a batch form: calling NumPy costs more."""
-
 
 @attrs.frozen(eq=False)
-class Refusals:
-    """One filter's codes about some rows, shape (k,), and those of the rows that it lets pass.
+class RowVerdicts:
+    """What filters say about some rows.
 
-    `codes` is None where all rows pass; `passing` is then the array of rows itself.
+    `codes` has shape (k,), None where all rows pass; it may be another's array, so it is copied before it is kept or
+    changed. `passing` are the rows that pass, in order. `errors` has the statuses behind the code ERROR, by row.
     """
 
+    rows: IntArray
     codes: Codes | None
     passing: IntArray
+    errors: Mapping[int, Status] = EMPTY
 
     @classmethod
-    def of(cls, codes: Codes, rows: IntArray) -> Refusals:
+    def of(cls, rows: IntArray, codes: Codes, errors: Mapping[int, Status] = EMPTY) -> RowVerdicts:
         if not np.count_nonzero(codes):
-            return cls(None, rows)
-        return cls(codes, rows.take((codes == PASS).nonzero()[0]))
+            return cls(rows, None, rows)
+        return cls(rows, codes, rows.take((codes == PASS).nonzero()[0]), errors)
+
+    @property
+    def all_codes(self) -> Codes:
+        return np.zeros(len(self.rows), dtype=np.int32) if self.codes is None else self.codes
 
 
-@attrs.frozen(eq=False)
-class _Reused:
-    """What reusable verdicts came to, about these rows, while codes meant what `codes` says."""
-
-    rows: IntArray
-    codes: StatusCodes
-    refusals: Refusals
-
-
-class FilterAnswers:
-    """Where questions to the filters of a framework begin."""
-
-    def __init__(self, parallelizer: Parallelizer) -> None:
-        self.parallelizer = parallelizer
-        self.reused: WeakKeyDictionary[Verdicts, _Reused] = WeakKeyDictionary()
-
-    def about(self, state: CycleState, pod: Pod, pods: PodClass, table: NodeTable) -> Questions:
-        """The questions about one pod in one cycle."""
-        return Questions(self, state, pod, pods, table)
+Reused: TypeAlias = WeakKeyDictionary[Verdicts, tuple[StatusCodes, RowVerdicts]]
+"""What reusable verdicts came to the last time, while codes meant what these StatusCodes say."""
 
 
 @attrs.define(eq=False)
@@ -76,7 +62,8 @@ class Questions:
     `errors` has the statuses behind the code ERROR, by row.
     """
 
-    _shared: FilterAnswers
+    _parallelizer: Parallelizer
+    _reused: Reused
     _state: CycleState
     _pod: Pod
     _pods: PodClass
@@ -164,19 +151,12 @@ class Questions:
 
     # Filters one after another
 
-    def refusals(self, each: FilterPlugin, rows: IntArray) -> Refusals | None:
+    def verdicts(self, each: FilterPlugin, rows: IntArray) -> RowVerdicts | None:
         """What a filter says about the rows; None if it can only be asked node by node."""
-        answers = self._answers_of(each)
+        answers = self._pods.answers.get(each.name)
         if answers is None:
             return self._by_batch(each, rows)
-        return Refusals.of(self._kept_of_one(each, answers, rows), rows)
-
-    def _answers_of(self, each: FilterPlugin) -> Answers | None:
-        if each.plugin.reads is not Reads.CLUSTER:
-            return self._pods.answers.get(each.name)
-        if CLUSTER_ANSWERS not in self._state:
-            return None
-        return self._state.read(CLUSTER_ANSWERS).of(each.plugin, self._pod)
+        return RowVerdicts.of(rows, self._kept_of_one(each, answers, rows))
 
     def _kept_of_one(self, each: FilterPlugin, answers: Answers, rows: IntArray) -> Codes:
         """The codes of one filter for the rows, shape (k,); those that aren't known are asked for, and kept."""
@@ -190,7 +170,7 @@ class Questions:
         if len(missing) > FEW_ROWS or len(missing) == len(rows):
             answer = self._by_batch(each, missing)
             if answer is not None:
-                fresh = np.zeros(len(missing), np.int32) if answer.codes is None else answer.codes
+                fresh = answer.all_codes
         if fresh is None:
             fresh = self._one_by_one(each, missing)
         codes = codes.astype(np.int32)
@@ -202,7 +182,7 @@ class Questions:
         fleeting = self._pods.codes.fleeting(codes)
         column.values[rows] = np.where(fleeting, UNKNOWN_CODE, codes) if fleeting.any() else codes
 
-    def _by_batch(self, each: FilterPlugin, rows: IntArray) -> Refusals | None:
+    def _by_batch(self, each: FilterPlugin, rows: IntArray) -> RowVerdicts | None:
         if each.batch is None:
             return None
         rows.setflags(write=False)
@@ -213,28 +193,28 @@ class Questions:
         if answer is None:
             return None
         if isinstance(answer, Verdicts) and answer.is_reusable:
-            reused = self._shared.reused.get(answer)
-            if reused is not None and reused.codes is self._pods.codes and np.array_equal(reused.rows, rows):
+            meaning, reused = self._reused.get(answer, (None, None))
+            if reused is not None and meaning is self._pods.codes and np.array_equal(reused.rows, rows):
                 each.counts.rows_asked += len(rows)
-                return reused.refusals
+                return reused
         if (problem := _problem(answer, len(rows))) is not None:
             return self._failed(each, problem, rows)
         assert isinstance(answer, Verdicts)
         each.counts.rows_asked += len(rows)
         return self._translated(each, answer, rows)
 
-    def _translated(self, each: FilterPlugin, verdicts: Verdicts, rows: IntArray) -> Refusals:
+    def _translated(self, each: FilterPlugin, verdicts: Verdicts, rows: IntArray) -> RowVerdicts:
         if len(verdicts.statuses) == 1:
-            return Refusals(None, rows)
+            return RowVerdicts(rows, None, rows)
         translation = self._pods.codes.translation(verdicts.statuses, each.name)
         codes: Codes = translation.codes.take(verdicts.codes)
-        refusals = Refusals.of(codes, rows)
+        found = RowVerdicts.of(rows, codes)
         if translation.has_error:
             for position in np.flatnonzero(codes == ERROR).tolist():
                 self.errors[int(rows[position])] = translation.statuses[verdicts.codes[position]]
         elif verdicts.is_reusable:
-            self._shared.reused[verdicts] = _Reused(rows, self._pods.codes, refusals)
-        return refusals
+            self._reused[verdicts] = self._pods.codes, found
+        return found
 
     # Nodes one by one
 
@@ -252,7 +232,7 @@ class Questions:
 
     def _one_by_one(self, each: FilterPlugin, rows: IntArray) -> Codes:
         wanted, infos = rows.tolist(), self._table.node_infos
-        statuses = self._shared.parallelizer.map(
+        statuses = self._parallelizer.map(
             len(wanted), lambda index: each.ask(self._state, self._pod, infos[wanted[index]])
         )
         return np.array(list(map(self._code_of, wanted, statuses)), dtype=np.int32)
@@ -263,10 +243,10 @@ class Questions:
             self.errors[row] = status
         return code
 
-    def _failed(self, each: FilterPlugin, error: BaseException | str, rows: IntArray) -> Refusals:
+    def _failed(self, each: FilterPlugin, error: BaseException | str, rows: IntArray) -> RowVerdicts:
         status = refusal(Status.from_error(error), each.name)
         self.errors.update(dict.fromkeys(rows.tolist(), status))
-        return Refusals.of(np.full(len(rows), ERROR, dtype=np.int32), rows)
+        return RowVerdicts.of(rows, np.full(len(rows), ERROR, dtype=np.int32))
 
 
 def _problem(answer: object, count: int) -> str | None:
