@@ -29,8 +29,8 @@ SIZES = {
     Axis.PODS: (1_000, 10_000, 100_000),
     Axis.DEVICES: (1, 8, 32, 128),
 }
-NODES = 5_000
-"""Of clusters in which the pods or the devices grow."""
+NODES = {Axis.NODES: 5_000, Axis.PODS: 5_000, Axis.DEVICES: 1_000}
+"""Of clusters in which something else grows."""
 INITIAL_PODS = {Axis.NODES: 1_000, Axis.PODS: 1_000, Axis.DEVICES: 100}
 """Of clusters in which something else grows; they have room on nodes with one device each."""
 PODS = 200

@@ -363,7 +363,7 @@ def _growing(
         )
     return attrs.evolve(
         case,
-        nodes=NODES if nodes is None else nodes,
+        nodes=NODES[axis] if nodes is None else nodes,
         initial_pods=INITIAL_PODS[axis] if initial_pods is None else initial_pods,
         pods=PODS if pods is None else pods,
     )
