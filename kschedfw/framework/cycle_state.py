@@ -86,6 +86,10 @@ class CycleState:
         """Forget the key; no error where there is nothing."""
         self._data.pop(key.name, None)
 
+    def take(self, other: CycleState) -> None:
+        """Write everything that was written in another state."""
+        self._data.update(other._data)
+
     def __contains__(self, key: StateKey[T]) -> bool:
         return key.name in self._data
 

@@ -59,16 +59,20 @@ class PreBindPreFlightResult:
 _ALL_PASS = (Status.success(),)
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, weakref_slot=True)
 class Verdicts:
     """The batch form of filter answers.
 
     `codes` has one entry per row asked for; 0 is a pass, and any other value an index into `statuses`
-    (`statuses[0]` is the success). Verdicts with read-only codes may be given again; what follows from them is kept.
+    (`statuses[0]` is the success).
+
+    A plugin that gives one object again and again says that it is reusable: its codes never change, and what the
+    framework made of them is kept as long as the object is.
     """
 
     codes: npt.NDArray[np.integer]
     statuses: tuple[Status, ...]
+    is_reusable: bool = attrs.field(default=False, kw_only=True)
 
     @classmethod
     def passing(cls, count: int) -> Verdicts:

@@ -22,7 +22,7 @@ from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.plugin import Plugin, hookimpl, per_signature
 from kschedfw.framework.results import PreFilterResult, Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins._hints import queue_if
@@ -93,6 +93,7 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
         return pod.spec.node_selector, pod.spec.affinity.node_affinity
 
     @hookimpl
+    @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> PreFilterResult | Status | None:
         required = _required(pod)
         if required is None and not pod.spec.node_selector and self._enforced is None:
@@ -129,6 +130,7 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
         return Verdicts(codes, (Status.success(), _NOT_ENFORCED, _NOT_THE_PODS))
 
     @hookimpl
+    @per_signature
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:
         if not _preferred(pod) and not self._added_preferred:
             return Status.skip()
@@ -153,6 +155,7 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
         return scores
 
     @hookimpl
+    @per_signature
     def normalize_score(self, scores: IntArray) -> IntArray:
         return normalized(scores)
 

@@ -22,7 +22,7 @@ from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.plugin import Plugin, hookimpl, per_signature
 from kschedfw.framework.results import Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins._hints import queue_if
@@ -65,6 +65,7 @@ class NodeDeclaredFeatures(Plugin):
         return required_features(pod)
 
     @hookimpl
+    @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         required = required_features(pod)
         if not required:

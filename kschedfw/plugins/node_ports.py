@@ -16,7 +16,7 @@ from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import ANY_IP, DEFAULT_PROTOCOL, HostPortInfo, NodeInfo
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.plugin import Plugin, hookimpl, per_signature
 from kschedfw.framework.results import Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins._hints import queue_if, takes_a_place
@@ -35,6 +35,7 @@ class NodePorts(Plugin):
         return frozenset(pod.host_ports)
 
     @hookimpl
+    @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         wanted = pod.host_ports
         if not wanted:

@@ -17,7 +17,7 @@ from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.plugin import Plugin, hookimpl, per_signature
 from kschedfw.framework.results import Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins._hints import queue_if
@@ -66,6 +66,7 @@ class TaintToleration(Plugin):
         return Verdicts.refuse(untolerated_mask(nodes, rows, pod.spec.tolerations), _UNTOLERATED)
 
     @hookimpl
+    @per_signature
     def pre_score(self, state: CycleState, pod: Pod) -> None:
         tolerations = pod.spec.tolerations
         state.write(_SOFT_TOLERATIONS, tuple(each for each in tolerations if each.effect in _SOFT))
@@ -83,6 +84,7 @@ class TaintToleration(Plugin):
         return np.array(counts, dtype=np.int64)[column.codes.take(rows)]
 
     @hookimpl
+    @per_signature
     def normalize_score(self, scores: IntArray) -> IntArray:
         return normalized(scores, reverse=True)
 

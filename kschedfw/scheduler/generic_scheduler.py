@@ -24,9 +24,9 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.results import MAX_NODE_SCORE, PreFilterResult
+from kschedfw.framework.runtime.filtering import FilterOutcome
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.runtime.node_filter import FilterOutcome
-from kschedfw.framework.runtime.scores import NodeScores, Totals
+from kschedfw.framework.runtime.totals import NodeScores, Totals
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError, SnapshotMismatchError
 from kschedfw.scheduler.select import HostSelector, ReservoirSelector

@@ -24,7 +24,7 @@ from kschedfw.framework.profile import Profile
 from kschedfw.framework.results import PreBindPreFlightResult, PreFilterResult
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.framework.runtime.scores import NodeScores
+from kschedfw.framework.runtime.totals import NodeScores
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.event_handlers import events_between
 from kschedfw.testing.manifest_reader import ManifestReader

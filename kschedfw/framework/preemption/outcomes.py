@@ -52,7 +52,7 @@ class Outcomes(Column):
         changed = nominator.changed_since(since)
         if changed is None or budgets != self._budgets or len(self.statuses) > _MOST_STATUSES:
             self.values.fill(UNKNOWN_CODE)
-            self.statuses.clear()
+            self.statuses = StatusCodes()
             self._budgets = budgets
         elif self.statuses.timed:
             self.values[self.statuses.fleeting(self.values)] = UNKNOWN_CODE

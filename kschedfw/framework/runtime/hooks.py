@@ -16,7 +16,7 @@ import pluggy
 from kschedfw.framework.errors import HookError, ProfileError
 from kschedfw.framework.hook_spec import HookSpec
 from kschedfw.framework.hookspecs import HOOKS
-from kschedfw.framework.plugin import PROJECT, AnyPlugin
+from kschedfw.framework.plugin import PER_SIGNATURE, PROJECT, AnyPlugin
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
 from kschedfw.framework.runtime.registry import Registry
 
@@ -33,6 +33,11 @@ def points_of(plugin: type[AnyPlugin]) -> frozenset[ExtensionPoint]:
     """The extension points that a plugin has hooks for."""
     points = (HOOKS[hook].point for hook in hooks_of(plugin))
     return frozenset(point for point in points if point is not None)
+
+
+def is_per_signature(plugin: AnyPlugin, hook: str) -> bool:
+    """Whether the plugin's implementation of a hook is marked `per_signature`."""
+    return bool(getattr(getattr(plugin, hook, None), PER_SIGNATURE, False))
 
 
 class HookTable:

@@ -13,7 +13,7 @@ from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.results import PreBindPreFlightResult
-from kschedfw.framework.runtime.filter_hooks import checked
+from kschedfw.framework.runtime.filtering import checked
 from kschedfw.framework.runtime.hooks import Hook, HookTable
 from kschedfw.framework.status import Status
 

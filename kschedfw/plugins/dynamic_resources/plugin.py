@@ -20,7 +20,7 @@ from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.plugin import Plugin, hookimpl, per_signature
 from kschedfw.framework.results import PostFilterResult, PreBindPreFlightResult
 from kschedfw.framework.status import Status
 from kschedfw.plugins._normalize import normalized
@@ -70,6 +70,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         return None
 
     @hookimpl
+    @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         state.write(DEVICES, None)
         try:
@@ -166,6 +167,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         return np.array([devices.score(infos[row]) for row in rows.tolist()], dtype=np.int64)
 
     @hookimpl
+    @per_signature
     def normalize_score(self, scores: IntArray) -> IntArray:
         return normalized(scores)
 

@@ -14,7 +14,7 @@ from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.plugin import Plugin, hookimpl, per_signature
 from kschedfw.framework.results import Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins._resources import Plan, Planner, ScoredResource, plan_columns, valid_score
@@ -55,6 +55,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         return None if self._devices.resources_of(pod) else pod.requests
 
     @hookimpl
+    @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> None:
         demand = pod.requests.demand
         if demand.scalar_resources and any(self._ignored):
@@ -75,6 +76,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         return None if _BACKED in state else verdicts(state.read(_DEMAND), nodes, rows)
 
     @hookimpl
+    @per_signature
     def pre_score(self, state: CycleState, pod: Pod) -> None:
         state.write(_PLAN, self._planner.plan_for(pod))
 
@@ -99,7 +101,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         if columns is None:
             return None
         usages = [
-            (used + request, allocatable, resource.weight)
+            (used, request, allocatable, resource.weight)
             for (resource, request), (allocatable, used) in zip(plan, columns, strict=True)
         ]
         return self._batch_scorer(usages, len(rows))

@@ -23,7 +23,7 @@ from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.plugin import Plugin, hookimpl, per_signature
 from kschedfw.framework.results import Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins._claims import ClaimNotFoundError, VolumeError
@@ -71,6 +71,7 @@ class NodeVolumeLimits(Plugin):
         return None if pod.spec.volumes and can_count(pod) else ()
 
     @hookimpl
+    @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         if not pod.spec.volumes or not can_count(pod):
             return Status.skip()

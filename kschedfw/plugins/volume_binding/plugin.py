@@ -16,7 +16,7 @@ from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.plugin import Plugin, hookimpl, per_signature
 from kschedfw.framework.results import PreBindPreFlightResult, Verdicts
 from kschedfw.framework.status import Status
 from kschedfw.plugins.volume_binding.args import VolumeBindingArgs
@@ -75,6 +75,7 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
         return state.read(VOLUMES).verdicts(nodes, rows, self.handle.cluster)
 
     @hookimpl
+    @per_signature
     def pre_score(self) -> Status | None:
         return Status.skip() if self._shape is None else None
 
