@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.metadata
 import inspect
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import get_args, get_type_hints
 
 import attrs
@@ -30,6 +32,23 @@ def test_no_name_is_listed_twice(module: str) -> None:
     assert len(names) == len(set(names))
 
 
+@pytest.mark.parametrize("module", ["kschedfw", "kschedfw.api"])
+def test_names_are_those_that_type_checkers_see(module: str) -> None:
+    file = MODULES[module].__file__
+    assert file is not None
+    stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
+    imported = [alias for each in stub.body if isinstance(each, ast.ImportFrom) for alias in each.names]
+    assert [
+        alias for alias in imported if alias.asname != alias.name
+    ] == []  # else mypy takes them for private
+    declared = {
+        each.target.id
+        for each in stub.body
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+    }
+    assert {alias.name for alias in imported} | declared == set(MODULES[module].__all__)
+
+
 @pytest.mark.parametrize(("module", "name"), NAMES)
 def test_each_exists_and_explains_itself(module: str, name: str) -> None:
     public = getattr(MODULES[module], name)
@@ -44,9 +63,9 @@ def test_each_exists_and_explains_itself(module: str, name: str) -> None:
 
 
 def test_the_types_of_an_objects_fields_are_public() -> None:
-    classes = [
-        public for public in vars(kschedfw.api).values() if inspect.isclass(public) and attrs.has(public)
-    ]
+    names = MODULES["kschedfw.api"].__all__
+    public = (getattr(kschedfw.api, name) for name in names)
+    classes = [each for each in public if inspect.isclass(each) and attrs.has(each)]
     hints = {cls: get_type_hints(cls, localns={"PodRequests": kschedfw.api.PodRequests}) for cls in classes}
     used = {
         each
@@ -55,7 +74,7 @@ def test_the_types_of_an_objects_fields_are_public() -> None:
         if not field.name.startswith("_")
         for each in _classes_in(hints[cls][field.name])
     }
-    assert {cls.__name__ for cls in used} <= set(kschedfw.api.__all__)
+    assert {cls.__name__ for cls in used} <= set(names)
 
 
 def _classes_in(hint: object) -> Iterator[type]:
@@ -70,13 +89,37 @@ def test_the_version_is_the_distributions() -> None:
     assert kschedfw.__version__ == importlib.metadata.version("kschedfw")
 
 
+IMPORTED = """
+import sys
+{}
+print(*(name for name in sys.modules if name.partition(".")[0] in {{"kschedfw", "numpy", "typer"}}))
+"""
+
+
+def imported(program: str) -> set[str]:
+    """The modules of kschedfw, numpy and typer that a program has imported at its end."""
+    command = [sys.executable, "-c", IMPORTED.format(program)]
+    return set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+
+
+def test_importing_it_imports_nothing_else() -> None:
+    assert imported("import kschedfw") == {"kschedfw"}
+
+
+def test_objects_need_no_numpy() -> None:
+    everything = imported("from kschedfw.api import *")
+    assert "kschedfw.api.pod" in everything
+    assert {name.partition(".")[0] for name in everything} == {"kschedfw"}
+    assert not {name for name in everything if name.count(".") == 1} - {"kschedfw.api"}
+
+
 def test_importing_it_needs_neither_the_extras_nor_the_plugins() -> None:
     program = """
-import sys
 for name in ("typer", "rich", "click", "pytest", "hypothesis"):
     sys.modules[name] = None
-import kschedfw, kschedfw.testing, kschedfw.simulator
-print(*[name for name in sys.modules if name.startswith("kschedfw.plugins")])
+from kschedfw import *
+import kschedfw.testing, kschedfw.simulator
 """
-    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
-    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
+    everything = imported(program)
+    assert "kschedfw.framework.plugin" in everything
+    assert not {name for name in everything if name.startswith("kschedfw.plugins")}

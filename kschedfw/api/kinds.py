@@ -1,13 +1,30 @@
-"""The kinds that can be loaded: their API groups, their classes, whether they live in a namespace."""
+"""The table of kinds: everything that distinguishes one kind of object from another, once.
+
+Reading, defaulting, validating, loading and watching go by this table, so a new kind is a class and an entry here.
+Two more places know kinds, and tests compare them with this one: `known_fields.txt` (which `.ci/known_fields.py`
+writes) and, where plugins may subscribe to changes of the kind, `kschedfw.framework.events.EventResource`.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import attrs
 
+from kschedfw.api.custom import CustomObject, CustomResource, plural_of
+from kschedfw.api.defaults import (
+    default_claim,
+    default_claim_template,
+    default_namespace,
+    default_node,
+    default_pod,
+    default_selector,
+)
 from kschedfw.api.devices import DeviceClass, ResourceSlice
+from kschedfw.api.field_errors import FieldError
 from kschedfw.api.meta import Named
+from kschedfw.api.names import label_problems, subdomain_problems
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.resource_claims import ResourceClaim, ResourceClaimTemplate
@@ -19,6 +36,26 @@ from kschedfw.api.storage import (
     PersistentVolumeClaim,
     StorageClass,
     VolumeAttachment,
+)
+from kschedfw.api.validate_devices import (
+    device_class_errors,
+    resource_claim_errors,
+    resource_claim_template_errors,
+    resource_slice_errors,
+)
+from kschedfw.api.validate_selectors import Errors
+from kschedfw.api.validation import (
+    disruption_budget_errors,
+    job_errors,
+    metadata_errors,
+    node_errors,
+    persistent_volume_errors,
+    pod_errors,
+    priority_class_errors,
+    replication_controller_errors,
+    service_errors,
+    storage_capacity_errors,
+    workload_errors,
 )
 from kschedfw.api.workloads import (
     DaemonSet,
@@ -34,21 +71,74 @@ from kschedfw.api.workloads import (
 )
 
 
+def _no_defaults(obj: Named) -> Named:
+    return obj
+
+
+def _no_errors(_obj: Named) -> Errors:
+    yield from ()
+
+
 @attrs.frozen
 class Kind:
-    """A kind of the Kubernetes API, and in which other groups it has been."""
+    """A kind of object that scheduling reads.
+
+    Attributes:
+        name: what manifests say in `kind`.
+        api_version: the version in which manifests are written, as in their `apiVersion`: `apps/v1`, or `v1` for a kind
+            of the core group.
+        cls: the class of its objects.
+        namespaced: whether its objects live in namespaces.
+        older_groups: groups that it has been in before.
+        versions: the versions whose manifests the class can be read from; empty for all versions of its groups.
+        watched: whether a scheduler watches its objects. The others matter only while manifests are loaded.
+        name_problems: what is wrong with a name, in Kubernetes' words.
+        with_defaults: fills in what the API server fills in, except for metadata.
+        errors: what the API server refuses about an object that has its defaults, except for metadata.
+    """
 
     name: str
     api_version: str
     cls: type[Named]
-    namespaced: bool = True
-    older_groups: tuple[str, ...] = ()
-    versions: tuple[str, ...] = ()
+    namespaced: bool = attrs.field(default=True, kw_only=True)
+    older_groups: tuple[str, ...] = attrs.field(default=(), kw_only=True)
+    versions: tuple[str, ...] = attrs.field(default=(), kw_only=True)
     """The only versions of which objects look as they do here; all versions, if none is named."""
+    differences: str = attrs.field(default="", kw_only=True)
+    """How to write in this version what other versions have elsewhere."""
+    watched: bool = attrs.field(default=True, kw_only=True)
+    name_problems: Callable[[str], Sequence[str]] = attrs.field(default=subdomain_problems, kw_only=True)
+    with_defaults: Callable[[Any], Named] = attrs.field(default=_no_defaults, kw_only=True)
+    errors: Callable[[Any], Errors] = attrs.field(default=_no_errors, kw_only=True)
+
+    @property
+    def group(self) -> str:
+        """The API group; empty for the core group."""
+        return group_of(self.api_version)
+
+    @property
+    def version(self) -> str:
+        """The version within the group, such as `v1`."""
+        return self.api_version.rpartition("/")[2]
 
     @property
     def groups(self) -> tuple[str, ...]:
-        return (group_of(self.api_version), *self.older_groups)
+        """Every group that manifests of the kind may name."""
+        return (self.group, *self.older_groups)
+
+    @property
+    def plural(self) -> str:
+        """What the kind is called in the API's paths: `pods`, `storageclasses`."""
+        return plural_of(self.name)
+
+    @property
+    def event_resource(self) -> str:
+        """What kube-scheduler calls the kind in events: `Pod`, `storage.k8s.io/CSINode`."""
+        return f"{self.group}/{self.name}" if self.group else self.name
+
+    def reads(self, api_version: str) -> bool:
+        """Whether its class can be read from manifests of this version."""
+        return group_of(api_version) in self.groups and (not self.versions or api_version in self.versions)
 
 
 def group_of(api_version: str) -> str:
@@ -56,39 +146,116 @@ def group_of(api_version: str) -> str:
     return api_version.rpartition("/")[0]
 
 
-_DEVICE_VERSIONS: Final = ("resource.k8s.io/v1", "resource.k8s.io/v1beta2")
+_CORE: Final = "v1"
+_APPS: Final = "apps/v1"
+_STORAGE: Final = "storage.k8s.io/v1"
+_DEVICES: Final = "resource.k8s.io/v1"
+_DEVICE_VERSIONS: Final = (_DEVICES, "resource.k8s.io/v1beta2")
+_OF_REQUESTS: Final = (
+    "write it so, with the fields of each of spec.devices.requests, but for name and firstAvailable, "
+    "under exactly"
+)
+_OF_TEMPLATES: Final = _OF_REQUESTS.replace("spec.devices", "spec.spec.devices")
+_EXTENSIONS: Final = ("extensions",)
 
 _KINDS: Final = (
-    Kind("Node", "v1", Node, namespaced=False),
-    Kind("Pod", "v1", Pod),
-    Kind("Namespace", "v1", Namespace, namespaced=False),
-    Kind("Service", "v1", Service),
-    Kind("ReplicationController", "v1", ReplicationController),
-    Kind("PersistentVolume", "v1", PersistentVolume, namespaced=False),
-    Kind("PersistentVolumeClaim", "v1", PersistentVolumeClaim),
-    Kind("ReplicaSet", "apps/v1", ReplicaSet, older_groups=("extensions",)),
-    Kind("StatefulSet", "apps/v1", StatefulSet),
-    Kind("Deployment", "apps/v1", Deployment, older_groups=("extensions",)),
-    Kind("DaemonSet", "apps/v1", DaemonSet, older_groups=("extensions",)),
-    Kind("Job", "batch/v1", Job),
-    Kind("PodDisruptionBudget", "policy/v1", PodDisruptionBudget),
-    Kind("PriorityClass", "scheduling.k8s.io/v1", PriorityClass, namespaced=False),
-    Kind("StorageClass", "storage.k8s.io/v1", StorageClass, namespaced=False),
-    Kind("CSINode", "storage.k8s.io/v1", CSINode, namespaced=False),
-    Kind("CSIDriver", "storage.k8s.io/v1", CSIDriver, namespaced=False),
-    Kind("CSIStorageCapacity", "storage.k8s.io/v1", CSIStorageCapacity),
-    Kind("DeviceClass", "resource.k8s.io/v1", DeviceClass, namespaced=False, versions=_DEVICE_VERSIONS),
-    Kind("ResourceSlice", "resource.k8s.io/v1", ResourceSlice, namespaced=False, versions=_DEVICE_VERSIONS),
-    Kind("ResourceClaim", "resource.k8s.io/v1", ResourceClaim, versions=_DEVICE_VERSIONS),
-    Kind("ResourceClaimTemplate", "resource.k8s.io/v1", ResourceClaimTemplate, versions=_DEVICE_VERSIONS),
-    Kind("VolumeAttachment", "storage.k8s.io/v1", VolumeAttachment, namespaced=False),
+    Kind(
+        "Namespace",
+        _CORE,
+        Namespace,
+        namespaced=False,
+        name_problems=label_problems,
+        with_defaults=default_namespace,
+    ),
+    Kind(
+        "PriorityClass",
+        "scheduling.k8s.io/v1",
+        PriorityClass,
+        namespaced=False,
+        watched=False,  # admission has put priorities into pods
+        errors=priority_class_errors,
+    ),
+    Kind("StorageClass", _STORAGE, StorageClass, namespaced=False),
+    Kind("CSIDriver", _STORAGE, CSIDriver, namespaced=False),
+    Kind("CSIStorageCapacity", _STORAGE, CSIStorageCapacity, errors=storage_capacity_errors),
+    Kind("Node", _CORE, Node, namespaced=False, with_defaults=default_node, errors=node_errors),
+    Kind("CSINode", _STORAGE, CSINode, namespaced=False),
+    Kind("PersistentVolume", _CORE, PersistentVolume, namespaced=False, errors=persistent_volume_errors),
+    Kind("PersistentVolumeClaim", _CORE, PersistentVolumeClaim),
+    Kind("VolumeAttachment", _STORAGE, VolumeAttachment, namespaced=False),
+    Kind(
+        "DeviceClass",
+        _DEVICES,
+        DeviceClass,
+        namespaced=False,
+        versions=_DEVICE_VERSIONS,
+        differences="write it so; the fields are the same as in v1beta1",
+        errors=device_class_errors,
+    ),
+    Kind(
+        "ResourceSlice",
+        _DEVICES,
+        ResourceSlice,
+        namespaced=False,
+        versions=_DEVICE_VERSIONS,
+        differences="write it so, with what is under basic of each of spec.devices beside its name",
+        errors=resource_slice_errors,
+    ),
+    Kind(
+        "ResourceClaimTemplate",
+        _DEVICES,
+        ResourceClaimTemplate,
+        versions=_DEVICE_VERSIONS,
+        differences=_OF_TEMPLATES,
+        watched=False,  # a controller makes claims of them
+        with_defaults=default_claim_template,
+        errors=resource_claim_template_errors,
+    ),
+    Kind(
+        "ResourceClaim",
+        _DEVICES,
+        ResourceClaim,
+        versions=_DEVICE_VERSIONS,
+        differences=_OF_REQUESTS,
+        with_defaults=default_claim,
+        errors=resource_claim_errors,
+    ),
+    Kind("Service", _CORE, Service, name_problems=label_problems, errors=service_errors),
+    Kind(
+        "ReplicationController",
+        _CORE,
+        ReplicationController,
+        with_defaults=default_selector,
+        errors=replication_controller_errors,
+    ),
+    Kind("ReplicaSet", _APPS, ReplicaSet, older_groups=_EXTENSIONS, errors=workload_errors),
+    Kind("StatefulSet", _APPS, StatefulSet, name_problems=label_problems, errors=workload_errors),
+    # Loading replaces the next three by what their controllers make.
+    Kind("Deployment", _APPS, Deployment, older_groups=_EXTENSIONS, watched=False, errors=workload_errors),
+    Kind("DaemonSet", _APPS, DaemonSet, older_groups=_EXTENSIONS, watched=False, errors=workload_errors),
+    Kind("Job", "batch/v1", Job, watched=False, errors=job_errors),
+    Kind("PodDisruptionBudget", "policy/v1", PodDisruptionBudget, errors=disruption_budget_errors),
+    Kind("Pod", _CORE, Pod, with_defaults=default_pod, errors=pod_errors),
 )
 
 KINDS: Final = {kind.name: kind for kind in _KINDS}
-KIND_OF: Final = {kind.cls: kind for kind in _KINDS}
+"""The kinds by name. What others refer to comes before them, and pods come last: the order to create objects in."""
 
-# Groups of the API server itself. A kind named `Job` in any other group is someone else's Job; a known kind in the
-# wrong one of these is a mistake.
+KIND_OF: Final = {kind.cls: kind for kind in _KINDS}
+"""The kinds by the class of their objects."""
+
+
+def name_of_kind(obj: Named) -> str:
+    """What the object's manifest says in `kind`, custom objects included."""
+    return obj.kind.name if isinstance(obj, CustomObject | CustomResource) else type(obj).__name__
+
+
+def validate(obj: Named) -> list[FieldError]:
+    """Everything that the API server would refuse about an object that has its defaults; empty if it is valid."""
+    kind = KIND_OF[type(obj)]
+    return [*metadata_errors(obj.metadata, kind.name_problems), *kind.errors(obj)]
+
+
 BUILT_IN_GROUPS: Final = frozenset(
     {
         "",
@@ -116,3 +283,7 @@ BUILT_IN_GROUPS: Final = frozenset(
         "storagemigration.k8s.io",
     }
 )
+"""The API server's own groups.
+
+A `Job` of any other group is someone else's kind; a known kind in the wrong one of these is a mistake.
+"""

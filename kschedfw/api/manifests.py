@@ -7,22 +7,21 @@ the objects is told of the problems, unless he says that he can do without what 
 from __future__ import annotations
 
 import gc
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import attrs
 
 from kschedfw.api.custom import CustomObject, read_custom_object
 from kschedfw.api.defaults import default_priorities
-from kschedfw.api.devices import DeviceClass, ResourceSlice
 from kschedfw.api.documents import Document, documents
 from kschedfw.api.expand import expand
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.frozendict import EMPTY, FrozenDict
-from kschedfw.api.kinds import BUILT_IN_GROUPS, KIND_OF, KINDS, Kind, group_of
+from kschedfw.api.kinds import BUILT_IN_GROUPS, KINDS, Kind, group_of, name_of_kind
 from kschedfw.api.known_fields import FieldValidation, as_warning, unknown_fields
 from kschedfw.api.limits import DEFAULT_LIMITS, Limits
 from kschedfw.api.manifest_error import InvalidManifestsError, ManifestError, subject_of
@@ -38,26 +37,8 @@ from kschedfw.api.objects import (
     to_manifest,
 )
 from kschedfw.api.pod import Pod
-from kschedfw.api.resource_claims import ResourceClaim, ResourceClaimTemplate
 from kschedfw.api.sources import Source, UnreadableError, sources
-from kschedfw.api.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
-from kschedfw.api.workloads import (
-    Namespace,
-    PodDisruptionBudget,
-    PriorityClass,
-    ReplicaSet,
-    ReplicationController,
-    Service,
-    StatefulSet,
-)
+from kschedfw.api.workloads import PriorityClass
 from kschedfw.api.yaml_loader import TAKEN
 
 __all__ = [
@@ -100,38 +81,18 @@ _STEP: Final = 1 << 16
 
 @attrs.frozen
 class Manifests:
-    """What was loaded, each kind in the order of the input; the pods of a workload come in its place.
+    """What was loaded.
 
     Attributes:
-        pods: bound and pending ones.
-        custom_objects: those of someone else's API group, which plugins may read.
-        ignored: how many objects of which kind scheduling has no use for; a kind of someone else's API group is
-            named with it (`Kustomization.kustomize.config.k8s.io`).
+        loaded: the objects by their class, those of a class in the order of the input. The pods of a workload come in
+            its place; custom objects are of the class CustomObject.
+        ignored: how many objects were left out because scheduling doesn't read their kind, by kind. A kind of another
+            API group than Kubernetes' own is named with its group: `Kustomization.kustomize.config.k8s.io`.
         problems: one error for each thing that is wrong.
-        warnings: one for each unknown field that was passed over.
+        warnings: one for each unknown field that was ignored.
     """
 
-    nodes: tuple[Node, ...] = ()
-    pods: tuple[Pod, ...] = ()
-    namespaces: tuple[Namespace, ...] = ()
-    services: tuple[Service, ...] = ()
-    replication_controllers: tuple[ReplicationController, ...] = ()
-    replica_sets: tuple[ReplicaSet, ...] = ()
-    stateful_sets: tuple[StatefulSet, ...] = ()
-    pod_disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
-    priority_classes: tuple[PriorityClass, ...] = ()
-    persistent_volumes: tuple[PersistentVolume, ...] = ()
-    persistent_volume_claims: tuple[PersistentVolumeClaim, ...] = ()
-    storage_classes: tuple[StorageClass, ...] = ()
-    csi_nodes: tuple[CSINode, ...] = ()
-    csi_drivers: tuple[CSIDriver, ...] = ()
-    csi_storage_capacities: tuple[CSIStorageCapacity, ...] = ()
-    volume_attachments: tuple[VolumeAttachment, ...] = ()
-    device_classes: tuple[DeviceClass, ...] = ()
-    resource_slices: tuple[ResourceSlice, ...] = ()
-    resource_claim_templates: tuple[ResourceClaimTemplate, ...] = ()
-    resource_claims: tuple[ResourceClaim, ...] = ()
-    custom_objects: tuple[CustomObject, ...] = ()
+    loaded: FrozenDict[type[Named], tuple[Named, ...]] = EMPTY
     ignored: FrozenDict[str, int] = EMPTY
     problems: tuple[ManifestError, ...] = ()
     warnings: tuple[ManifestError, ...] = ()
@@ -148,27 +109,27 @@ class Manifests:
         return self._objects()
 
     def _objects(self) -> Iterator[Named]:
-        yield from self.namespaces
-        yield from self.priority_classes
-        yield from self.storage_classes
-        yield from self.csi_drivers
-        yield from self.csi_storage_capacities
-        yield from self.nodes
-        yield from self.csi_nodes
-        yield from self.persistent_volumes
-        yield from self.persistent_volume_claims
-        yield from self.volume_attachments
-        yield from self.device_classes
-        yield from self.resource_slices
-        yield from self.resource_claim_templates
-        yield from self.resource_claims
-        yield from self.services
-        yield from self.replication_controllers
-        yield from self.replica_sets
-        yield from self.stateful_sets
-        yield from self.pod_disruption_budgets
-        yield from self.custom_objects
-        yield from self.pods
+        early = (kind.cls for kind in KINDS.values() if kind.cls is not Pod)
+        for cls in (*early, CustomObject, Pod):
+            yield from self.loaded.get(cls, ())
+
+    def of(self, cls: type[N]) -> tuple[N, ...]:
+        """The objects of a kind, by the class that `kschedfw.api` has for it."""
+        return cast("tuple[N, ...]", self.loaded.get(cls, ()))
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        return self.of(Node)
+
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        """The bound and the pending ones."""
+        return self.of(Pod)
+
+    @property
+    def custom_objects(self) -> tuple[CustomObject, ...]:
+        """Those of kinds that aren't Kubernetes' own, which plugins may read."""
+        return self.of(CustomObject)
 
 
 def read_manifests(
@@ -267,34 +228,17 @@ class _Loader:
             self._progress(position, max(position, self._total))
 
     def result(self) -> Manifests:
-        everything = list(expand(self._objects.values(), self._limits, self._refuse))
-
-        def of(cls: type[N]) -> tuple[N, ...]:
-            return tuple(obj for obj in everything if isinstance(obj, cls))
-
-        priority_classes = of(PriorityClass)
+        loaded: defaultdict[type[Named], list[Named]] = defaultdict(list)
+        for obj in expand(self._objects.values(), self._limits, self._refuse):
+            loaded[type(obj)].append(obj)
+        by_class = {cls: tuple(objects) for cls, objects in loaded.items()}
+        if Pod in by_class:
+            pods = cast("Iterable[Pod]", by_class[Pod])
+            by_class[Pod] = default_priorities(
+                pods, cast("Sequence[PriorityClass]", by_class.get(PriorityClass, ()))
+            )
         return Manifests(
-            nodes=of(Node),
-            pods=default_priorities(of(Pod), priority_classes),
-            namespaces=of(Namespace),
-            services=of(Service),
-            replication_controllers=of(ReplicationController),
-            replica_sets=of(ReplicaSet),
-            stateful_sets=of(StatefulSet),
-            pod_disruption_budgets=of(PodDisruptionBudget),
-            priority_classes=priority_classes,
-            persistent_volumes=of(PersistentVolume),
-            persistent_volume_claims=of(PersistentVolumeClaim),
-            storage_classes=of(StorageClass),
-            csi_nodes=of(CSINode),
-            csi_drivers=of(CSIDriver),
-            csi_storage_capacities=of(CSIStorageCapacity),
-            volume_attachments=of(VolumeAttachment),
-            device_classes=of(DeviceClass),
-            resource_slices=of(ResourceSlice),
-            resource_claim_templates=of(ResourceClaimTemplate),
-            resource_claims=of(ResourceClaim),
-            custom_objects=of(CustomObject),
+            loaded=FrozenDict(by_class),
             ignored=FrozenDict(sorted(self._ignored.items())),
             problems=tuple(self._problems),
             warnings=tuple(self._warnings),
@@ -323,9 +267,9 @@ class _Loader:
                 unknown = self._unknown_fields(manifest, kind)
                 obj = read_object(manifest, kind, self._ordinal(manifest, kind.name), unknown=unknown)
             elif is_custom(manifest):
-                obj = read_custom_object(manifest, self._ordinal(manifest, _name_of_kind(manifest)))
+                obj = read_custom_object(manifest, self._ordinal(manifest, _qualified_kind(manifest)))
             else:
-                self._ignored[_name_of_kind(manifest)] += 1
+                self._ignored[_qualified_kind(manifest)] += 1
                 return
         except ManifestError as error:
             self._report(error.errors, error.subject or subject_of(manifest) or item)
@@ -381,13 +325,12 @@ class _Loader:
         return self._generated[key] - 1
 
     def _add(self, obj: Named) -> None:
-        kind = obj.kind.name if isinstance(obj, CustomObject) else KIND_OF[type(obj)].name
         key = (type(obj), obj.key)
         if key in self._objects:
             source, number = self._places[key]
             place = f"document {number}" + (f" of {source.name}" if source.name else "")
             why = f'Duplicate value: "{obj.name}": there is one in {place}, which is kept'
-            self._report([FieldError("metadata.name", why)], f"{kind} {obj.metadata.key}")
+            self._report([FieldError("metadata.name", why)], f"{name_of_kind(obj)} {obj.metadata.key}")
             return
         self._objects[key] = obj
         self._places[key] = (self._source, self._document)
@@ -395,7 +338,7 @@ class _Loader:
     def _refuse(self, obj: Named, error: FieldError) -> None:
         """Report what is wrong with an object that was loaded."""
         self._source, self._document = self._places[type(obj), obj.key]
-        self._report([error], f"{KIND_OF[type(obj)].name} {obj.metadata.key}")
+        self._report([error], f"{name_of_kind(obj)} {obj.metadata.key}")
 
     def _report(self, errors: Iterable[FieldError], subject: str = "") -> None:
         self._problems += self._located(errors, subject)
@@ -423,6 +366,6 @@ def _is_simkube_trace(manifest: Any) -> bool:
     return isinstance(manifest, Mapping) and manifest.keys() >= {"version", "config", "events", "index"}
 
 
-def _name_of_kind(manifest: Mapping[str, Any]) -> str:
+def _qualified_kind(manifest: Mapping[str, Any]) -> str:
     kind, group = str(manifest["kind"]), group_of(str(manifest["apiVersion"]))
     return kind if group in BUILT_IN_GROUPS else f"{kind}.{group}"

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import attrs
 
 from kschedfw.api.convert import structure, unstructure
 from kschedfw.api.custom import CustomObject, CustomResource, custom_manifest, read_custom_object
-from kschedfw.api.defaults import (
-    default_claim,
-    default_claim_template,
-    default_metadata,
-    default_namespace,
-    default_node,
-    default_pod,
-    default_selector,
-)
+from kschedfw.api.defaults import default_metadata, default_selector
 from kschedfw.api.field_errors import FieldError, FieldErrors, shown
-from kschedfw.api.kinds import BUILT_IN_GROUPS, KIND_OF, KINDS, Kind, group_of
+from kschedfw.api.kinds import BUILT_IN_GROUPS, KIND_OF, KINDS, Kind, group_of, validate
 from kschedfw.api.manifest_error import ManifestError, subject_of
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodStatus
-from kschedfw.api.resource_claims import ResourceClaim, ResourceClaimTemplate
 from kschedfw.api.sharing import shared_spec, with_shared_parts
-from kschedfw.api.validation import is_valid_with_spec, validate
-from kschedfw.api.workloads import Namespace, ReplicationController
+from kschedfw.api.validation import is_valid_with_spec
 
 T = TypeVar("T", bound=Named)
 
@@ -112,11 +102,13 @@ def supported_kind(manifest: object, kind: str | None = None) -> Kind | None:
         if not isinstance(value, str):
             raise ManifestError((FieldError(field, f"Invalid value: {shown(value)}: must be a string"),))
     known, group = KINDS.get(str(name)), group_of(str(version))
-    if known is None or (group in known.groups and (not known.versions or version in known.versions)):
+    if known is None or known.reads(str(version)):
         return known
     if group not in BUILT_IN_GROUPS:
         return None
     expected = f'"{name}" is in "{known.api_version}"'
+    if known.differences and group in known.groups:
+        expected += f"; {known.differences}"
     raise ManifestError(
         (FieldError("apiVersion", f'no kind "{name}" is registered for version "{version}": {expected}'),)
     )
@@ -185,8 +177,7 @@ def with_defaults(raw: Named, kind: Kind, ordinal: int = 0) -> Named:
     metadata = _with_default_metadata(raw.metadata, kind, ordinal)
     if metadata is not raw.metadata:
         raw = attrs.evolve(raw, metadata=metadata)  # type: ignore[misc]  # every Named is an attrs class
-    default = _DEFAULTS.get(type(raw))
-    return raw if default is None else default(raw)
+    return kind.with_defaults(raw)
 
 
 def _with_default_metadata(metadata: ObjectMeta, kind: Kind, ordinal: int) -> ObjectMeta:
@@ -195,13 +186,5 @@ def _with_default_metadata(metadata: ObjectMeta, kind: Kind, ordinal: int) -> Ob
     return default_metadata(metadata, kind.name, namespaced=kind.namespaced)
 
 
-_DEFAULTS: Final[Mapping[type, Callable[[Any], Named]]] = {
-    Pod: default_pod,
-    Node: default_node,
-    Namespace: default_namespace,
-    ReplicationController: default_selector,
-    ResourceClaim: default_claim,
-    ResourceClaimTemplate: default_claim_template,
-}
 # In these versions a workload without selector has that of its template's labels.
 _WITH_DEFAULT_SELECTOR: Final = ("extensions/v1beta1", "apps/v1beta1")

@@ -18,6 +18,7 @@ from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Container, Pod
 from kschedfw.api.quantity import Quantity
+from kschedfw.api.resource import Resource
 from kschedfw.api.resource_names import (
     CPU,
     EPHEMERAL_STORAGE,
@@ -39,21 +40,6 @@ _NONE: Final[ResourceList] = EMPTY
 
 
 @attrs.frozen(cache_hash=True)
-class ResourceAmounts:
-    """Amounts per resource: CPU in thousandths, all else in units (bytes, counts).
-
-    `scalar` holds extended resources, huge pages, attachable volumes and `…kubernetes.io/…`; other names don't
-    count. `pods` is how many pods a node takes; it stays 0 for a pod.
-    """
-
-    milli_cpu: int = 0
-    memory: int = 0
-    ephemeral_storage: int = 0
-    scalar_resources: FrozenDict[str, int] = EMPTY
-    pods: int = 0
-
-
-@attrs.frozen(cache_hash=True)
 class PodRequests:
     """What a pod asks for, as its different readers count it.
 
@@ -67,9 +53,9 @@ class PodRequests:
     overhead. (kube-scheduler v1.36 reads pod-level requests everywhere but there.)
     """
 
-    amounts: ResourceAmounts
-    demand: ResourceAmounts
-    scored: ResourceAmounts
+    amounts: Resource
+    demand: Resource
+    scored: Resource
     non_zero_milli_cpu: int
     non_zero_memory: int
 
@@ -82,27 +68,27 @@ class QosClass(StrEnum):
     BEST_EFFORT = "BestEffort"
 
 
-def resource_amounts(resources: ResourceList) -> ResourceAmounts:
+def resource_amounts(resources: ResourceList) -> Resource:
     """Count a list of quantities; names that scheduling doesn't know are left out."""
     if not resources:
         return _NO_AMOUNTS
     cpu, memory = resources.get(CPU, _ZERO).milli_value(), resources.get(MEMORY, _ZERO).value()
     if _COMPUTE.issuperset(resources):  # as most lists are
-        return ResourceAmounts(cpu, memory)
+        return Resource(cpu, memory)
     scalar = {name: amount.value() for name, amount in resources.items() if is_scalar_resource(name)}
-    return ResourceAmounts(
+    return Resource(
         cpu,
         memory,
         ephemeral_storage=resources.get(EPHEMERAL_STORAGE, _ZERO).value(),
+        allowed_pod_number=resources.get(PODS, _ZERO).value(),
         scalar_resources=FrozenDict(scalar) if scalar else EMPTY,
-        pods=resources.get(PODS, _ZERO).value(),
     )
 
 
-_NO_AMOUNTS: Final = ResourceAmounts()
+_NO_AMOUNTS: Final = Resource()
 
 
-def node_allocatable(node: Node) -> ResourceAmounts:
+def node_allocatable(node: Node) -> Resource:
     """What a node has for pods."""
     return resource_amounts(node.status.allocatable)
 
@@ -132,9 +118,9 @@ def pod_requests(pod: Pod) -> PodRequests:
     return _shared(own, tuple(amounts.scalar_resources))
 
 
-def _amounts_of_pod(requests: ResourceList) -> ResourceAmounts:
+def _amounts_of_pod(requests: ResourceList) -> Resource:
     amounts = resource_amounts(requests)
-    return attrs.evolve(amounts, pods=0) if PODS in requests else amounts
+    return attrs.evolve(amounts, allowed_pod_number=0) if PODS in requests else amounts
 
 
 # The order matters, too: messages name resources in it, and must not depend on what was asked for before.

@@ -57,7 +57,7 @@ class ExactDeviceRequest:
 
 @attrs.frozen
 class DeviceSubRequest:
-    """One of several ways to satisfy a request (resource.k8s.io/v1 DeviceSubRequest)."""
+    """One of several alternatives to satisfy a request (resource.k8s.io/v1 DeviceSubRequest)."""
 
     name: str = ""
     device_class_name: str = ""

@@ -49,7 +49,7 @@ _VERSION: Final = re.compile(
 )
 
 
-def device_class(obj: DeviceClass) -> Errors:
+def device_class_errors(obj: DeviceClass) -> Errors:
     spec = obj.spec
     yield from _selectors(spec.selectors, "spec.selectors")
     name = spec.extended_resource_name
@@ -57,15 +57,15 @@ def device_class(obj: DeviceClass) -> Errors:
         yield FieldError.invalid("spec.extendedResourceName", name, "must be a valid extended resource name")
 
 
-def resource_claim(claim: ResourceClaim) -> Errors:
+def resource_claim_errors(claim: ResourceClaim) -> Errors:
     yield from _device_claim(claim.spec.devices, "spec.devices")
 
 
-def resource_claim_template(template: ResourceClaimTemplate) -> Errors:
+def resource_claim_template_errors(template: ResourceClaimTemplate) -> Errors:
     yield from _device_claim(template.spec.spec.devices, "spec.spec.devices")
 
 
-def resource_slice(obj: ResourceSlice) -> Errors:
+def resource_slice_errors(obj: ResourceSlice) -> Errors:
     spec = obj.spec
     yield from _subdomain(spec.driver, "spec.driver")
     yield from _pool_name(spec.pool.name, "spec.pool.name")
@@ -75,13 +75,13 @@ def resource_slice(obj: ResourceSlice) -> Errors:
     if spec.pool.resource_slice_count <= 0:
         why = "must be greater than zero"
         yield FieldError.invalid("spec.pool.resourceSliceCount", spec.pool.resource_slice_count, why)
-    ways = {
+    alternatives = {
         "nodeName": bool(spec.node_name),
         "nodeSelector": spec.node_selector is not None,
         "allNodes": spec.all_nodes,
         "perDeviceNodeSelection": spec.per_device_node_selection,
     }
-    yield from _one_of(ways, "spec")
+    yield from _one_of(alternatives, "spec")
     yield from _one_term(spec.node_selector, "spec.nodeSelector")
     yield from _too_many(spec.devices, _MOST_DEVICES, "spec.devices")
     yield from _duplicates((each.name for each in spec.devices), "spec.devices", "name")
@@ -103,13 +103,13 @@ def _device(device: Device, path: str, *, by_itself: bool) -> Errors:
         yield from _attribute(attribute, at(f"{path}.attributes", name))
     for name in device.capacity:
         yield from _qualified(name, at(f"{path}.capacity", name))
-    ways = {
+    alternatives = {
         "nodeName": bool(device.node_name),
         "nodeSelector": device.node_selector is not None,
         "allNodes": device.all_nodes,
     }
     if by_itself:
-        yield from _one_of(ways, path)
+        yield from _one_of(alternatives, path)
         yield from _one_term(device.node_selector, f"{path}.nodeSelector")
     for index, taint in enumerate(device.taints):
         where = f"{path}.taints[{index}]"
@@ -146,11 +146,11 @@ def pod_claims(spec: PodSpec, path: str) -> Errors:
     for index, claim in enumerate(spec.resource_claims):
         where = f"{path}.resourceClaims[{index}]"
         yield from _label(claim.name, f"{where}.name")
-        ways = {
+        alternatives = {
             "resourceClaimName": claim.resource_claim_name is not None,
             "resourceClaimTemplateName": claim.resource_claim_template_name is not None,
         }
-        if sum(ways.values()) != 1:
+        if sum(alternatives.values()) != 1:
             why = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
             yield FieldError.invalid(where, claim.name, why)
 
@@ -254,9 +254,9 @@ def _selectors(selectors: Sequence[DeviceSelector], path: str) -> Errors:
 # --- What they share ---------------------------------------------------------------------------------------------
 
 
-def _one_of(ways: Mapping[str, bool], path: str) -> Errors:
-    names = ", ".join(f"`{name}`" for name in ways)
-    given = [name for name, is_given in ways.items() if is_given]
+def _one_of(alternatives: Mapping[str, bool], path: str) -> Errors:
+    names = ", ".join(f"`{name}`" for name in alternatives)
+    given = [name for name, is_given in alternatives.items() if is_given]
     if not given:
         yield FieldError.required(path, f"exactly one of {names} is required")
     elif len(given) > 1:

@@ -6,25 +6,17 @@ API server, for its volumes, say.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
-from kschedfw.api.devices import DeviceClass, ResourceSlice
 from kschedfw.api.field_errors import FieldError
-from kschedfw.api.meta import Named, ObjectMeta
+from kschedfw.api.meta import ObjectMeta
 from kschedfw.api.names import label_problems, label_value_problems, subdomain_problems
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodTemplateSpec, RestartPolicy
-from kschedfw.api.resource_claims import ResourceClaim, ResourceClaimTemplate
 from kschedfw.api.selectors import LabelSelector, Selector
 from kschedfw.api.storage import CSIStorageCapacity, PersistentVolume
-from kschedfw.api.validate_devices import (
-    device_class,
-    resource_claim,
-    resource_claim_template,
-    resource_slice,
-)
 from kschedfw.api.validate_pods import gated_pod, metadata_key, node_name, pod_spec, resource_list
 from kschedfw.api.validate_selectors import Errors, label_key, label_selector, labels, node_selector
 from kschedfw.api.workloads import (
@@ -32,7 +24,6 @@ from kschedfw.api.workloads import (
     Deployment,
     Job,
     LabelSelected,
-    Namespace,
     PodDisruptionBudget,
     PriorityClass,
     ReplicaSet,
@@ -43,30 +34,20 @@ from kschedfw.api.workloads import (
 
 _NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 _HIGHEST_USER_PRIORITY: Final = 1_000_000_000
-# Their names become part of host names.
-_LABEL_NAMES: Final = (Namespace, Service, StatefulSet)
-
-
-def validate(obj: Named) -> list[FieldError]:
-    """Everything that is wrong with an object that has its defaults; empty if it is valid."""
-    errors = list(_metadata(obj))
-    check = _CHECKS.get(type(obj))
-    if check is not None:
-        errors += check(obj)
-    return errors
 
 
 def is_valid_with_spec(pod: Pod) -> bool:
     """Whether a pod is valid, if all of its spec but its node's name is."""
-    wrong = chain(_metadata(pod), node_name(pod.spec, "spec"), gated_pod(pod))
+    wrong = chain(
+        metadata_errors(pod.metadata, subdomain_problems), node_name(pod.spec, "spec"), gated_pod(pod)
+    )
     return next(wrong, None) is None
 
 
-def _metadata(obj: Named) -> Errors:
-    metadata = obj.metadata
-    problems_of = label_problems if isinstance(obj, _LABEL_NAMES) else subdomain_problems
+def metadata_errors(metadata: ObjectMeta, name_problems: Callable[[str], Sequence[str]]) -> Errors:
+    """What is wrong with an object's metadata; `name_problems` says what is wrong with a name of its kind."""
     if metadata.name:
-        for why in problems_of(metadata.name):
+        for why in name_problems(metadata.name):
             yield FieldError.invalid("metadata.name", metadata.name, why)
     else:
         yield FieldError.required("metadata.name", "name or generateName is required")
@@ -82,12 +63,12 @@ def _labels_and_annotations(metadata: ObjectMeta, path: str) -> Errors:
         yield from metadata_key(key, f"{path}.annotations")
 
 
-def _pod(pod: Pod) -> Errors:
+def pod_errors(pod: Pod) -> Errors:
     yield from pod_spec(pod.spec, "spec")
     yield from gated_pod(pod)
 
 
-def _node(node: Node) -> Errors:
+def node_errors(node: Node) -> Errors:
     seen = set()
     for index, taint in enumerate(node.spec.taints):
         path = f"spec.taints[{index}]"
@@ -105,7 +86,7 @@ def _node(node: Node) -> Errors:
 # --- Workloads ---------------------------------------------------------------------------------------------------
 
 
-def _workload(obj: Deployment | ReplicaSet | StatefulSet | DaemonSet) -> Errors:
+def workload_errors(obj: Deployment | ReplicaSet | StatefulSet | DaemonSet) -> Errors:
     spec: LabelSelected = obj.spec
     yield from _replicas(spec.replicas)
     if spec.selector is None:
@@ -119,7 +100,7 @@ def _workload(obj: Deployment | ReplicaSet | StatefulSet | DaemonSet) -> Errors:
     yield from _template(spec.template, spec.selector.compile() if spec.selector is not None else None)
 
 
-def _replication_controller(obj: ReplicationController) -> Errors:
+def replication_controller_errors(obj: ReplicationController) -> Errors:
     yield from _replicas(obj.spec.replicas)
     if not obj.spec.selector:
         yield FieldError.required("spec.selector")
@@ -148,7 +129,7 @@ def _template(template: PodTemplateSpec | None, selector: Selector | None) -> Er
         yield FieldError.unsupported("spec.template.spec.restartPolicy", policy, [RestartPolicy.ALWAYS])
 
 
-def _job(job: Job) -> Errors:
+def job_errors(job: Job) -> Errors:
     if job.spec.parallelism < 0:
         yield FieldError.invalid("spec.parallelism", job.spec.parallelism, _NOT_NEGATIVE)
     if job.spec.completions is not None and job.spec.completions < 0:
@@ -163,11 +144,11 @@ def _job(job: Job) -> Errors:
 # --- The rest ----------------------------------------------------------------------------------------------------
 
 
-def _service(service: Service) -> Errors:
+def service_errors(service: Service) -> Errors:
     yield from labels(service.spec.selector, "spec.selector")
 
 
-def _disruption_budget(budget: PodDisruptionBudget) -> Errors:
+def disruption_budget_errors(budget: PodDisruptionBudget) -> Errors:
     spec = budget.spec
     if spec.min_available is not None and spec.max_unavailable is not None:
         both = {"minAvailable": spec.min_available, "maxUnavailable": spec.max_unavailable}
@@ -175,41 +156,20 @@ def _disruption_budget(budget: PodDisruptionBudget) -> Errors:
     yield from label_selector(spec.selector, "spec.selector")
 
 
-def _priority_class(cls: PriorityClass) -> Errors:
+def priority_class_errors(cls: PriorityClass) -> Errors:
     if cls.value > _HIGHEST_USER_PRIORITY and not cls.name.startswith("system-"):
         why = f"maximum allowed value of a user defined priority is {_HIGHEST_USER_PRIORITY}"
         yield FieldError.forbidden("value", why)
 
 
-def _volume(volume: PersistentVolume) -> Errors:
+def persistent_volume_errors(volume: PersistentVolume) -> Errors:
     wanted = volume.spec.node_affinity
     if wanted is not None and wanted.required is not None:
         yield from node_selector(wanted.required, "spec.nodeAffinity.required")
 
 
-def _capacity(capacity: CSIStorageCapacity) -> Errors:
+def storage_capacity_errors(capacity: CSIStorageCapacity) -> Errors:
     if not capacity.storage_class_name:
         yield FieldError.required("storageClassName")
     if capacity.node_topology is not None:
         yield from label_selector(capacity.node_topology, "nodeTopology")
-
-
-_CHECKS: Final[Mapping[type, Callable[[Any], Errors]]] = {
-    Pod: _pod,
-    Node: _node,
-    Deployment: _workload,
-    ReplicaSet: _workload,
-    StatefulSet: _workload,
-    DaemonSet: _workload,
-    ReplicationController: _replication_controller,
-    Job: _job,
-    Service: _service,
-    PodDisruptionBudget: _disruption_budget,
-    PriorityClass: _priority_class,
-    PersistentVolume: _volume,
-    CSIStorageCapacity: _capacity,
-    DeviceClass: device_class,
-    ResourceSlice: resource_slice,
-    ResourceClaim: resource_claim,
-    ResourceClaimTemplate: resource_claim_template,
-}

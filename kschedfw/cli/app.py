@@ -2,78 +2,72 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from importlib import import_module
 from importlib.metadata import version
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import attrs
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from kschedfw.api.errors import KschedfwError
-from kschedfw.api.limits import Limits
-from kschedfw.api.manifests import FieldValidation
-from kschedfw.cli.bench import BENCH_HELP, bench
-from kschedfw.cli.chosen import chosen_configuration
-from kschedfw.cli.compare import COMPARE_HELP, compare
-from kschedfw.cli.config import config_app
-from kschedfw.cli.enabled import UsageError
-from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
-from kschedfw.cli.explain import EXPLAIN_HELP, explain
-from kschedfw.cli.inputs import InputFormat, InvalidInputError, ReadingOptions, read_input
-from kschedfw.cli.missing_output import lack_of_work
-from kschedfw.cli.options import (
-    AttemptTimeOption,
-    ClusterArgument,
-    ConfigOption,
-    FieldValidationOption,
-    FormatOption,
-    GatesOption,
-    LimitOption,
-    NoProgressOption,
-    ParallelismOption,
-    PodsOption,
-    ProviderOption,
-    SelectHost,
-    SelectHostOption,
-    SkipInvalidOption,
-    StartTimeOption,
-)
-from kschedfw.cli.output import print_report, progress_bar, reading_bar
-from kschedfw.cli.plugins import plugins_app
-from kschedfw.cli.reschedule import RescheduleOption
-from kschedfw.cli.reschedule import reschedule as free_bound_pods
-from kschedfw.cli.serve_extender import SERVE_EXTENDER_HELP, serve_extender
-from kschedfw.config import ConfigurationError, SchedulerConfiguration
-from kschedfw.explain import Explaining, ExplanationWriter
-from kschedfw.scheduler.from_configuration import profiles_of
-from kschedfw.scheduler.http_extender import make_extenders
-from kschedfw.simulator import Arrivals, Failures, Simulation
+from kschedfw.cli.exits import ExitCode, complain, tell
 
 HELP = """Simulate kube-scheduler: the decisions of v1.36, without a cluster."""
 
-SIMULATE_HELP = """Schedule the pending pods of a cluster in virtual time, and show how it went.
 
-CLUSTER are manifests: files (YAML or JSON, plain or gzipped), directories of them, or - for the
-standard input. Pending pods in them are scheduled, by priority and then in the order in which they were read. They may
-preempt others, bound ones too, and are tried again when that makes sense.
+@attrs.frozen
+class Command:
+    """A subcommand: what `kschedfw --help` says of it, and where its `typer.Typer` is, as `module:name`."""
 
-All pods are there from the start and stay, or with --arrivals, --arrival-rate or --mean-duration they come and go.
+    summary: str
+    app: str
 
-\b
-Exit codes:
-  0    done, whether or not all pods fit
-  1    a plugin failed, and standard error says how; or nothing to simulate: no nodes,
-       or no pods to schedule
-  2    bad usage or bad input; nothing was done
-  70   a bug in kschedfw
-  130  interrupted; the report says what was done so far
-"""
+    def load(self) -> typer.Typer:
+        module, _, name = self.app.partition(":")
+        app: typer.Typer = getattr(import_module(module), name)
+        return app
+
+
+COMMANDS = {
+    "simulate": Command("Schedule the pending pods of a cluster.", "kschedfw.cli.simulate:simulate_app"),
+    "compare": Command("Compare configurations on the same cluster.", "kschedfw.cli.compare:compare_app"),
+    "explain": Command("Explain why a pod goes to a node, or to none.", "kschedfw.cli.explain:explain_app"),
+    "serve-extender": Command(
+        "Offer plugins to a stock kube-scheduler.", "kschedfw.cli.serve_extender:serve_extender_app"
+    ),
+    "bench": Command("Measure how fast a profile schedules on this machine.", "kschedfw.cli.bench:bench_app"),
+    "config": Command("Check, show and compare configurations.", "kschedfw.cli.config:config_app"),
+    "plugins": Command("Show the installed plugins, or begin a new one.", "kschedfw.cli.plugins:plugins_app"),
+}
+
+
+class _Commands(TyperGroup):
+    """Imports a subcommand when it is asked for: `--help` and a misspelt command need none of them."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for name, command in COMMANDS.items():
+            self.add_command(TyperCommand(name, short_help=command.summary))
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            # Typer reads choices by a library that puts this before what is wrong.
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+
+    # Without types: by its version, typer has a click of its own or takes the installed one.
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, None if name is None else get_command(COMMANDS[name].load()), rest
 
 
 app = typer.Typer(
+    cls=_Commands,
     help=HELP,
     add_completion=False,
     no_args_is_help=True,
@@ -89,20 +83,28 @@ def run(args: Sequence[str] | None = None) -> int:
         app(args=None if args is None else list(args), prog_name="kschedfw")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.DONE
-    except InvalidInputError as error:
-        tell(error.problems)
-        return complain(str(error), ExitCode.BAD_INPUT)
-    except ConfigurationError as error:
-        tell(str(error).splitlines())
-        return complain("the configuration is refused, so nothing was done", ExitCode.BAD_INPUT)
     except KschedfwError as error:
-        return complain(str(error), ExitCode.BAD_INPUT)
+        return _refuse(error)
     except OSError as error:
         where = f"{error.filename}: " if error.filename is not None else ""
         return complain(f"{where}{error.strerror or error}", ExitCode.BAD_INPUT)
     except Exception as error:
         return complain(f"this is a bug in kschedfw: {type(error).__name__}: {error}", ExitCode.BUG)
     return ExitCode.DONE
+
+
+def _refuse(error: KschedfwError) -> ExitCode:
+    # Imported here, since `--help` can do without.
+    from kschedfw.cli.inputs import InvalidInputError
+    from kschedfw.config import ConfigurationError
+
+    message = str(error)
+    if isinstance(error, InvalidInputError):
+        tell(error.problems)
+    elif isinstance(error, ConfigurationError):
+        tell(message.splitlines())
+        message = "the configuration is refused, so nothing was done"
+    return complain(message, ExitCode.BAD_INPUT)
 
 
 def _show_version(wanted: bool) -> None:
@@ -118,159 +120,4 @@ def _command(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
     ] = False,
 ) -> None:
-    # With a callback, `simulate` stays a subcommand although it is the only one.
     pass
-
-
-@app.command(help=SIMULATE_HELP, short_help="Schedule the pending pods of a cluster.")
-def simulate(
-    cluster: ClusterArgument,
-    pods: PodsOption = None,
-    format: FormatOption = InputFormat.MANIFESTS,
-    config: ConfigOption = None,
-    algorithm_provider: ProviderOption = None,
-    feature_gates: GatesOption = None,
-    select_host: SelectHostOption = SelectHost.RANDOM,
-    reschedule: RescheduleOption = None,
-    arrivals: Annotated[
-        bool, typer.Option("--arrivals", help="Pods come and go by their own times, where they have some.")
-    ] = False,
-    arrival_rate: Annotated[
-        float | None,
-        typer.Option(metavar="N", help="Pods without a time of their own come at random, N per second."),
-    ] = None,
-    mean_duration: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS", help="Pods without a duration of their own stay so long, on average."
-        ),
-    ] = None,
-    ignore_own_times: Annotated[
-        bool,
-        typer.Option(
-            "--ignore-own-times",
-            help="--arrival-rate and --mean-duration draw times for all pods, also for those with times of their own.",
-        ),
-    ] = False,
-    start_time: StartTimeOption = None,
-    attempt_time: AttemptTimeOption = None,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="Decides between nodes of equal score, and draws times.")
-    ] = 0,
-    percentage: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=100,
-            metavar="X",
-            help="Of the nodes, how many to find feasible before scoring; 0: as kube-scheduler does. "
-            "Takes the place of the configuration's; a profile's own comes first.",
-        ),
-    ] = None,
-    parallelism: ParallelismOption = 1,
-    skip_invalid: SkipInvalidOption = False,
-    field_validation: FieldValidationOption = FieldValidation.STRICT,
-    limit: LimitOption = None,
-    explanations: Annotated[
-        Path | None,
-        typer.Option(
-            "--explain",
-            metavar="FILE",
-            help="Write down why, for every attempt (JSON lines; see `kschedfw explain --from`).",
-        ),
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the report as JSON, with every decision.")
-    ] = False,
-    no_progress: NoProgressOption = False,
-    fail_fast: Annotated[
-        bool,
-        typer.Option(
-            "--fail-fast", help="End as soon as a plugin fails; the report says what was done so far."
-        ),
-    ] = False,
-) -> None:
-    options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
-    with reading_bar(enabled=not no_progress) as reading:
-        loaded = read_input(format, cluster, pods or [], options, progress=reading)
-    tell(loaded.problems)
-    configuration = chosen_configuration(config, algorithm_provider, feature_gates)
-    loaded, _ = free_bound_pods(loaded, reschedule or ())
-    with ExitStack() as stack:
-        extenders = make_extenders(configuration.extenders)
-        for extender in extenders:
-            stack.callback(extender.close)
-        explaining = None
-        if explanations is not None:
-            file = stack.enter_context(explanations.open("w", encoding="utf-8", buffering=1 << 20))
-            explaining = Explaining(ExplanationWriter(file).write)
-        simulation = Simulation(
-            loaded.cluster,
-            profiles=profiles_of(configuration),
-            extenders=extenders,
-            arrivals=_arrivals(arrivals, arrival_rate, mean_duration, ignore_own_times=ignore_own_times),
-            start_time=start_time,
-            attempt_time=attempt_time or 0.0,
-            seed=seed,
-            percentage_of_nodes_to_score=(
-                configuration.percentage_of_nodes_to_score if percentage is None else percentage
-            ),
-            selector=select_host.selector(),
-            initial_backoff=configuration.pod_initial_backoff_seconds,
-            max_backoff=configuration.pod_max_backoff_seconds,
-            parallelism=parallelism,
-            clock=time.perf_counter,
-            notes=(*loaded.notes, *_absent(configuration)),
-            explaining=explaining,
-        )
-        failures = stack.enter_context(Failures())
-        with progress_bar(enabled=not no_progress) as progress:
-            report = simulation.run(progress, until=lambda: fail_fast and failures.count > 0)
-    tell_failures(failures)
-    lacking = lack_of_work(report)
-    if lacking:
-        complain(f"nothing to simulate: {lacking}", ExitCode.NOTHING_TO_DO)
-    if as_json:
-        print(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
-    else:
-        print_report(report)
-    ended_early = fail_fast and failures.count > 0
-    if report.interrupted and not ended_early:
-        raise typer.Exit(ExitCode.INTERRUPTED)
-    if failures.count:
-        text = f"{failure_summary(failures)}{'; the simulation ended with it' * ended_early}"
-        raise typer.Exit(complain(text, ExitCode.FAILED))
-    if lacking:
-        raise typer.Exit(ExitCode.NOTHING_TO_DO)
-
-
-def _absent(configuration: SchedulerConfiguration) -> list[str]:
-    """Notes on plugins that the configuration asks for by name and that aren't in this version."""
-    return [
-        f"profile {profile.scheduler_name}: not in this version, left out: {', '.join(names)}"
-        for profile in configuration.profiles
-        if (names := profile.absent_by_name)
-    ]
-
-
-def _arrivals(
-    wanted: bool, rate: float | None, mean_duration: float | None, *, ignore_own_times: bool
-) -> Arrivals | None:
-    is_drawn = rate is not None or mean_duration is not None
-    if ignore_own_times and not is_drawn:
-        raise UsageError("--ignore-own-times goes with --arrival-rate, --mean-duration, or both")
-    if not wanted and not is_drawn:
-        return None
-    return Arrivals(rate, mean_duration, own_times=not ignore_own_times)
-
-
-app.command("compare", help=COMPARE_HELP, short_help="Compare configurations on the same cluster.")(compare)
-app.command("explain", help=EXPLAIN_HELP, short_help="Explain why a pod goes to a node, or to none.")(explain)
-app.add_typer(config_app, name="config")
-app.command(
-    "serve-extender", help=SERVE_EXTENDER_HELP, short_help="Offer plugins to a stock kube-scheduler."
-)(serve_extender)
-app.command("bench", help=BENCH_HELP, short_help="Measure how fast a profile schedules on this machine.")(
-    bench
-)
-app.add_typer(plugins_app, name="plugins", short_help="Show the installed plugins, or begin a new one.")

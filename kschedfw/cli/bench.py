@@ -14,7 +14,7 @@ import attrs
 import typer
 
 from kschedfw.api.pod import DEFAULT_SCHEDULER_NAME
-from kschedfw.bench.apart import BenchmarkError, footprint_apart, measure_apart
+from kschedfw.bench.child_process import BenchmarkError, footprint_in_child, measure_in_child
 from kschedfw.bench.forms import LEAST_REPEATS, REPEATS, FormsComparison, comparison, form_cases, in_form
 from kschedfw.bench.growth import INITIAL_PODS, NODES, PODS, Axis, GrowthRow, cases, measure_row
 from kschedfw.bench.measure import Progress
@@ -23,7 +23,7 @@ from kschedfw.bench.results import Measurement, Part
 from kschedfw.bench.stage import ADAPTIVE, ALL_NODES, DEFAULT_TIME_LIMIT, Case
 from kschedfw.bench.workloads import WORKLOADS, find_workload
 from kschedfw.cli.bench_output import print_bench_report
-from kschedfw.cli.chosen import chosen_configuration, chosen_profile
+from kschedfw.cli.configurations import selected_configuration, selected_profile
 from kschedfw.cli.enabled import UsageError, changed_default_profile, enabled_plugin
 from kschedfw.cli.exits import ExitCode, complain
 from kschedfw.cli.options import NoProgressOption
@@ -67,6 +67,10 @@ Exit codes:
 """
 
 
+bench_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@bench_app.command(help=BENCH_HELP)
 def bench(
     workload: Annotated[
         list[str] | None, typer.Option(metavar="NAME|all", help="Default: basic. Repeatable.")
@@ -81,6 +85,14 @@ def bench(
         int | None, typer.Option(min=0, metavar="M", help="Pods that are on the nodes before.")
     ] = None,
     pods: Annotated[int | None, typer.Option(min=1, metavar="P", help="Pods that are measured.")] = None,
+    devices: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="D",
+            help="Devices of each node, in workloads about devices. Default: the workload's.",
+        ),
+    ] = None,
     percentage: Annotated[
         int | None,
         typer.Option(
@@ -147,10 +159,13 @@ def bench(
     ] = None,
     growth: Annotated[
         Axis | None,
-        typer.Option(help="Show how cost and memory grow instead: with the nodes, or with the pods on them."),
+        typer.Option(
+            help="Show how cost and memory grow instead: with the nodes, the pods on them, or the devices of each."
+        ),
     ] = None,
     sizes: Annotated[
-        str | None, typer.Option(metavar="N,N,...", help="For --growth: how many nodes, or pods on them.")
+        str | None,
+        typer.Option(metavar="N,N,...", help="For --growth: how many nodes, pods on them, or devices."),
     ] = None,
     time_limit: Annotated[
         float,
@@ -168,7 +183,7 @@ def bench(
             raise UsageError(
                 "--enable, --disable and --args change the default profile; --profile is instead of it"
             )
-        measured, configured = _profile_of(chosen_configuration(profile), scheduler_name)
+        measured, configured = _profile_of(selected_configuration(profile), scheduler_name)
         percentage = configured if percentage is None else percentage
     # Now, so that nothing is measured in vain if the profile can't run.
     Framework(Registry(), measured, cluster=InMemoryCluster())
@@ -180,7 +195,7 @@ def bench(
     names = list(WORKLOADS) if ALL in (workload or ()) else (workload or ["basic"])
     planned = [
         attrs.evolve(
-            Case.of(find_workload(name), nodes=nodes, initial_pods=init_pods, pods=pods),
+            Case.of(find_workload(name), nodes=nodes, initial_pods=init_pods, pods=pods, devices=devices),
             profile=measured,
             time_limit=time_limit,
             evaluation=evaluation,
@@ -205,7 +220,7 @@ def bench(
                 raise UsageError("--sizes goes with --growth")
             _measure_all(planned, percentage, bar, measurements, baseline)
         else:
-            case = _growing(growth, planned, nodes=nodes, initial_pods=init_pods, pods=pods)
+            case = _growing(growth, planned, nodes=nodes, initial_pods=init_pods, pods=pods, devices=devices)
             case = attrs.evolve(case, percentage=ALL_NODES if percentage is None else percentage)
             _measure_rows(growth, cases(growth, case, _sizes(sizes)), bar, rows)
         if form_runs is not None:
@@ -245,7 +260,7 @@ def _profile_of(
 
     The workloads' pods are for the default scheduler, so that is what the profile is called then.
     """
-    profile = chosen_profile(configuration, scheduler_name)
+    profile = selected_profile(configuration, scheduler_name)
     percentage = profile.percentage_of_nodes_to_score
     if percentage is None:
         percentage = configuration.percentage_of_nodes_to_score or None
@@ -278,7 +293,7 @@ def _compare_forms(
     for number, each in enumerate(runs, 1):
         form = f"without {plugin}" if each.form is None else f"{plugin}, {each.form.form.value}"
         with bar(f"{number}/{len(runs)} {case.workload_name}, {form}") as progress:
-            done.append((each, measure_apart(each, time.perf_counter, progress)))
+            done.append((each, measure_in_child(each, time.perf_counter, progress)))
         yield comparison(case, plugin, done)
 
 
@@ -315,26 +330,41 @@ def _measure_all(
     for number, case in enumerate(runs, 1):
         label = f"{number}/{len(runs)} {case.workload_name}, {case.part}"
         with bar(label) as progress:
-            done.append(measure_apart(case, time.perf_counter, progress))
+            done.append(measure_in_child(case, time.perf_counter, progress))
         if baseline is not None:
             default = attrs.evolve(case, profile=default_profile())
             with bar(f"{label}, default profile") as progress:
-                baseline.append(measure_apart(default, time.perf_counter, progress))
+                baseline.append(measure_in_child(default, time.perf_counter, progress))
 
 
 def _growing(
-    axis: Axis, planned: Sequence[Case], *, nodes: int | None, initial_pods: int | None, pods: int | None
+    axis: Axis,
+    planned: Sequence[Case],
+    *,
+    nodes: int | None,
+    initial_pods: int | None,
+    pods: int | None,
+    devices: int | None,
 ) -> Case:
     """The one case that grows, in the size that growth is measured at unless another is given."""
     if len(planned) > 1:
         raise UsageError("--growth takes one --workload")
-    grown, given = ("--nodes", nodes) if axis is Axis.NODES else ("--init-pods", initial_pods)
+    case = planned[0]
+    grown, given = {
+        Axis.NODES: ("--nodes", nodes),
+        Axis.PODS: ("--init-pods", initial_pods),
+        Axis.DEVICES: ("--devices", devices),
+    }[axis]
     if given is not None:
         raise UsageError(f"--growth {axis} makes {grown} grow; --sizes says how far")
+    if axis is Axis.DEVICES and not case.workload.devices:
+        raise UsageError(
+            f"--growth {axis} needs a --workload whose nodes have some, and {case.workload_name} has none"
+        )
     return attrs.evolve(
-        planned[0],
+        case,
         nodes=NODES if nodes is None else nodes,
-        initial_pods=INITIAL_PODS if initial_pods is None else initial_pods,
+        initial_pods=INITIAL_PODS[axis] if initial_pods is None else initial_pods,
         pods=PODS if pods is None else pods,
     )
 
@@ -350,7 +380,7 @@ def _sizes(text: str | None) -> list[int] | None:
 
 def _measure_rows(axis: Axis, planned: Sequence[Case], bar: Bar, done: list[GrowthRow]) -> None:
     for number, case in enumerate(planned, 1):
-        size = case.nodes if axis is Axis.NODES else case.initial_pods
+        size = {Axis.NODES: case.nodes, Axis.PODS: case.initial_pods, Axis.DEVICES: case.devices}[axis]
         with bar(f"{number}/{len(planned)} {case.workload_name}, {size:,} {axis}") as progress:
-            timed = partial(measure_apart, timer=time.perf_counter, progress=progress)
-            done.append(measure_row(axis, case, timed, footprint_apart))
+            timed = partial(measure_in_child, timer=time.perf_counter, progress=progress)
+            done.append(measure_row(axis, case, timed, footprint_in_child))

@@ -11,10 +11,14 @@ import typer
 
 from kschedfw.api.limits import Limits
 from kschedfw.api.manifests import FieldValidation
-from kschedfw.cli.compare_conditions import check_resources, conditions_of
-from kschedfw.cli.compare_output import print_comparison
-from kschedfw.cli.compare_page import page_writer
-from kschedfw.cli.compare_profiles import WHAT_THERE_IS, candidates_of, check_pods
+from kschedfw.cli.compare_options import (
+    WHAT_THERE_IS,
+    candidates_of,
+    check_pods,
+    check_resources,
+    conditions_of,
+)
+from kschedfw.cli.compare_output import page_writer, print_comparison
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.inputs import InputFormat, ReadingOptions, read_input
 from kschedfw.cli.missing_output import lack_of_work
@@ -58,6 +62,10 @@ Exit codes:
 """
 
 
+compare_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@compare_app.command(help=COMPARE_HELP)
 def compare(
     cluster: ClusterArgument,
     profile: Annotated[

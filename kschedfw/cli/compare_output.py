@@ -1,21 +1,37 @@
-"""A comparison as text, for terminals of any width and for pipes."""
+"""The output of a comparison: text for terminals of any width and for pipes, and an HTML page.
+
+The page has plots, but no scripts, and loads nothing from elsewhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from kschedfw.cli.compare_rows import Section, Story, moved_anywhere, sections, stories
+from kschedfw.cli import compare_plots
+from kschedfw.cli.compare_plots import plots_of
+from kschedfw.cli.compare_rows import Section, Story, moved_anywhere, percent, sections, stories
+from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.missing_output import missing_lines
 from kschedfw.cli.tables import block, counted, plain_table, print_parts, stdout_console
 from kschedfw.compare import Comparison
+from kschedfw.scheduler.errors import MissingExtraError
 
 WIDEST_NAMES = 36
-"""The first columns of all tables are equally wide, so that the others stand in line, but not wider than this,
-or than half of the terminal."""
+"""The first columns of all tables are equally wide, so that the others line up.
+
+This is their greatest width in characters, unless half of the terminal's width is more.
+"""
+
+MOST_PODS = 2000
+"""How many pods that fared differently the page lists; the JSON has all of them."""
+
+NEEDS_EXTRA = "--html needs the extra compare: pip install 'kschedfw[compare]'"
+TEMPLATE = "compare_page.html"
 
 
 def print_comparison(comparison: Comparison, *, show: int) -> None:
@@ -80,3 +96,44 @@ def _stories(told: Sequence[Story], moved: int) -> Padding:
             Text(f"and {counted(rest, 'more pod')}; --show N lists more, --json and --html all of them")
         )
     return Padding(Group(*parts), (1, 0, 0, 0))
+
+
+def page_writer(file: Path) -> Callable[[Comparison], None]:
+    """What writes a comparison to the file; whatever would keep it from doing so is found out now.
+
+    Raises:
+        MissingExtraError: jinja2 isn't installed.
+        UsageError: the file can't be written.
+    """
+    try:
+        import jinja2
+    except ModuleNotFoundError:
+        raise MissingExtraError(NEEDS_EXTRA) from None
+
+    if file.is_dir() or not file.parent.is_dir():
+        why = "is a directory" if file.is_dir() else "its directory isn't there"
+        raise UsageError(f"--html {file}: {why}")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("kschedfw.cli", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    template = environment.get_template(TEMPLATE)
+
+    def write(comparison: Comparison) -> None:
+        page = template.render(
+            comparison=comparison,
+            first=comparison.runs[0],
+            sections=list(sections(comparison)),
+            plots=plots_of(comparison),
+            layout=compare_plots,
+            stories=list(stories(comparison, MOST_PODS)),
+            moved=moved_anywhere(comparison),
+            percent=percent,
+            missing=list(missing_lines(comparison.missing)),
+        )
+        file.write_text(page, encoding="utf-8")
+
+    return write

@@ -11,8 +11,8 @@ import attrs
 import typer
 
 from kschedfw.api.field_errors import FieldError
-from kschedfw.cli.chosen import chosen_configuration, print_warnings
-from kschedfw.cli.chosen import feature_gates as gates_of
+from kschedfw.cli.configurations import feature_gates as gates_of
+from kschedfw.cli.configurations import print_warnings, selected_configuration
 from kschedfw.cli.construction import refused_profile
 from kschedfw.cli.exits import ExitCode, complain
 from kschedfw.cli.options import GatesOption, ProviderOption
@@ -70,7 +70,7 @@ REFUSED = DIFFERENT = 1
 NAME_WIDTH = 38
 ORIGIN_WIDTH = 12
 
-config_app = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None)
+config_app = typer.Typer(help=HELP, add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
 
@@ -114,7 +114,7 @@ def show(
     feature_gates: GatesOption = None,
     as_json: AsJson = False,
 ) -> None:
-    configuration = chosen_configuration(file, algorithm_provider, feature_gates)
+    configuration = selected_configuration(file, algorithm_provider, feature_gates)
     if as_json:
         _print_json(effective(configuration))
     else:
@@ -128,7 +128,7 @@ def diff(
     feature_gates: GatesOption = None,
     as_json: AsJson = False,
 ) -> None:
-    configurations = [chosen_configuration(file, gates=feature_gates) for file in (first, second)]
+    configurations = [selected_configuration(file, gates=feature_gates) for file in (first, second)]
     names = [[profile.scheduler_name for profile in each.profiles] for each in configurations]
     if len(names[0]) == len(names[1]) == 1:
         names[0] = names[1] = [" and ".join(dict.fromkeys(names[0] + names[1]))]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from kschedfw.api.field_errors import first_of, printable
 from kschedfw.cli.tables import counted
-from kschedfw.simulator.failures import Failures
+
+if TYPE_CHECKING:
+    from kschedfw.simulator.failures import Failures
 
 _LONGEST = 4000
 

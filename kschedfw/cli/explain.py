@@ -15,7 +15,7 @@ import typer
 from kschedfw.api.limits import Limits
 from kschedfw.api.manifests import FieldValidation
 from kschedfw.api.pod import Pod
-from kschedfw.cli.chosen import chosen_configuration
+from kschedfw.cli.configurations import selected_configuration
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.explain_output import Context, print_explanation
@@ -69,8 +69,14 @@ Exit codes:
 """
 
 _PLACED = frozenset((Result.PLACED, Result.WAITING))
+_NAMED = 3
+"""How many names are given to who has written another one."""
 
 
+explain_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@explain_app.command(help=EXPLAIN_HELP)
 def explain(
     arguments: Annotated[
         list[str], typer.Argument(metavar="CLUSTER... POD", help="Manifests, and the pod to explain.")
@@ -127,7 +133,7 @@ def explain(
         loaded, freed = free_bound_pods(loaded, reschedule or ())
         pod = _pending(loaded, name)
         context = Context(missing_of(missing_objects(loaded.cluster), pod.key), freed.get(pod.key))
-        configuration = chosen_configuration(config, algorithm_provider, feature_gates)
+        configuration = selected_configuration(config, algorithm_provider, feature_gates)
         if percentage is None:
             percentage = configuration.percentage_of_nodes_to_score
         try:
@@ -283,9 +289,12 @@ def _check(kind: str, name: str, known: Iterable[str]) -> None:
     names = sorted(set(known))
     if name in names:
         return
-    similar = get_close_matches(name, names, n=3)
     if not names:
         hint = f", and no other {kind} either"
+    elif similar := get_close_matches(name, names, n=_NAMED):
+        hint = f"; did you mean {' or '.join(similar)}?"
     else:
-        hint = f"; did you mean {' or '.join(similar)}?" if similar else ""
+        nearest = get_close_matches(name, names, n=_NAMED, cutoff=0.0)
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        hint = f"; there {'is' if len(names) == 1 else 'are'} {', '.join(nearest)}{more}"
     raise UsageError(f"{kind} {name!r}: there is none of this name{hint}")

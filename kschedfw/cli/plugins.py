@@ -20,6 +20,7 @@ from kschedfw.framework.runtime.registry import Registry
 
 plugins_app = typer.Typer(
     help="Show the installed plugins, or begin a new one.",
+    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -13,7 +13,7 @@ import typer
 
 from kschedfw.api.limits import Limits
 from kschedfw.api.manifests import FieldValidation
-from kschedfw.cli.chosen import chosen_configuration, chosen_profile
+from kschedfw.cli.configurations import selected_configuration, selected_profile
 from kschedfw.cli.enabled import UsageError, enabled_plugin, given_args
 from kschedfw.cli.exits import ExitCode, complain, tell
 from kschedfw.cli.inputs import ReadingOptions, read_manifest_input
@@ -52,6 +52,10 @@ Exit codes:
 """
 
 
+serve_extender_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@serve_extender_app.command(help=SERVE_EXTENDER_HELP)
 def serve_extender(
     plugin: Annotated[
         list[str] | None,
@@ -193,7 +197,7 @@ def _profile(
             raise UsageError(
                 "--config has the plugins and their arguments; --plugin and --args are instead of it"
             )
-        return chosen_profile(chosen_configuration(config), scheduler_name)
+        return selected_profile(selected_configuration(config), scheduler_name)
     if scheduler_name is not None:
         raise UsageError("--scheduler-name goes with --config")
     if not plugins:

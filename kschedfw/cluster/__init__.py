@@ -3,8 +3,7 @@
 from kschedfw.cluster.claim_controller import ClaimController
 from kschedfw.cluster.errors import AlreadyExistsError, ClusterError, ConflictError, NotFoundError
 from kschedfw.cluster.freeing import Freed, free_pods
-from kschedfw.cluster.loading import from_manifests
-from kschedfw.cluster.memory import InMemoryCluster, RecordedEvent
+from kschedfw.cluster.memory import InMemoryCluster, RecordedEvent, from_manifests
 from kschedfw.cluster.protocol import Cluster, EventType, WatchEvent
 from kschedfw.cluster.references import MissingObject, missing_objects
 from kschedfw.cluster.volume_controller import VolumeController

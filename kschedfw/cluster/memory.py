@@ -5,19 +5,20 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 import attrs
 
+from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.custom import CustomObject, CustomResource, custom_key
 from kschedfw.api.defaults import default_namespace
 from kschedfw.api.evolver import evolver
 from kschedfw.api.field_errors import printable
 from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.kinds import KIND_OF
+from kschedfw.api.kinds import KIND_OF, name_of_kind
 from kschedfw.api.manifest_error import ManifestError
+from kschedfw.api.manifests import Manifests
 from kschedfw.api.meta import DEFAULT_NAMESPACE, Named, ObjectMeta
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodCondition, PodStatus
@@ -79,9 +80,8 @@ class InMemoryCluster:
         self._implied_namespaces: set[str] = set()
         self._version = 0
         self._uids = 0
-        self._events: OrderedDict[tuple[str, str, str, str, str], int] = OrderedDict()
+        self._events: BoundedDict[tuple[str, str, str, str, str], int] = BoundedDict(events_limit)
         """How many times what was recorded: key and kind of the object, type, reason, message."""
-        self._events_limit = events_limit
         for obj in objects:
             self.add(obj)
 
@@ -104,8 +104,10 @@ class InMemoryCluster:
         with self._lock:
             listed = self._listed.get((kind, namespace))
             if listed is None:
+                objects = self._all(kind)
+                # Of many objects of a kind that changes all the time, such as claims, a loop would take long.
                 listed = tuple(
-                    obj for obj in self._all(kind) if namespace is None or obj.namespace == namespace
+                    objects if namespace is None else (obj for obj in objects if obj.namespace == namespace)
                 )
                 self._listed[kind, namespace] = listed
             return cast("Sequence[T]", listed)
@@ -252,10 +254,8 @@ class InMemoryCluster:
     def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
         """As `Cluster.record_event`; see `events`."""
         text = printable(message, _LONGEST_MESSAGE)  # it may quote what is in a manifest
-        event = (regarding.metadata.key, _kind(regarding), type, reason, text)
+        event = (regarding.metadata.key, name_of_kind(regarding), type, reason, text)
         with self._lock:
-            if event not in self._events and len(self._events) >= self._events_limit:
-                self._events.popitem(last=False)
             self._events[event] = self._events.get(event, 0) + 1
 
     # --- behind the scenes; all of these but `_deliver` with the lock held ---
@@ -368,9 +368,14 @@ def _set_condition(conditions: tuple[PodCondition, ...], new: PodCondition) -> t
     return (*conditions, new)
 
 
-def _kind(obj: Named) -> str:
-    return obj.kind.name if isinstance(obj, CustomObject | CustomResource) else type(obj).__name__
-
-
 def _title(obj: Named) -> str:
-    return f"{_kind(obj)} {obj.metadata.key}"
+    return f"{name_of_kind(obj)} {obj.metadata.key}"
+
+
+def from_manifests(manifests: Manifests, *, skip_invalid: bool = False) -> InMemoryCluster:
+    """A cluster of everything that was loaded.
+
+    Raises:
+        InvalidManifestsError: there are problems, unless `skip_invalid` says to do without what is invalid.
+    """
+    return InMemoryCluster(manifests.objects(skip_invalid=skip_invalid))

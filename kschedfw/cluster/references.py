@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from kschedfw.api.defaults import BUILT_IN_PRIORITIES
+from kschedfw.api.kinds import KIND_OF
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodAffinityTerm
@@ -27,9 +28,8 @@ Reference: TypeAlias = tuple[type[Named], str]
 """A kind, and the key of one of its objects."""
 
 _SPREADING_OWNERS: Final[dict[tuple[str, str], type[Named]]] = {
-    ("v1", "ReplicationController"): ReplicationController,
-    ("apps/v1", "ReplicaSet"): ReplicaSet,
-    ("apps/v1", "StatefulSet"): StatefulSet,
+    (KIND_OF[cls].api_version, KIND_OF[cls].name): cls
+    for cls in (ReplicationController, ReplicaSet, StatefulSet)
 }
 """The controllers by whose selectors the default constraints of PodTopologySpread know a pod's siblings."""
 

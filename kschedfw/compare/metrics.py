@@ -10,10 +10,9 @@ import attrs
 import numpy as np
 
 from kschedfw.api.pod import Pod
-from kschedfw.api.requests import ResourceAmounts
+from kschedfw.api.resource import Resource
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.resource import Resource
 from kschedfw.simulator import Spread
 
 _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
@@ -62,19 +61,18 @@ class Workload:
     order in which they are shown.
     """
 
-    pending: Mapping[ResourceAmounts, int]
+    pending: Mapping[Resource, int]
     resources: tuple[str, ...]
 
     @classmethod
     def of(cls, pods: Iterable[Pod]) -> Workload:
-        pending: Counter[ResourceAmounts] = Counter()
+        pending: Counter[Resource] = Counter()
         asked: set[str] = set()
         for pod in pods:
             if pod.is_terminal:
                 continue
             amounts = pod.requests.amounts
-            resource = Resource.of(amounts)
-            asked.update(name for name in (*_FIRST, *amounts.scalar_resources) if resource.get(name) > 0)
+            asked.update(name for name, amount in amounts.items() if amount > 0)
             if not pod.node_name and not pod.is_terminating:
                 pending[amounts] += 1
         first = [name for name in _FIRST if name in asked]
@@ -103,11 +101,12 @@ class Fragmentation:
 
 def fragmentation(nodes: Sequence[NodeAllocation], workload: Workload) -> list[Fragmentation]:
     """Of each resource that pending pods ask for and nodes have."""
-    kinds = [Resource.of(amounts) for amounts in workload.pending]
     counts = np.array(list(workload.pending.values()), dtype=np.int64)
     # Also what a pod asks for that no node has decides whether it fits.
     names = [*workload.resources, PODS]
-    asked = np.array([[kind.get(name) for name in names[:-1]] + [1] for kind in kinds], dtype=np.int64)
+    asked = np.array(
+        [[each.get(name) for name in names[:-1]] + [1] for each in workload.pending], dtype=np.int64
+    )
     free = np.array([[node.free(name) for name in names] for node in nodes], dtype=np.int64)
     asked, free = asked.reshape(-1, len(names)), free.reshape(-1, len(names))
     refused = np.zeros(free.shape, dtype=np.int64)

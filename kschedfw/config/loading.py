@@ -22,7 +22,7 @@ from kschedfw.config.document import (
 )
 from kschedfw.config.errors import ConfigurationError
 from kschedfw.config.feature_gates import DEFAULT_GATES, DISABLE_PREEMPTION, FeatureGates
-from kschedfw.config.policy.configuration import policy_configuration
+from kschedfw.config.policy.profile import policy_configuration
 from kschedfw.config.policy.reading import CONFIG_MAP_KEY
 from kschedfw.config.policy.reading import KINDS as POLICY_KINDS
 from kschedfw.config.profiles import GROUP, build_profile

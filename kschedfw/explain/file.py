@@ -1,7 +1,7 @@
 """Explanations in a file: JSON lines, with the numbers of all nodes packed into columns.
 
 A line with `nodes` has the names of the nodes that the lines after it are about. Every other line is one decision.
-Columns (see `kschedfw.explain.columns`) have a number per node, or per feasible node, in these orders.
+Columns (see `kschedfw.explain.json_columns`) have a number per node, or per feasible node, in these orders.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.frozendict import FrozenDict
-from kschedfw.explain.columns import packed, unpacked
 from kschedfw.explain.explanation import Explanation, Result
+from kschedfw.explain.json_columns import packed, unpacked
 from kschedfw.explain.refusals import Refusals
 from kschedfw.explain.steps import (
     Beyond,

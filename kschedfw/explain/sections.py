@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from typing import Final
 
 import numpy as np
 
-from kschedfw.explain.evidence_sections import evidence_lines, evidence_sections
 from kschedfw.explain.explanation import Explanation, NodeExplanation, Result, Verdict
 from kschedfw.explain.refusals import Refusals
 from kschedfw.explain.section import EXAMPLES, Section
 from kschedfw.explain.steps import FilterStep, PreemptionCandidate, PreemptionStep, ScoreStep
+from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.narrowing import not_left_over
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.status import Status
+
+_ONLY: Final = "(asked for this explanation only)"
 
 EXTENDERS = "extenders"
 
@@ -298,7 +301,7 @@ def _skipped(explanation: Explanation) -> Iterator[str]:
 
 
 def _beyond_note(score: ScoreStep) -> str:
-    return " (asked for this explanation only)" if score.beyond else ""
+    return f" {_ONLY}" if score.beyond else ""
 
 
 def _said(status: Status) -> str:
@@ -312,3 +315,61 @@ def _examples(explanation: Explanation, rows: IntArray) -> str:
 def _listed(names: Sequence[str]) -> str:
     rest = len(names) - EXAMPLES
     return ", ".join([*names[:EXAMPLES], *([f"{rest} more"] if rest > 0 else [])])
+
+
+def evidence_sections(explanation: Explanation, top: int, plugin: str | None = None) -> Iterator[Section]:
+    """The closest nodes, where none was feasible, and what is behind each reason; of all plugins, or of one."""
+    if plugin is None and not explanation.feasible and (closest := _closest(explanation, top)):
+        yield Section(f"Closest nodes {_ONLY}", ("node", "what is in the way"), closest)
+    rows: list[tuple[str, ...]] = []
+    lines: list[str] = []
+    for name, by_asked in _by_plugin(explanation).items():
+        if plugin not in (None, name):
+            continue
+        groups = sorted(by_asked.items(), key=lambda group: -len(group[1]))
+        rows.extend((str(len(found)), name, asked, _closest_examples(found)) for asked, found in groups[:top])
+        if len(groups) > top:
+            lines.append(f"{name}: {len(groups) - top} more")
+    if rows:
+        headers = ("nodes", "plugin", "what is asked for", "closest, or e.g.")
+        yield Section(f"Behind the reasons {_ONLY}", headers, tuple(rows), tuple(lines))
+
+
+def evidence_lines(node: NodeExplanation, plugin: str) -> Iterator[str]:
+    """What lies behind one plugin's refusal of the node."""
+    return (f"  {each}" for each in node.evidence.get(plugin, ()))
+
+
+def _closest(explanation: Explanation, top: int) -> tuple[tuple[str, ...], ...]:
+    return tuple((node.node, _in_the_way(node)) for node in islice(explanation.closest(), top))
+
+
+def _in_the_way(node: NodeExplanation) -> str:
+    """Everything that refuses the node; where a plugin gave no evidence, its reasons."""
+    refusals = [node.refusal, *node.also_refused_by.values()]
+    told: list[str] = []
+    for status in refusals:
+        if status is not None:
+            told.extend([*map(str, node.evidence.get(status.plugin, ()))] or status.reasons)
+    return "; and ".join(dict.fromkeys(told))
+
+
+_Found = list[tuple[str, Evidence]]
+"""Pieces of evidence, each with its node."""
+
+
+def _by_plugin(explanation: Explanation) -> dict[str, dict[str, _Found]]:
+    """All evidence, by plugin and by what is asked for."""
+    groups: dict[str, dict[str, _Found]] = {}
+    if explanation.beyond is not None:
+        for plugin, by_row in explanation.beyond.evidence.items():
+            for row, pieces in by_row.items():
+                for each in pieces:
+                    by_asked = groups.setdefault(plugin, {})
+                    by_asked.setdefault(each.asked, []).append((explanation.nodes[row], each))
+    return groups
+
+
+def _closest_examples(found: Sequence[tuple[str, Evidence]]) -> str:
+    ordered = sorted(found, key=lambda each: each[1].gap or 0.0)[:EXAMPLES]
+    return ", ".join(f"{node} ({each.found})" if each.found else node for node, each in ordered)

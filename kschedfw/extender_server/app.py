@@ -141,8 +141,8 @@ class ExtenderApp:
                 await self._serve(scope, receive, send)
             case "lifespan":
                 await self._live(receive, send)
-            case other:
-                raise NotImplementedError(f"the extender server doesn't speak {other!r}")
+            case other:  # the ASGI specification has applications raise an exception then
+                raise ValueError(f"the extender server speaks HTTP, not {other!r}")
 
     def close(self) -> None:
         """Give up what is worked on, stop following the cluster, and end the threads."""

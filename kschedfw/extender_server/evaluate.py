@@ -15,8 +15,7 @@ from kschedfw.api.manifests import ManifestError, pod_from_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster, InMemoryCluster
 from kschedfw.extender_server.errors import AbandonedError, EvaluationError, RequestError
-from kschedfw.extender_server.sent_nodes import SentNodes
-from kschedfw.extender_server.state import ClusterState
+from kschedfw.extender_server.state import ClusterState, SentNodes
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.extender import MAX_EXTENDER_PRIORITY

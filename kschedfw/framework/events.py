@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum, Flag, StrEnum, auto
 from functools import cached_property
+from typing import Final
 
 import attrs
 
 from kschedfw.api.custom import CustomKind
+from kschedfw.api.kinds import KINDS
+from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod
 
 
@@ -33,6 +36,14 @@ class EventResource(StrEnum):
     RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
     DEVICE_CLASS = "resource.k8s.io/DeviceClass"
     WILDCARD = "*"
+
+
+EVENT_RESOURCES: Final[Mapping[type[Named], EventResource]] = {
+    kind.cls: EventResource(kind.event_resource)
+    for kind in KINDS.values()
+    if kind.event_resource in set(EventResource)
+}
+"""The event resource of a class of objects, for the kinds whose changes a plugin can subscribe to."""
 
 
 class ActionType(Flag):

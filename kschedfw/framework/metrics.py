@@ -70,6 +70,14 @@ class HintResult(StrEnum):
     ERROR = "Error"
 
 
+class DevicePreparation(StrEnum):
+    """How waiting for allocated devices to be prepared has ended."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    TIMEOUT = "timeout"
+
+
 class MetricsRecorder(Protocol):
     """Is told what happens. Called from any thread, some of it under locks: must be fast, never block, never raise.
 
@@ -135,6 +143,16 @@ class MetricsRecorder(Protocol):
         """A node was chosen, with so many pods to evict from it."""
         ...
 
+    # Devices, told by DynamicResources
+
+    def claim_created(self, *, success: bool) -> None:
+        """A claim for a pod's extended resources was made, or couldn't be."""
+        ...
+
+    def devices_prepared(self, profile: str, driver: str, result: DevicePreparation, seconds: float) -> None:
+        """A pod waited until the driver's devices were prepared, or in vain."""
+        ...
+
     # Queue, told by the queue; its places are an enum of its own, which is a `str`
 
     def pending_pods(self, queue: str, count: int) -> None:
@@ -198,6 +216,12 @@ class NoMetrics:
         pass
 
     def preemption_victims(self, count: int) -> None:
+        pass
+
+    def claim_created(self, *, success: bool) -> None:
+        pass
+
+    def devices_prepared(self, profile: str, driver: str, result: DevicePreparation, seconds: float) -> None:
         pass
 
     def pending_pods(self, queue: str, count: int) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from kschedfw.api.meta import Named
-from kschedfw.framework.handle import ClusterClient
+from kschedfw import ClusterClient
+from kschedfw.api import Named
 
 T = TypeVar("T", bound=Named)
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.pod import Pod
-from kschedfw.api.storage import PersistentVolumeClaim
-from kschedfw.api.volumes import Volume, claim_name, is_claim_of
-from kschedfw.framework.handle import ClusterClient
+from kschedfw import ClusterClient, KschedfwError, Pod
+from kschedfw.api import PersistentVolumeClaim, Volume
+from kschedfw.api.volumes import claim_name, is_claim_of
 
 
 class VolumeError(KschedfwError):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kschedfw.api.pod import Pod
-from kschedfw.framework.events import QueueingHint
+from kschedfw import Pod, QueueingHint
 
 
 def queue_if(helps: bool) -> QueueingHint:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from kschedfw.api.field_errors import FieldError
+from kschedfw import FieldError
+from kschedfw.api import LabelSelector, Operator, Requirement
 from kschedfw.api.names import label_value_problems, qualified_name_problems
-from kschedfw.api.selectors import LabelSelector, Operator, Requirement
 
 
 @functools.lru_cache(maxsize=4096)

@@ -9,11 +9,8 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.meta import ObjectMeta
-from kschedfw.api.storage import CSINode, PersistentVolume
-from kschedfw.api.volumes import Volume
+from kschedfw import FrozenDict, KschedfwError, ObjectMeta
+from kschedfw.api import CSINode, PersistentVolume, Volume
 
 MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 _ZONE_LABELS: Final = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")

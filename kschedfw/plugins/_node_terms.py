@@ -14,22 +14,18 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw.api.field_errors import FieldError
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.names import label_value_problems, qualified_name_problems
-from kschedfw.api.node import Node
-from kschedfw.api.pod import NodeAffinity, Pod
-from kschedfw.api.selectors import (
+from kschedfw import FieldError, FrozenDict, IntArray, Node, NodeTable, Pod
+from kschedfw.api import (
+    NodeAffinity,
     NodeSelector,
     NodeSelectorTerm,
     Operator,
     PreferredSchedulingTerm,
     Requirement,
-    parse_int64,
 )
-from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.api.names import label_value_problems, qualified_name_problems
+from kschedfw.api.selectors import parse_int64
 from kschedfw.framework.nodes.encoded_column import NO_VALUE, EncodedColumn
-from kschedfw.framework.nodes.table import NodeTable
 
 Mask = npt.NDArray[np.bool_]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw import IntArray
 from kschedfw.framework.results import MAX_NODE_SCORE
 
 

@@ -5,22 +5,17 @@ Nodes are read one by one (`NodeInfo`) or many at once (`NodeTable`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from operator import attrgetter
+from collections.abc import Iterator, Sequence
 
 import attrs
 import numpy as np
 
-from kschedfw.api.field_errors import FieldError
-from kschedfw.api.pod import Pod
-from kschedfw.api.requests import PodRequests, ResourceAmounts
+from kschedfw import FieldError, IntArray, NodeInfo, NodeTable, Pod
+from kschedfw.api import PodRequests
+from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_huge_pages
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.results import MAX_NODE_SCORE
 
-_ATTRIBUTES = {CPU: "milli_cpu", MEMORY: "memory", EPHEMERAL_STORAGE: "ephemeral_storage"}
 _NON_ZERO = (CPU, MEMORY)
 """What has a non-zero amount too, in the order of `NodeTable.non_zero_requested`."""
 
@@ -54,18 +49,6 @@ def duplicate_errors(resources: Sequence[ResourceSpec], path: str) -> Iterator[F
         seen.add(resource.name)
 
 
-def amount_of(amounts: ResourceAmounts, name: str) -> int:
-    """A pod's request of a resource by its API name; 0 for `pods`, which is nothing that a pod requests."""
-    match name:
-        case "cpu":
-            return amounts.milli_cpu
-        case "memory":
-            return amounts.memory
-        case "ephemeral-storage":
-            return amounts.ephemeral_storage
-    return amounts.scalar_resources.get(name, 0)
-
-
 def amount_text(name: str, amount: int) -> str:
     """An amount as people read it: `80m` or `4` of CPU, `1.5Gi` of memory, rounded to a tenth of the unit."""
     if name == CPU:
@@ -80,52 +63,55 @@ def amount_text(name: str, amount: int) -> str:
     return f"{size:.1f}".removesuffix(".0") + "Ti"
 
 
+def amount_columns(nodes: NodeTable, rows: IntArray, name: str) -> tuple[IntArray, IntArray]:
+    """What these nodes have of a resource, and how much of that their pods have: 0 if no node knows it.
+
+    Two arrays of shape (k,), int64, for k rows. Not to be changed.
+    """
+    column = nodes.columns.get(name)
+    if column is None:
+        nothing = np.zeros(len(rows), dtype=np.int64)
+        return nothing, nothing
+    return nodes.take(nodes.allocatable[:, column], rows), nodes.take(nodes.requested[:, column], rows)
+
+
 @attrs.frozen
 class ScoredResource:
-    """A resource that counts for a score, and where to find it.
+    """A resource that counts for a score.
 
-    `request_of` gives a pod's request, `on_node` a node's allocatable amount and how much of it the pods there have.
-    With `non_zero`, containers that request no CPU or memory count as if they had requested 100m and 200 MiB, and the
-    pod's request is the `scored` one.
+    With `non_zero` a pod's request is its `scored` one, and the pods on nodes count as if their containers that request
+    no CPU or memory had requested 100m and 200 MiB.
     """
 
     name: str
     weight: int
     non_zero: bool
-    on_every_node: bool
-    request_of: Callable[[PodRequests], int]
-    on_node: Callable[[NodeInfo], tuple[int, int]]
 
     @classmethod
     def of(cls, spec: ResourceSpec, *, non_zero: bool) -> ScoredResource:
-        name, counted = spec.name, "scored" if non_zero else "amounts"
-        non_zero = non_zero and name in _NON_ZERO
-        attribute = _ATTRIBUTES.get(name)
-        if attribute is None:
-            return cls(
-                name, spec.weight, non_zero, False, _scalar_request(name, counted), _scalar_on_node(name)
-            )
-        requested = "non_zero_requested" if non_zero else "requested"
-        return cls(
-            name,
-            spec.weight,
-            non_zero,
-            True,
-            attrgetter(f"{counted}.{attribute}"),
-            attrgetter(f"allocatable.{attribute}", f"{requested}.{attribute}"),
-        )
+        return cls(spec.name, spec.weight, non_zero)
+
+    @property
+    def on_every_node(self) -> bool:
+        """Whether it counts for pods that don't request it, too."""
+        return self.name in (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+    def request_of(self, requests: PodRequests) -> int:
+        """A pod's request."""
+        return (requests.scored if self.non_zero else requests.amounts).get(self.name)
+
+    def on_node(self, info: NodeInfo) -> tuple[int, int]:
+        """A node's allocatable amount, and how much of it the pods there have."""
+        name = self.name
+        taken = info.non_zero_requested if self.non_zero and name in _NON_ZERO else info.requested
+        return info.allocatable.get(name), taken.get(name)
 
     def columns(self, nodes: NodeTable, rows: IntArray) -> tuple[IntArray, IntArray]:
         """What `on_node` gives, for the nodes in these rows: two arrays of shape (k,), int64. Not to be changed."""
-        column = nodes.columns.get(self.name)
-        if column is None:
-            nothing = np.zeros(len(rows), dtype=np.int64)
-            return nothing, nothing
-        if self.non_zero:
-            requested = nodes.non_zero_requested[:, _NON_ZERO.index(self.name)]
-        else:
-            requested = nodes.requested[:, column]
-        return nodes.take(nodes.allocatable[:, column], rows), nodes.take(requested, rows)
+        allocatable, requested = amount_columns(nodes, rows, self.name)
+        if self.non_zero and self.name in _NON_ZERO:
+            requested = nodes.take(nodes.non_zero_requested[:, _NON_ZERO.index(self.name)], rows)
+        return allocatable, requested
 
 
 Plan = Sequence[tuple[ScoredResource, int]]
@@ -137,7 +123,7 @@ class Planner:
     """Makes plans, each once for all pods that request the same."""
 
     resources: Sequence[ScoredResource]
-    _known: dict[PodRequests, Plan] = attrs.field(factory=dict)
+    _known: BoundedDict[PodRequests, Plan] = attrs.field(factory=lambda: BoundedDict(_MOST_KEPT))
 
     def plan_for(self, pod: Pod) -> Plan:
         """Those of the resources that count for the pod.
@@ -147,8 +133,6 @@ class Planner:
         requests = pod.requests
         plan = self._known.get(requests)
         if plan is None:
-            if len(self._known) >= _MOST_KEPT:
-                self._known.clear()
             plan = self._known[requests] = [
                 (resource, request)
                 for resource in self.resources
@@ -172,15 +156,3 @@ def valid_score(score: int) -> int:
     for; here one node's nonsense is no other node's trouble.
     """
     return min(max(score, 0), MAX_NODE_SCORE)
-
-
-def _scalar_request(name: str, counted: str) -> Callable[[PodRequests], int]:
-    amounts: Callable[[PodRequests], ResourceAmounts] = attrgetter(counted)
-    return lambda requests: amounts(requests).scalar_resources.get(name, 0)
-
-
-def _scalar_on_node(name: str) -> Callable[[NodeInfo], tuple[int, int]]:
-    def on_node(info: NodeInfo) -> tuple[int, int]:
-        return info.allocatable.scalar_resources.get(name, 0), info.requested.scalar_resources.get(name, 0)
-
-    return on_node

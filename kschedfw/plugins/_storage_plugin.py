@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from kschedfw.api.pod import Pod
-from kschedfw.framework.plugin import Plugin
-from kschedfw.framework.status import Status
-
-if TYPE_CHECKING:
-    from kschedfw.framework.handle import Handle
+from kschedfw import Handle, Plugin, Pod, Status
 
 FoundT = TypeVar("FoundT")
 

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw.api.node import Taint, TaintEffect
-from kschedfw.api.pod import Toleration, TolerationOperator
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.table import NodeTable
+from kschedfw import IntArray, NodeTable
+from kschedfw.api import Taint, TaintEffect, Toleration, TolerationOperator
 
 # `Gt` and `Lt` (KEP-5471) wait behind the feature gate TaintTolerationComparisonOperators, which is off in v1.36;
 # until it is on, such a toleration tolerates nothing.

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kschedfw.api.pod import Pod
-from kschedfw.framework.plugin import Plugin, hookimpl
-from kschedfw.framework.status import Status
+from kschedfw import Plugin, Pod, Status, hookimpl
 
 
 class DefaultBinder(Plugin):

@@ -7,25 +7,29 @@ Semantics: kube-scheduler v1.36 `defaultpreemption`, with eviction before post_f
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 
-from kschedfw.api.field_errors import FieldError
-from kschedfw.api.pod import Pod
-from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.diagnosis import NodeToStatus
-from kschedfw.framework.plugin import Plugin, hookimpl
-from kschedfw.framework.preemption import PreemptionEvaluator, PreemptionPlan, PreemptionRules
+from kschedfw import (
+    Code,
+    CycleState,
+    FieldError,
+    Handle,
+    NodeToStatus,
+    Plugin,
+    Pod,
+    PostFilterResult,
+    PreemptionEvaluator,
+    PreemptionPlan,
+    PreemptionRules,
+    Status,
+    hookimpl,
+)
 from kschedfw.framework.preemption.rules import (
     DEFAULT_MIN_CANDIDATE_NODES_ABSOLUTE,
     DEFAULT_MIN_CANDIDATE_NODES_PERCENTAGE,
 )
-from kschedfw.framework.results import PostFilterResult
-from kschedfw.framework.status import Code, Status
-
-if TYPE_CHECKING:
-    from kschedfw.framework.handle import Handle
 
 _PERCENTAGE = "minCandidateNodesPercentage"
 _ABSOLUTE = "minCandidateNodesAbsolute"

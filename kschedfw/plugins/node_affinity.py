@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar
 
 import attrs
 import numpy as np
 
+from kschedfw import (
+    ActionType,
+    ClusterEvent,
+    CycleState,
+    EventResource,
+    FieldError,
+    FrozenDict,
+    Handle,
+    IntArray,
+    KschedfwError,
+    Node,
+    NodeInfo,
+    NodeTable,
+    Plugin,
+    Pod,
+    PreFilterResult,
+    QueueingHint,
+    Reads,
+    StateKey,
+    Status,
+    Verdicts,
+    hookimpl,
+    per_signature,
+)
+from kschedfw.api import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
 from kschedfw.api import pod as api
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.field_errors import FieldError
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.api.selectors import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
-from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
-from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw.api.selector_text import requirement_text
+from kschedfw.framework.cycle_state import StateKeyError
 from kschedfw.framework.evidence import Evidence
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import Plugin, hookimpl, per_signature
-from kschedfw.framework.results import PreFilterResult, Verdicts
-from kschedfw.framework.status import Status
 from kschedfw.plugins._hints import queue_if
-from kschedfw.plugins._node_evidence import unmatched_labels, unmatched_terms
 from kschedfw.plugins._node_terms import (
     RequiredNodeAffinity,
     any_mask,
@@ -34,13 +46,11 @@ from kschedfw.plugins._node_terms import (
     is_empty,
     preferred_errors,
     selector_errors,
+    term_errors,
     term_mask,
     usable_terms,
 )
 from kschedfw.plugins._normalize import normalized
-
-if TYPE_CHECKING:
-    from kschedfw.framework.handle import Handle
 
 _NOT_THE_PODS = Status.unresolvable("node(s) didn't match Pod's node affinity/selector")
 _NOT_ENFORCED = Status.unresolvable("node(s) didn't match scheduler-enforced node affinity")
@@ -224,3 +234,35 @@ def _only_nodes(selector: NodeSelector) -> frozenset[str] | None:
             return None
         allowed = names if allowed is None else allowed | names
     return allowed
+
+
+def unmatched_labels(node_selector: Mapping[str, str], node: Node) -> Iterator[Evidence]:
+    """The entries of a `nodeSelector` that the node doesn't have."""
+    for key, value in node_selector.items():
+        if node.labels.get(key) != value:
+            yield _unmatched(f"nodeSelector {key}={value}", "nodeSelector", key, node.labels)
+
+
+def unmatched_terms(terms: Sequence[NodeSelectorTerm], node: Node, where: str) -> Iterator[Evidence]:
+    """What the node lacks of each of the terms, none of which it matches; one of them would do."""
+    if not terms:
+        yield Evidence(f"{where} without a term", "matches no node", values=FrozenDict({"term": where}))
+    for index, term in enumerate(terms):
+        name = where if len(terms) == 1 else f"{where} term {index + 1} of {len(terms)}"
+        problem = "empty" if is_empty(term) else next(map(str, term_errors(term, "")), None)
+        if problem is not None:
+            yield Evidence(f"{name} matches no node", problem, values=FrozenDict({"term": name}))
+            continue
+        for requirements, given in (
+            (term.match_expressions, node.labels),
+            (term.match_fields, {"metadata.name": node.name}),
+        ):
+            for requirement in requirements:
+                if not requirement.matches(given):
+                    yield _unmatched(f"{name}: {requirement_text(requirement)}", name, requirement.key, given)
+
+
+def _unmatched(asked: str, term: str, key: str, given: Mapping[str, str]) -> Evidence:
+    value = given.get(key)
+    found = f"no label {key}" if value is None else f"{key}={value}"
+    return Evidence(asked, found, values=FrozenDict({"term": term, "key": key, "value": value}))

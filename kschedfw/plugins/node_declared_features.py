@@ -12,19 +12,28 @@ from typing import ClassVar
 
 import numpy as np
 
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod, PodSpec, RestartRuleAction
-from kschedfw.framework.cycle_state import CycleState, StateKey
-from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw import (
+    ActionType,
+    ClusterEvent,
+    CycleState,
+    EventResource,
+    FrozenDict,
+    IntArray,
+    Node,
+    NodeInfo,
+    NodeTable,
+    Plugin,
+    Pod,
+    QueueingHint,
+    Reads,
+    StateKey,
+    Status,
+    Verdicts,
+    hookimpl,
+    per_signature,
+)
+from kschedfw.api import PodSpec, RestartRuleAction
 from kschedfw.framework.evidence import Evidence
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import Plugin, hookimpl, per_signature
-from kschedfw.framework.results import Verdicts
-from kschedfw.framework.status import Status
 from kschedfw.plugins._hints import queue_if
 
 _LACKING = Status.unresolvable("node(s) didn't match Pod's required features")

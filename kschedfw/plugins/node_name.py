@@ -7,15 +7,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from kschedfw.api.pod import Pod
-from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import Plugin, hookimpl
-from kschedfw.framework.results import Verdicts
-from kschedfw.framework.status import Status
+from kschedfw import (
+    ActionType,
+    ClusterEvent,
+    EventResource,
+    IntArray,
+    NodeInfo,
+    NodeTable,
+    Plugin,
+    Pod,
+    Reads,
+    Status,
+    Verdicts,
+    hookimpl,
+)
 
 _WRONG_NODE = Status.unresolvable("node(s) didn't match the requested node name")
 

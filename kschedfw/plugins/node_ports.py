@@ -7,18 +7,28 @@ from typing import ClassVar
 
 import numpy as np
 
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.pod import HostPort, Pod
-from kschedfw.framework.cycle_state import CycleState, StateKey
-from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw import (
+    ActionType,
+    ClusterEvent,
+    CycleState,
+    EventResource,
+    FrozenDict,
+    IntArray,
+    NodeInfo,
+    NodeTable,
+    Plugin,
+    Pod,
+    QueueingHint,
+    Reads,
+    StateKey,
+    Status,
+    Verdicts,
+    hookimpl,
+    per_signature,
+)
+from kschedfw.api.pod import HostPort
 from kschedfw.framework.evidence import Evidence
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import ANY_IP, DEFAULT_PROTOCOL, HostPortInfo, NodeInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import Plugin, hookimpl, per_signature
-from kschedfw.framework.results import Verdicts
-from kschedfw.framework.status import Status
+from kschedfw.framework.nodes.node_info import ANY_IP, DEFAULT_PROTOCOL, HostPortInfo
 from kschedfw.plugins._hints import queue_if, takes_a_place
 
 _TAKEN = Status.unschedulable("node(s) didn't have free ports for the requested pod ports")

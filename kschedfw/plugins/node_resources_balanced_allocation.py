@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw.api.field_errors import FieldError
-from kschedfw.api.pod import Pod
-from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import Plugin, hookimpl, per_signature
+from kschedfw import (
+    CycleState,
+    FieldError,
+    Handle,
+    IntArray,
+    NodeInfo,
+    NodeTable,
+    Plugin,
+    Pod,
+    Reads,
+    StateKey,
+    Status,
+    hookimpl,
+    per_signature,
+)
+from kschedfw.framework.cycle_state import StateKeyError
 from kschedfw.framework.results import MAX_NODE_SCORE
-from kschedfw.framework.status import Status
 from kschedfw.plugins._resources import (
     DEFAULT_RESOURCES,
     Plan,
@@ -31,9 +38,6 @@ from kschedfw.plugins._resources import (
     resources_or_default,
     valid_score,
 )
-
-if TYPE_CHECKING:
-    from kschedfw.framework.handle import Handle
 
 Fractions = npt.NDArray[np.float64]
 

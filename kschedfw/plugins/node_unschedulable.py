@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
-from kschedfw.api.node import Node, Taint, TaintEffect
-from kschedfw.api.pod import Pod
-from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import Plugin, hookimpl
-from kschedfw.framework.results import Verdicts
-from kschedfw.framework.status import Status
+from kschedfw import (
+    ActionType,
+    ClusterEvent,
+    EventResource,
+    IntArray,
+    Node,
+    NodeInfo,
+    NodeTable,
+    Plugin,
+    Pod,
+    QueueingHint,
+    Reads,
+    Status,
+    Verdicts,
+    hookimpl,
+)
+from kschedfw.api import Taint, TaintEffect
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._tolerations import tolerates
 

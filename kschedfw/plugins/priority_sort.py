@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kschedfw.framework.nodes.pod_info import QueuedPodInfo
-from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw import Plugin, QueuedPodInfo, hookimpl
 
 
 class PrioritySort(Plugin):

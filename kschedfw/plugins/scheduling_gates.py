@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from kschedfw.api.pod import Pod
-from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from kschedfw.framework.plugin import Plugin, hookimpl
-from kschedfw.framework.status import Status
+from kschedfw import ActionType, ClusterEvent, EventResource, Plugin, Pod, QueueingHint, Status, hookimpl
 from kschedfw.plugins._hints import queue_if
 
 

@@ -7,19 +7,28 @@ from typing import ClassVar
 
 import numpy as np
 
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.node import Node, Taint, TaintEffect
-from kschedfw.api.pod import Pod, Toleration
-from kschedfw.framework.cycle_state import CycleState, StateKey
-from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw import (
+    ActionType,
+    ClusterEvent,
+    CycleState,
+    EventResource,
+    FrozenDict,
+    IntArray,
+    Node,
+    NodeInfo,
+    NodeTable,
+    Plugin,
+    Pod,
+    QueueingHint,
+    Reads,
+    StateKey,
+    Status,
+    Verdicts,
+    hookimpl,
+    per_signature,
+)
+from kschedfw.api import Taint, TaintEffect, Toleration
 from kschedfw.framework.evidence import Evidence
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import Plugin, hookimpl, per_signature
-from kschedfw.framework.results import Verdicts
-from kschedfw.framework.status import Status
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._normalize import normalized
 from kschedfw.plugins._tolerations import (

@@ -8,24 +8,31 @@ from typing import ClassVar, Final, TypeAlias
 import attrs
 import numpy as np
 
-from kschedfw.api.pod import Pod
-from kschedfw.api.storage import PersistentVolumeClaim
-from kschedfw.api.volumes import (
+from kschedfw import (
+    ActionType,
+    ClusterEvent,
+    CycleState,
+    EventResource,
+    IntArray,
+    NodeInfo,
+    NodeTable,
+    Pod,
+    PodInfo,
+    QueueingHint,
+    Reads,
+    StateKey,
+    Status,
+    Verdicts,
+    hookimpl,
+)
+from kschedfw.api import (
     AWSElasticBlockStoreSource,
     GCEPersistentDiskSource,
     ISCSISource,
+    PersistentVolumeClaim,
     RBDSource,
 )
-from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
-from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.pod_info import PodInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import hookimpl
-from kschedfw.framework.results import Verdicts
-from kschedfw.framework.status import Status
+from kschedfw.framework.cycle_state import StateKeyError
 from kschedfw.plugins._claims import claim_not_found, find_claim, uses_claim
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._storage_plugin import StoragePlugin

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 import attrs
 import numpy as np
 
-from kschedfw.api.pod import Pod
-from kschedfw.api.storage import (
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeBindingMode,
+from kschedfw import (
+    ActionType,
+    ClusterEvent,
+    CycleState,
+    EventResource,
+    IntArray,
+    NodeInfo,
+    NodeTable,
+    Pod,
+    QueueingHint,
+    Reads,
+    StateKey,
+    Status,
+    Verdicts,
+    hookimpl,
 )
+from kschedfw.api import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode
 from kschedfw.api.volume_matching import class_of_claim
-from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
-from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import hookimpl
-from kschedfw.framework.results import Verdicts
-from kschedfw.framework.status import Status
+from kschedfw.framework.cycle_state import StateKeyError
 from kschedfw.plugins._claims import (
     claim_not_found,
     find_claim,
@@ -34,9 +36,6 @@ from kschedfw.plugins._claims import (
 )
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._storage_plugin import StoragePlugin
-
-if TYPE_CHECKING:
-    pass
 
 _WRONG_ZONE: Final = Status.unresolvable("node(s) had no available volume zone")
 _NO_NAME: Final = Status.unresolvable("PersistentVolumeClaim had no name")

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 import attrs
 
+from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
@@ -20,7 +21,10 @@ from kschedfw.scheduler.errors import ConcurrentCycleError
 from kschedfw.scheduler.node_tree import NodeTree
 
 _MOST_CYCLES = 1024
-"""Of so many pods it is known when their cycle began: more than there are threads that would begin one at a time."""
+"""Of how many pods it is known when their cycle began; most pods that fit nowhere are never assumed.
+
+There are more of them than threads that could begin a cycle at the same time.
+"""
 
 
 class CacheError(KschedfwError):
@@ -73,7 +77,7 @@ class Cache:
         self._images_version = 0
         self._assumptions = 0
         """How many pods have been assumed so far."""
-        self._cycles: dict[str, int] = {}
+        self._cycles: BoundedDict[str, int] = BoundedDict(_MOST_CYCLES)
         """By the uid of the pod, the number of assumptions when its latest cycle began."""
         self._seen: WeakKeyDictionary[Snapshot, _Seen] = WeakKeyDictionary()
 
@@ -275,8 +279,6 @@ class Cache:
     def _begin_cycle(self, pod: Pod) -> None:
         self._cycles.pop(pod.uid, None)
         self._cycles[pod.uid] = self._assumptions
-        if len(self._cycles) > _MOST_CYCLES:  # most pods that don't fit are never assumed
-            del self._cycles[next(iter(self._cycles))]
 
     def sizes(self) -> Mapping[CachedObject, int]:
         """How much of what is in the cache; assumed pods count among the pods, too."""

@@ -7,24 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from kschedfw.api.custom import CustomObject, CustomResource
-from kschedfw.api.devices import DeviceClass, ResourceSlice
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodCondition
-from kschedfw.api.resource_claims import ResourceClaim
-from kschedfw.api.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
 from kschedfw.cluster import Cluster, EventType, WatchEvent
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.errors import IncompleteClusterError
-from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
+from kschedfw.framework.events import EVENT_RESOURCES, ActionType, ClusterEvent, EventResource
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
@@ -46,18 +35,6 @@ _GATED = PodCondition(
     REASON_SCHEDULING_GATED,
     "Scheduling is blocked due to non-empty scheduling gates",
 )
-_RESOURCES: Mapping[type[Named], EventResource] = {
-    PersistentVolume: EventResource.PERSISTENT_VOLUME,
-    PersistentVolumeClaim: EventResource.PERSISTENT_VOLUME_CLAIM,
-    StorageClass: EventResource.STORAGE_CLASS,
-    CSINode: EventResource.CSI_NODE,
-    CSIDriver: EventResource.CSI_DRIVER,
-    CSIStorageCapacity: EventResource.CSI_STORAGE_CAPACITY,
-    VolumeAttachment: EventResource.VOLUME_ATTACHMENT,
-    ResourceClaim: EventResource.RESOURCE_CLAIM,
-    ResourceSlice: EventResource.RESOURCE_SLICE,
-    DeviceClass: EventResource.DEVICE_CLASS,
-}
 
 
 class EventHandlers:
@@ -90,11 +67,11 @@ class EventHandlers:
         self._expected: set[str] = set()
         """The uids of pods whose nomination says where they were assumed. Nobody else had to respect that, and what
         they give back is announced when they do."""
-        self._others: dict[type[Named], dict[str, Named]] = {kind: {} for kind in (*_RESOURCES, CustomObject)}
+        self._others: dict[type[Named], dict[str, Named]] = {
+            cls: {} for cls in (*EVENT_RESOURCES, CustomObject) if cls not in (Pod, Node)
+        }
         self._lock = threading.RLock()
-        self.close: Callable[[], None] = cluster.watch(
-            measured(self.handle, metrics, clock, frameworks, _RESOURCES)
-        )
+        self.close: Callable[[], None] = cluster.watch(measured(self.handle, metrics, clock, frameworks))
         if not callable(self.close):
             raise IncompleteClusterError(
                 f"{type(cluster).__name__}.watch must return a function that ends it, not {self.close!r}"
@@ -156,7 +133,7 @@ class EventHandlers:
     def _other_event(self, obj: Named, *, deleted: bool) -> None:
         """Something that plugins alone care about, and pods that they refused."""
         known = self._others[type(obj)]
-        resource = obj.kind if isinstance(obj, CustomObject) else _RESOURCES[type(obj)]
+        resource = obj.kind if isinstance(obj, CustomObject) else EVENT_RESOURCES[type(obj)]
         last = known.get(obj.key)
         if deleted:
             if last is not None and last.uid == obj.uid:
@@ -288,6 +265,6 @@ def events_between(old: Named | None, new: Named | None) -> Sequence[ClusterEven
             return [ClusterEvent(EventResource.NODE, action)]
         case CustomObject() | CustomResource():
             return [ClusterEvent(present.kind, action)]
-    if present is None or type(present) not in _RESOURCES:
+    if present is None or type(present) not in EVENT_RESOURCES:
         raise ValueError(f"nobody can subscribe to changes of {type(present).__name__}")
-    return [ClusterEvent(_RESOURCES[type(present)], action)]
+    return [ClusterEvent(EVENT_RESOURCES[type(present)], action)]

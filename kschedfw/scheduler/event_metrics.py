@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 
 from kschedfw.api.custom import CustomObject
-from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import EventType, WatchEvent
 from kschedfw.cluster.protocol import Handler
 from kschedfw.framework.clock import Clock
-from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
+from kschedfw.framework.events import EVENT_RESOURCES, ActionType, ClusterEvent
 from kschedfw.framework.metrics import MetricsRecorder, listens
 from kschedfw.scheduler.queue.cluster_events import (
     ASSIGNED_POD_ADD,
@@ -24,15 +23,12 @@ from kschedfw.scheduler.queue.cluster_events import (
     pod_change_events,
 )
 
-Resources = Mapping[type[Named], EventResource]
-
 
 def measured(
     handler: Handler,
     metrics: MetricsRecorder,
     clock: Clock,
     scheduler_names: Container[str],
-    resources: Resources,
 ) -> Handler:
     """The handler itself where nobody listens; else one that also tells the metrics how long it takes."""
     if not listens(metrics):
@@ -42,19 +38,14 @@ def measured(
         began = clock.monotonic()
         handler(event)
         seconds = clock.monotonic() - began
-        for each in happened(event, scheduler_names, resources):
+        for each in happened(event, scheduler_names):
             metrics.event_handled(each.label, seconds)
 
     return handle
 
 
-def happened(
-    event: WatchEvent, scheduler_names: Container[str], resources: Resources
-) -> Sequence[ClusterEvent]:
-    """What the event amounts to for the queue; nothing where neither it nor the cache has a use for it.
-
-    `resources` are the kinds beside nodes, pods and custom ones.
-    """
+def happened(event: WatchEvent, scheduler_names: Container[str]) -> Sequence[ClusterEvent]:
+    """What the event amounts to for the queue; nothing where neither it nor the cache has a use for it."""
     obj, old = event.object, event.old
     if isinstance(obj, Pod):
         return _happened_to_pod(event, obj, scheduler_names)
@@ -62,7 +53,7 @@ def happened(
         if event.type is EventType.MODIFIED and isinstance(old, Node):
             return node_change_events(old, obj)
         return (NODE_DELETE,) if event.type is EventType.DELETED else (NODE_ADD,)
-    resource = obj.kind if isinstance(obj, CustomObject) else resources.get(type(obj))
+    resource = obj.kind if isinstance(obj, CustomObject) else EVENT_RESOURCES.get(type(obj))
     return () if resource is None else (ClusterEvent(resource, _ACTIONS[event.type]),)
 
 

@@ -9,11 +9,11 @@ import attrs
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.resource import Resource
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from kschedfw.cluster import Cluster, EventType, WatchEvent
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError
-from kschedfw.framework.nodes.resource import Resource
 from kschedfw.framework.preemption.eviction import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.scheduler import ScheduleResult
@@ -83,18 +83,18 @@ class Ledger:
         entry = self.entry(pod.uid)
         self.attempts += 1
         self.tried += not entry.attempts
-        self.note_fruitless(pod.uid)
+        self.count_fruitless(pod.uid)
         entry.attempts += 1
         entry.turn = self.attempts
         entry.result = entry.error = None
         return entry
 
-    def note_fruitless(self, uid: str) -> None:
+    def count_fruitless(self, uid: str) -> None:
         """Count an attempt of the pod, or a look at its gates, until the cluster changes."""
         self.fruitless[uid] += 1
         self.most_fruitless = max(self.most_fruitless, self.fruitless[uid])
 
-    def _note_change(self) -> None:
+    def _cluster_changed(self) -> None:
         self.fruitless.clear()
         self.most_fruitless = 0
 
@@ -103,7 +103,7 @@ class Ledger:
         if isinstance(obj, Pod):
             self._pod(event, obj, event.old if isinstance(event.old, Pod) else None)
         else:
-            self._note_change()
+            self._cluster_changed()
 
     def _pod(self, event: WatchEvent, pod: Pod, old: Pod | None) -> None:
         """A status that was patched is no change: failed attempts do that, and nobody is helped by it."""
@@ -115,7 +115,7 @@ class Ledger:
         elif held_before and old is not None and not _holds(pod):
             self._leaves(old)
         elif event.type is EventType.ADDED or (old is not None and _is_respecified(old, pod)):
-            self._note_change()
+            self._cluster_changed()
         nominated = pod.status.nominated_node_name
         if event.type is EventType.MODIFIED and nominated and old is not None and not self._has_place(pod):
             self.preemptions += nominated != old.status.nominated_node_name
@@ -126,7 +126,7 @@ class Ledger:
         return entry is not None and entry.result is not None
 
     def _comes(self, pod: Pod) -> None:
-        self._note_change()
+        self._cluster_changed()
         if self._cluster.get(Node, pod.node_name) is not None:
             self._held = self._held.plus(pod.requests.amounts)
             self._pods_held += 1
@@ -141,7 +141,7 @@ class Ledger:
 
     def _leaves(self, pod: Pod) -> None:
         """The pod, as it was while it was there, is gone or has ended."""
-        self._note_change()
+        self._cluster_changed()
         entry = self.entry(pod.uid)
         entry.gone = True
         if _was_preempted(pod):

@@ -20,7 +20,7 @@ from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.bindings import InlineExecutor
-from kschedfw.scheduler.queue.place import Place
+from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.select import HostSelector
 from kschedfw.simulator.arrivals import Arrivals, ArrivalsError, Stay
@@ -245,7 +245,7 @@ class Simulation:
             self._time.advance_to(due)
             for uid in self._due_by_time():
                 if self.scheduler.queue.place(uid) is Place.GATED:
-                    self._ledger.note_fruitless(uid)
+                    self._ledger.count_fruitless(uid)
 
     def _work_off(self) -> Iterator[None]:
         while True:

@@ -10,7 +10,7 @@ from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Pod
 from kschedfw.framework.diagnosis import FitError
 from kschedfw.scheduler.failure import REASON_UNSCHEDULABLE
-from kschedfw.scheduler.queue.place import Place
+from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.simulator.arrivals import Stay
 from kschedfw.simulator.decision import Decision, Outcome

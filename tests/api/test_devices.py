@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kschedfw.api.devices import DeviceClass
 from kschedfw.api.manifests import (
     ManifestError,
     Manifests,
@@ -18,6 +19,7 @@ from kschedfw.api.resource_claims import (
     DeviceSubRequest,
     ExactDeviceRequest,
     ResourceClaim,
+    ResourceClaimTemplate,
 )
 
 API = "resource.k8s.io/v1"
@@ -121,7 +123,8 @@ def test_versions_that_look_otherwise_are_refused_rather_than_read_wrongly() -> 
     assert problems(old) == [
         (
             'apiVersion: no kind "ResourceClaim" is registered for version "resource.k8s.io/v1beta1": '
-            '"ResourceClaim" is in "resource.k8s.io/v1"'
+            '"ResourceClaim" is in "resource.k8s.io/v1"; write it so, with the fields of each of '
+            "spec.devices.requests, but for name and firstAvailable, under exactly"
         )
     ]
     assert problems(claim(GPU) | {"apiVersion": "resource.k8s.io/v1beta2"}) == []
@@ -168,6 +171,6 @@ spec: {spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}
 """
     found: Manifests = parse_manifests(text)
     assert found.problems == ()
-    assert [each.name for each in found.device_classes] == ["gpu"]
-    assert [each.key for each in found.resource_claim_templates] == ["default/t"]
+    assert [each.name for each in found.of(DeviceClass)] == ["gpu"]
+    assert [each.key for each in found.of(ResourceClaimTemplate)] == ["default/t"]
     assert len(list(found.objects())) == 2

@@ -9,6 +9,7 @@ import pytest
 
 from kschedfw.api.manifests import Manifests, parse_manifests
 from kschedfw.api.pod import Pod
+from kschedfw.api.workloads import ReplicaSet, ReplicationController, StatefulSet
 
 TEMPLATE: dict[str, Any] = {
     "metadata": {"name": "dropped", "labels": {"app": "web"}, "annotations": {"a": "b"}},
@@ -87,11 +88,8 @@ class TestReplicas:
         loaded = load(
             workload("ReplicaSet"), workload("StatefulSet", "db"), workload("ReplicationController", "rc")
         )
-        assert (len(loaded.replica_sets), len(loaded.stateful_sets), len(loaded.replication_controllers)) == (
-            1,
-            1,
-            1,
-        )
+        for cls in (ReplicaSet, StatefulSet, ReplicationController):
+            assert len(loaded.of(cls)) == 1
 
     def test_only_the_missing_pods_are_made(self) -> None:
         given = [
@@ -122,7 +120,7 @@ class TestReplicas:
 class TestDeployments:
     def test_make_a_replica_set_and_its_pods(self) -> None:
         loaded = load(workload("Deployment", replicas=2))
-        (replica_set,) = loaded.replica_sets
+        (replica_set,) = loaded.of(ReplicaSet)
         template_hash = replica_set.labels["pod-template-hash"]
         assert replica_set.name == f"web-{template_hash}"
         assert replica_set.metadata.controller is not None
@@ -152,7 +150,7 @@ class TestDeployments:
         loaded = load(
             workload("Deployment", replicas=2), replica_set, owned("web-abc-x", "ReplicaSet", "web-abc")
         )
-        assert len(loaded.replica_sets) == 1
+        assert len(loaded.of(ReplicaSet)) == 1
         assert [pod.name for pod in loaded.pods] == ["web-abc-0", "web-abc-x"]
 
     def test_pods_without_their_replica_set_are_counted(self) -> None:
@@ -163,7 +161,7 @@ class TestDeployments:
         given = [workload("Deployment", replicas=4), pod("a", "new"), pod("b", "new"), pod("c", "old")]
         loaded = load(*given)
         assert [pod.name for pod in loaded.pods] == ["web-new-0", "a", "b", "c"]
-        assert loaded.replica_sets[0].name == "web-new"
+        assert loaded.of(ReplicaSet)[0].name == "web-new"
 
 
 class TestStatefulSets:

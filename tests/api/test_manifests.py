@@ -26,6 +26,7 @@ from kschedfw.api.manifests import (
     read_manifests,
     to_manifest,
 )
+from kschedfw.api.meta import Named
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.storage import (
     CSIDriver,
@@ -36,7 +37,7 @@ from kschedfw.api.storage import (
     VolumeAttachment,
     VolumeBindingMode,
 )
-from kschedfw.api.workloads import Namespace
+from kschedfw.api.workloads import Namespace, PriorityClass
 from kschedfw.testing.strategies import Cluster, clusters
 
 POD: dict[str, Any] = {
@@ -173,8 +174,8 @@ class TestSingleObjects:
         )
         assert room.node_topology is None
 
-    @pytest.mark.parametrize("field", ["csi_drivers", "csi_storage_capacities", "volume_attachments"])
-    def test_storage_objects_come_with_the_others(self, field: str) -> None:
+    @pytest.mark.parametrize("cls", [CSIDriver, CSIStorageCapacity, VolumeAttachment])
+    def test_storage_objects_come_with_the_others(self, cls: type[Named]) -> None:
         text = """
 kind: List
 apiVersion: v1
@@ -184,7 +185,7 @@ items:
 - {kind: VolumeAttachment, apiVersion: storage.k8s.io/v1, metadata: {name: it}}
 """
         manifests = parse_manifests(text)
-        (obj,) = getattr(manifests, field)
+        (obj,) = manifests.of(cls)
         assert obj.name == "it"
         assert obj in list(manifests.objects())
 
@@ -243,7 +244,7 @@ class TestYaml:
         text = (
             f"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {{name: a}}\nvalue: {text}\n"
         )
-        assert parse_manifests(text).priority_classes[0].value == value
+        assert parse_manifests(text).of(PriorityClass)[0].value == value
 
     @pytest.mark.parametrize(
         "text", ["value: !!python/object:os.system {}", "- [", "a: b: c", "'", "a: \x01"]
@@ -303,7 +304,7 @@ class TestJson:
     def test_separated_like_yaml(self) -> None:
         document = '{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "%s"}}'
         manifests = parse_manifests(f"{document % 'a'}\n---\n{document % 'b'}\n")
-        assert [namespace.name for namespace in manifests.namespaces] == ["a", "b"]
+        assert [namespace.name for namespace in manifests.of(Namespace)] == ["a", "b"]
         assert manifests.problems == ()
 
     def test_a_broken_line_does_not_hide_the_others(self) -> None:

@@ -11,7 +11,6 @@ import attrs
 import pytest
 from hypothesis import given
 
-import kschedfw.api
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.meta import ObjectMeta, OwnerReference
 from kschedfw.api.node import Node, Taint, TaintEffect
@@ -131,11 +130,6 @@ class TestPods:
 )
 def test_tolerations(toleration: Toleration, tolerates: bool) -> None:
     assert toleration.tolerates(Taint("n", TaintEffect.NO_SCHEDULE, "5")) is tolerates
-
-
-def test_public_names_are_there() -> None:
-    assert all(hasattr(kschedfw.api, name) for name in kschedfw.api.__all__)
-    assert len(set(kschedfw.api.__all__)) == len(kschedfw.api.__all__)
 
 
 def test_amounts_are_read_as_in_a_manifest() -> None:

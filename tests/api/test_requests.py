@@ -16,13 +16,13 @@ from kschedfw.api.requests import (
     DEFAULT_MEMORY,
     PodRequests,
     QosClass,
-    ResourceAmounts,
     node_allocatable,
     pod_qos_class,
     pod_requests,
     spec_limits,
     spec_requests,
 )
+from kschedfw.api.resource import Resource
 from kschedfw.testing.strategies import pods
 
 MI = 1024 * 1024
@@ -48,7 +48,7 @@ def cpu_of(spec: dict[str, Any], status: dict[str, Any] | None = None) -> int:
 class TestContainers:
     def test_requests_of_containers_add_up(self) -> None:
         spec = {"containers": [container("a", cpu="1", memory="1Gi"), container("b", cpu=0.25, memory="1M")]}
-        assert requests_of(spec).amounts == ResourceAmounts(milli_cpu=1250, memory=1024 * MI + 1_000_000)
+        assert requests_of(spec).amounts == Resource(milli_cpu=1250, memory=1024 * MI + 1_000_000)
 
     def test_each_amount_is_rounded_up_to_thousandths_when_it_is_read(self) -> None:
         assert cpu_of({"containers": [container("a", cpu="0.4m"), container("b", cpu="0.4m")]}) == 2
@@ -62,7 +62,7 @@ class TestContainers:
             "containers": [container("a", cpu="1", memory="1Gi")],
             "initContainers": [container("i", cpu="3", memory="1Mi"), container("j", cpu="2")],
         }
-        assert requests_of(spec).amounts == ResourceAmounts(milli_cpu=3000, memory=1024 * MI)
+        assert requests_of(spec).amounts == Resource(milli_cpu=3000, memory=1024 * MI)
 
     def test_sidecars_run_beside_main_containers_and_later_init_containers(self) -> None:
         spec = {
@@ -98,7 +98,7 @@ class TestContainers:
 class TestNonZero:
     def test_containers_that_name_nothing_are_assumed_to_need_something(self) -> None:
         requests = requests_of({"containers": [container("a"), container("b", cpu="1")]})
-        assert requests.amounts == ResourceAmounts(milli_cpu=1000)
+        assert requests.amounts == Resource(milli_cpu=1000)
         assert (requests.non_zero_milli_cpu, requests.non_zero_memory) == (1100, 2 * DEFAULT_MEMORY)
 
     def test_a_zero_that_is_written_is_believed(self) -> None:
@@ -122,22 +122,22 @@ class TestNames:
     @pytest.mark.parametrize("name", ["gpu", "storage", "requests.example.com/gpu"])
     def test_not_counted(self, name: str) -> None:
         node = node_from_manifest({"metadata": {"name": "n"}, "status": {"allocatable": {name: "3"}}})
-        assert node_allocatable(node) == ResourceAmounts()
+        assert node_allocatable(node) == Resource()
 
     def test_allocatable(self) -> None:
         allocatable = {"cpu": "1.5", "memory": "1Ki", "ephemeral-storage": "1k", "pods": "110"}
         node = node_from_manifest({"metadata": {"name": "n"}, "status": {"allocatable": allocatable}})
-        assert node_allocatable(node) == ResourceAmounts(1500, 1024, 1000, pods=110)
+        assert node_allocatable(node) == Resource(1500, 1024, 1000, allowed_pod_number=110)
 
     def test_a_pod_takes_no_number_of_pods(self) -> None:
         pods_as_overhead = {"containers": [container()], "overhead": {"pods": "3"}}
-        assert requests_of(pods_as_overhead).amounts.pods == 0
+        assert requests_of(pods_as_overhead).amounts.allowed_pod_number == 0
 
 
 class TestPodLevel:
     def test_requests_of_the_pod_take_the_place_of_the_sum(self) -> None:
         spec = {"containers": [container(cpu="1", memory="1Mi")], "resources": {"requests": {"cpu": "5"}}}
-        assert requests_of(spec).amounts == ResourceAmounts(milli_cpu=5000, memory=MI)
+        assert requests_of(spec).amounts == Resource(milli_cpu=5000, memory=MI)
 
     def test_overhead_comes_on_top(self) -> None:
         spec = {
@@ -224,9 +224,9 @@ class TestResize:
     def test_of_the_status_of_the_whole_only_what_the_spec_names_counts(self) -> None:
         spec = {"containers": [container(memory="1Mi")], "resources": {"requests": {"cpu": "2"}}}
         status = {"resources": {"requests": {"memory": "7Mi"}}}
-        assert requests_of(spec, status).amounts == ResourceAmounts(2000, MI)
+        assert requests_of(spec, status).amounts == Resource(2000, MI)
         conditions = [{"type": "PodResizePending", "reason": "Infeasible"}]
-        assert requests_of(spec, {**status, "conditions": conditions}).amounts == ResourceAmounts(0, MI)
+        assert requests_of(spec, {**status, "conditions": conditions}).amounts == Resource(0, MI)
 
     def test_without_requests_of_the_whole_its_status_says_nothing(self) -> None:
         status = {"allocatedResources": {"cpu": "3"}, "resources": {"requests": {"cpu": "3"}}}
@@ -237,7 +237,7 @@ class TestResize:
         status["containerStatuses"][0]["resources"] = {"requests": {"memory": "1Mi"}}
         status["conditions"] = [{"type": "PodResizePending", "reason": "Infeasible"}]
         requests = requests_of({"containers": [container(cpu="10m", memory="1Mi")]}, status)
-        assert requests.amounts == ResourceAmounts(memory=MI)
+        assert requests.amounts == Resource(memory=MI)
         assert (requests.non_zero_milli_cpu, requests.non_zero_memory) == (100, MI)
 
     def test_a_node_must_have_room_for_what_is_asked_for(self) -> None:
@@ -256,7 +256,7 @@ class TestScored:
     def test_is_what_the_node_adds_where_nothing_is_said_of_the_whole(self) -> None:
         spec = {"containers": [container("a", cpu="1"), container("b", limits={"example.com/gpu": "2"})]}
         requests = requests_of(spec)
-        assert requests.scored == ResourceAmounts(
+        assert requests.scored == Resource(
             1100, 2 * DEFAULT_MEMORY, scalar_resources=requests.amounts.scalar_resources
         )
         assert (requests.non_zero_milli_cpu, requests.non_zero_memory) == (1100, 2 * DEFAULT_MEMORY)
@@ -265,18 +265,16 @@ class TestScored:
         whole = {"requests": {"cpu": "5", "hugepages-2Mi": "4Mi"}, "limits": {"hugepages-2Mi": "4Mi"}}
         spec = {"containers": [container(memory="1Mi")], "resources": whole, "overhead": {"cpu": "50m"}}
         requests = requests_of(spec)
-        assert requests.amounts == ResourceAmounts(
-            5050, MI, scalar_resources=FrozenDict({"hugepages-2Mi": 4 * MI})
-        )
-        assert requests.scored == ResourceAmounts(150, MI)
+        assert requests.amounts == Resource(5050, MI, scalar_resources=FrozenDict({"hugepages-2Mi": 4 * MI}))
+        assert requests.scored == Resource(150, MI)
         assert (requests.non_zero_milli_cpu, requests.non_zero_memory) == (5050, MI)
 
     def test_leaves_out_what_came_of_a_resize(self) -> None:
         in_effect = {"name": "main", "resources": {"requests": {"cpu": "4", "memory": "4Mi"}}}
         spec = {"containers": [container(cpu="1", memory="1Mi")]}
         requests = requests_of(spec, {"containerStatuses": [in_effect]})
-        assert requests.amounts == ResourceAmounts(4000, 4 * MI)
-        assert requests.scored == ResourceAmounts(1000, MI)
+        assert requests.amounts == Resource(4000, 4 * MI)
+        assert requests.scored == Resource(1000, MI)
 
     def test_nothing_is_assumed_on_the_node_of_what_any_part_of_the_pod_names(self) -> None:
         whole = {"requests": {"cpu": "1"}}

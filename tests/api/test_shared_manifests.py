@@ -25,7 +25,8 @@ from kschedfw.api.node import Node
 from kschedfw.api.objects import supported_kind
 from kschedfw.api.owners import make_pod
 from kschedfw.api.pod import Pod
-from kschedfw.api.requests import ResourceAmounts, node_allocatable, pod_qos_class, pod_requests
+from kschedfw.api.requests import node_allocatable, pod_qos_class, pod_requests
+from kschedfw.api.resource import Resource
 
 SharedData = Callable[[str], Path]
 
@@ -52,12 +53,12 @@ def expected_documents(shared_data: SharedData) -> Iterator[tuple[str, dict[str,
             yield file["file"], each, content
 
 
-def amounts(found: ResourceAmounts) -> dict[str, Any]:
+def amounts(found: Resource) -> dict[str, Any]:
     result: dict[str, Any] = {"memory": found.memory, "milliCPU": found.milli_cpu}
     if found.ephemeral_storage:
         result["ephemeralStorage"] = found.ephemeral_storage
-    if found.pods:
-        result["pods"] = found.pods
+    if found.allowed_pod_number:
+        result["pods"] = found.allowed_pod_number
     return result | ({"scalar": dict(found.scalar_resources)} if found.scalar_resources else {})
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import pytest
 
-from kschedfw.cli import app
+from kschedfw.cli import app, simulate
 from kschedfw.cli.exits import ExitCode
 from kschedfw.framework.errors import ProfileError
 from kschedfw.scheduler.scheduler import Scheduler
@@ -58,6 +58,36 @@ def kschedfw(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
         return Result(code, captured.out, captured.err)
 
     return run
+
+
+class TestSubcommands:
+    """They are imported when they are asked for; what the list of them says is written beside it."""
+
+    @pytest.mark.parametrize("name", app.COMMANDS)
+    def test_each_has_its_help(self, kschedfw: Kschedfw, name: str) -> None:
+        result = kschedfw(name, "--help")
+        assert (result.code, result.err) == (0, "")
+        assert result.out.startswith(f"Usage: kschedfw {name} ")
+
+    def test_all_are_listed_in_full(self, kschedfw: Kschedfw) -> None:
+        listed = kschedfw("--help").out.partition("Commands:\n")[2]
+        assert [line.split(maxsplit=1) for line in listed.splitlines()] == [
+            [name, command.summary] for name, command in app.COMMANDS.items()
+        ]
+
+    def test_a_misspelt_one_is_told_what_is_similar(self, kschedfw: Kschedfw) -> None:
+        result = kschedfw("simulat")
+        assert result.code == 2
+        assert "'simulate'" in result.err
+
+    def test_help_imports_none(self) -> None:
+        code = """
+import sys
+from kschedfw.cli.app import run
+run(["--help"])
+assert not {"numpy", "kschedfw.framework", "kschedfw.cli.simulate"} & sys.modules.keys()
+"""
+        subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
 class TestSimulate:
@@ -413,7 +443,7 @@ class TestTrouble:
         def broken(*args: object, **options: object) -> None:
             raise RuntimeError("no\nsuch luck")
 
-        monkeypatch.setattr(app, "Simulation", broken)
+        monkeypatch.setattr(simulate, "Simulation", broken)
         result = kschedfw("simulate", cluster_dir)
         assert result.code == 70
         assert result.err == "kschedfw: this is a bug in kschedfw: RuntimeError: no such luck\n"
@@ -435,7 +465,7 @@ class TestTrouble:
         def broken(*args: object, **options: object) -> None:
             raise ProfileError("no queue sort\nplugin")
 
-        monkeypatch.setattr(app, "Simulation", broken)
+        monkeypatch.setattr(simulate, "Simulation", broken)
         result = kschedfw("simulate", cluster_dir)
         assert (result.code, result.err) == (2, "kschedfw: no queue sort plugin\n")
 
@@ -445,7 +475,7 @@ class TestTrouble:
         def interrupted(*args: object, **options: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(app, "read_input", interrupted)
+        monkeypatch.setattr(simulate, "read_input", interrupted)
         result = kschedfw("simulate", cluster_dir)
         assert (result.code, result.out) == (130, "")
 

@@ -13,7 +13,7 @@ import attrs
 import pytest
 
 from kschedfw import Registry
-from kschedfw.bench.apart import BenchmarkError
+from kschedfw.bench.child_process import BenchmarkError
 from kschedfw.bench.clock import Timer
 from kschedfw.bench.footprint import Footprint
 from kschedfw.bench.measure import Progress, measure
@@ -29,9 +29,9 @@ INSTALLED = Registry()
 @pytest.fixture
 def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without processes and counting of memory, which tests/bench has, and which take their time."""
-    monkeypatch.setattr("kschedfw.cli.bench.measure_apart", measured_here)
+    monkeypatch.setattr("kschedfw.cli.bench.measure_in_child", measured_here)
     monkeypatch.setattr(
-        "kschedfw.cli.bench.footprint_apart", lambda case: Footprint(case.nodes, case.initial_pods, 1000)
+        "kschedfw.cli.bench.footprint_in_child", lambda case: Footprint(case.nodes, case.initial_pods, 1000)
     )
     monkeypatch.setenv("COLUMNS", "150")
 
@@ -146,6 +146,15 @@ class TestReport:
         assert "× the first" in out
         assert "KiB/node" in out
 
+    def test_growth_by_devices(self, capsys: pytest.CaptureFixture[str]) -> None:
+        out = bench(
+            capsys,
+            *("--growth", "devices", "--workload", "claim-template", "--sizes", "2,4"),
+            *("--pods", "2", "--nodes", "3", "--init-pods", "0"),
+        )
+        assert "devices of each" in out
+        assert "KiB/device" in out
+
     def test_growth_as_json(self, capsys: pytest.CaptureFixture[str]) -> None:
         out = bench(capsys, "--growth", "pods", "--sizes", "10", "--pods", "2", "--nodes", "5", "--json")
         growth = json.loads(out)["growth"]
@@ -180,7 +189,7 @@ class TestReport:
             factor = 2.0 if case.profile == default_profile() else 1.0
             return attrs.evolve(measured_here(case, timer), seconds=factor)
 
-        monkeypatch.setattr("kschedfw.cli.bench.measure_apart", slower_by_default)
+        monkeypatch.setattr("kschedfw.cli.bench.measure_in_child", slower_by_default)
         out = bench(capsys, *SMALL, "--disable", "ImageLocality", "--percentage", "100")
         assert out.count("none seen") == 2
         assert not re.search(r"-\d", out)
@@ -228,7 +237,7 @@ class TestReport:
             node = "n1" if case.form is not None and case.form.form.value == "memo" else "n2"
             return attrs.evolve(measured_here(case, timer), places=(node,))
 
-        monkeypatch.setattr("kschedfw.cli.bench.measure_apart", decides)
+        monkeypatch.setattr("kschedfw.cli.bench.measure_in_child", decides)
         options = ["--enable", "NodeResourcesFit", "--forms", "scalar,memo", "--repeats", "4"]
         assert run(["bench", *SMALL, *options]) == 1
         assert capsys.readouterr().err == (
@@ -248,7 +257,7 @@ class TestReport:
     def test_forms_as_far_as_they_came(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("kschedfw.cli.bench.measure_apart", self.once_then(KeyboardInterrupt()))
+        monkeypatch.setattr("kschedfw.cli.bench.measure_in_child", self.once_then(KeyboardInterrupt()))
         options = ["--enable", "NodeAffinity", "--forms", "memo"]
         assert bench(capsys, *SMALL, *options, code=130).startswith("Interrupted.")
 
@@ -262,7 +271,7 @@ class TestReport:
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(
-            "kschedfw.cli.bench.measure_apart", self.once_then(BenchmarkError("it broke off"))
+            "kschedfw.cli.bench.measure_in_child", self.once_then(BenchmarkError("it broke off"))
         )
         assert run(["bench", *SMALL, "--percentage", "100"]) == 1
         captured = capsys.readouterr()
@@ -271,7 +280,7 @@ class TestReport:
 
     def test_what_broke_off_is_said_first(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(
-            "kschedfw.cli.bench.measure_apart", self.once_then(BenchmarkError("it broke off"))
+            "kschedfw.cli.bench.measure_in_child", self.once_then(BenchmarkError("it broke off"))
         )
         together = io.StringIO()
         with redirect_stdout(together), redirect_stderr(together):
@@ -283,7 +292,7 @@ class TestReport:
     def test_or_was_interrupted(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("kschedfw.cli.bench.measure_apart", self.once_then(KeyboardInterrupt()))
+        monkeypatch.setattr("kschedfw.cli.bench.measure_in_child", self.once_then(KeyboardInterrupt()))
         out = bench(capsys, *SMALL, "--percentage", "100", code=130)
         assert out.startswith("Interrupted. This is what was measured so far.")
         assert "The algorithm alone" in out
@@ -292,14 +301,14 @@ class TestReport:
     def once_then(error: BaseException) -> Any:
         calls = 0
 
-        def measure_apart(case: Case, timer: Timer, progress: Progress | None = None) -> Measurement:
+        def measure_in_child(case: Case, timer: Timer, progress: Progress | None = None) -> Measurement:
             nonlocal calls
             calls += 1
             if calls > 1:
                 raise error
             return measured_here(case, timer)
 
-        return measure_apart
+        return measure_in_child
 
 
 @pytest.mark.parametrize(
@@ -343,6 +352,14 @@ class TestReport:
         (["--growth", "nodes", "--nodes", "10"], "--growth nodes makes --nodes grow; --sizes says how far"),
         (["--growth", "pods", "--init-pods", "10"], "--growth pods makes --init-pods grow"),
         (["--growth", "pods", "--workload", "all"], "--growth takes one --workload"),
+        (
+            ["--growth", "devices"],
+            "--growth devices needs a --workload whose nodes have some, and basic has none",
+        ),
+        (
+            ["--growth", "devices", "--workload", "claim-template", "--devices", "3"],
+            "--growth devices makes --devices grow",
+        ),
         (["--nodes", "0"], "Invalid value for '--nodes'"),
         (["--pods", "0"], "Invalid value for '--pods'"),
         (["--percentage", "101"], "Invalid value for '--percentage'"),

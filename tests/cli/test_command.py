@@ -107,9 +107,9 @@ class TestMain:
         assert capsys.readouterr() == ("", "kschedfw: interrupted\n")
 
 
-@pytest.mark.parametrize("module", ["numpy", "kschedfw.cli", "typer", "kschedfw.cli.app", "rich.console"])
+@pytest.mark.parametrize("module", ["kschedfw.cli", "typer", "kschedfw.cli.app", "rich.console", "numpy"])
 def test_interrupted_while_importing(module: str) -> None:
-    """Ctrl-C arrives while this is imported."""
+    """Ctrl-C arrives while this is imported; numpy is when the subcommand is."""
     code = f"""
 import os, signal, sys
 
@@ -123,7 +123,8 @@ sys.meta_path.insert(0, Interrupts())
 from kschedfw_command import main
 main()
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", code, "simulate", "missing.yaml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "kschedfw: interrupted\n")
 
 

@@ -16,8 +16,8 @@ from rich.cells import cell_len
 
 from kschedfw import InMemoryCluster, make_pod
 from kschedfw.cli import app
+from kschedfw.cli.compare_options import candidates_of
 from kschedfw.cli.compare_output import print_comparison
-from kschedfw.cli.compare_profiles import candidates_of
 from kschedfw.cli.exits import ExitCode
 from kschedfw.compare import Candidate, Comparison, compare
 from kschedfw.scheduler.scheduler import Scheduler
@@ -301,7 +301,7 @@ class TestPage:
         assert "rather than n2, with" in page
 
     def test_names_are_text_and_not_markup(self, tmp_path: Path) -> None:
-        from kschedfw.cli.compare_page import page_writer
+        from kschedfw.cli.compare_output import page_writer
 
         comparison = compare(two_nodes(pod("web")), [spreading("<b>&"), packing()])
         path = tmp_path / "page.html"

@@ -193,7 +193,7 @@ class TestInThisProcess:
         assert "metadata.name" in capsys.readouterr().err
 
 
-def test_other_commands_do_not_wait_for_it() -> None:
+def test_its_help_does_not_wait_for_the_server() -> None:
     late = {"uvicorn", "httpx2", "kschedfw.extender_server"}
-    code = f"import sys, kschedfw.cli.app; assert not {late} & sys.modules.keys()"
+    code = f"import sys, kschedfw.cli.serve_extender; assert not {late} & sys.modules.keys()"
     subprocess.run([sys.executable, "-c", code], check=True)

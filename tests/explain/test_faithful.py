@@ -23,7 +23,7 @@ from kschedfw.scheduler import Scheduler
 from kschedfw.simulator import Decision, Simulation
 from kschedfw.testing.conformance.decide import _profile_of
 from kschedfw.testing.conformance.mode import Mode
-from kschedfw.testing.conformance.scenario import KINDS, Scenario, read_scenarios
+from kschedfw.testing.conformance.scenario import LISTS, Scenario, read_scenarios
 from kschedfw.testing.strategies import Cluster, clusters
 
 SCENARIOS = Path(__file__).parents[1] / "conformance" / "data"
@@ -210,7 +210,7 @@ def test_it_says_what_was_recorded_from_kube_scheduler(category: str) -> None:
     for scenario in _scenarios(category, 15):
         objects = [
             object_from_manifest(manifest, kind)
-            for field, kind in KINDS.items()
+            for field, kind in LISTS.items()
             for manifest in scenario.objects.get(field) or ()
         ]
         pod = object_from_manifest(scenario.pending[0], "Pod")

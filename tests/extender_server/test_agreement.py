@@ -14,7 +14,7 @@ from kschedfw.config import default_profile
 from kschedfw.extender_server import ExtenderApp
 from kschedfw.framework.profile import ExtensionPoint, Profile
 from kschedfw.framework.status import Code
-from kschedfw.scheduler.http_extender.as_sent import NodesAsSent, pod_as_sent
+from kschedfw.scheduler.http_extender.client import NodesAsSent, pod_as_sent
 from kschedfw.scheduler.http_extender.wire import ExtenderArgs, FilterResult, HostPriorityList
 from kschedfw.testing import FrameworkHarness
 from kschedfw.testing.strategies import Cluster, clusters, pods

@@ -167,7 +167,7 @@ def test_other_protocols_are_not_spoken(app: ExtenderApp) -> None:
     async def nothing(*_: object) -> Any:
         raise AssertionError
 
-    with pytest.raises(NotImplementedError, match="websocket"):
+    with pytest.raises(ValueError, match="speaks HTTP, not 'websocket'"):
         asyncio.run(app({"type": "websocket"}, nothing, nothing))
 
 

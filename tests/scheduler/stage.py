@@ -24,7 +24,7 @@ from kschedfw.config import default_profile
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint
 from kschedfw.scheduler.bindings import BindingExecutor
-from kschedfw.scheduler.queue.place import Place
+from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, answering, plugin

@@ -15,7 +15,7 @@ from kschedfw import InMemoryCluster, Pod, PreBindPreFlightResult, Status, make_
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import PodCondition
 from kschedfw.scheduler.http_extender import ExtenderConfig, HTTPExtender
-from kschedfw.scheduler.queue.place import Place
+from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduler import Scheduler
 from tests.framework.support import PluginClass, answering, plugin
 from tests.scheduler.stage import GRACE, LaterExecutor, Stage, node, pod, with_default_plugins, witness

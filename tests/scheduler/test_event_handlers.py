@@ -39,7 +39,7 @@ from kschedfw.api.workloads import Namespace
 from kschedfw.cluster import EventType, WatchEvent
 from kschedfw.cluster.protocol import Handler
 from kschedfw.framework.errors import IncompleteClusterError
-from kschedfw.scheduler.queue.place import Place
+from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.testing import FakeClock
 from tests.framework.support import answering, plugin
 from tests.scheduler.stage import Stage, node, pod, witness

@@ -7,7 +7,7 @@ import pytest
 from kschedfw import InMemoryCluster, KschedfwError, Pod, PostFilterResult, Profile, Status, make_pod
 from kschedfw.api.pod import PodCondition
 from kschedfw.scheduler.failure import truncated
-from kschedfw.scheduler.queue.place import Place
+from kschedfw.scheduler.queue.protocol import Place
 from tests.framework.support import answering, plugin
 from tests.scheduler.stage import NODE_ADDED, Stage, node, pod
 

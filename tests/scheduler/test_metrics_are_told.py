@@ -8,9 +8,7 @@ from collections.abc import Callable
 import attrs
 
 from kschedfw import make_node, make_pod
-from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod, PodPhase
-from kschedfw.api.storage import PersistentVolume
 from kschedfw.cluster import EventType, InMemoryCluster, WatchEvent
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from kschedfw.framework.metrics import HintResult, MetricsRecorder, NoMetrics
@@ -218,6 +216,5 @@ class TestEventsHandled:
             (WatchEvent(EventType.ADDED, stranger), []),
             (WatchEvent(EventType.ADDED, volume("v", "1Gi").build()), ["PersistentVolumeAdd"]),
         ]
-        kinds: dict[type[Named], EventResource] = {PersistentVolume: EventResource.PERSISTENT_VOLUME}
         for event, labels in expected:
-            assert [each.label for each in happened(event, {PROFILE}, kinds)] == labels
+            assert [each.label for each in happened(event, {PROFILE})] == labels

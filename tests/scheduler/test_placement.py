@@ -1,4 +1,4 @@
-"""Places that are held until somebody decides: what embedders do with `Scheduler.place`."""
+"""SubQueues that are held until somebody decides: what embedders do with `Scheduler.place`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kschedfw import (
 from kschedfw.api import Named
 from kschedfw.framework.errors import ProfileError
 from kschedfw.scheduler.errors import ConcurrentCycleError
-from kschedfw.scheduler.queue.place import Place
+from kschedfw.scheduler.queue.protocol import Place
 from tests.framework.support import answering, plugin
 from tests.scheduler.stage import Stage, witness
 

@@ -17,7 +17,7 @@ from kschedfw import (
 )
 from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.scheduler.queue.place import Place
+from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.testing import FakeClock
 from tests.framework.support import answering, plugin

@@ -20,7 +20,7 @@ from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.manifests import pod_from_manifest
 from kschedfw.api.pod import ContainerStatus, PodStatus, ResourceRequirements
 from kschedfw.api.quantity import Quantity
-from kschedfw.scheduler.queue.place import Place
+from kschedfw.scheduler.queue.protocol import Place
 from tests.framework.support import answering, plugin
 from tests.scheduler.stage import (
     NODE_ADDED,

@@ -11,7 +11,7 @@ from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod
 from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
 from kschedfw.cluster import InMemoryCluster, VolumeController
-from kschedfw.scheduler.queue.place import Place
+from kschedfw.scheduler.queue.protocol import Place
 from tests.plugins.storage import ZONE, claim, storage_class, volume
 from tests.scheduler.stage import LaterExecutor, Stage
 

@@ -25,7 +25,7 @@ from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.queue import SchedulingQueue
-from kschedfw.scheduler.queue.place import Place
+from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.simulator import Arrivals, Decision, Outcome, Report, Simulation
 from kschedfw.simulator.simulation import FRUITLESS_ATTEMPTS
 from kschedfw.simulator.state import VirtualClock

@@ -32,8 +32,8 @@ from kschedfw import (
     hookimpl,
 )
 from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.resource import Resource
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
-from kschedfw.framework.nodes.resource import Resource
 from kschedfw.testing import PluginContract
 
 PLUGINS: list[tuple[type[Plugin[Any]], str, str]] = []

@@ -1,4 +1,7 @@
-"""From a Policy to the profile that does the same (kube-scheduler v1.20 `createFromConfig` and `LegacyRegistry`)."""
+"""From a Policy to the configuration with one profile that does the same.
+
+Semantics: kube-scheduler v1.20 `createFromConfig` and `LegacyRegistry`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,11 @@ from collections.abc import Mapping
 import attrs
 
 from kschedfw.api.pod import DEFAULT_SCHEDULER_NAME
+from kschedfw.config.catalog import PluginCatalog
+from kschedfw.config.configuration import SchedulerConfiguration
+from kschedfw.config.document import ConfigurationDocument
 from kschedfw.config.errors import ConfigurationError
+from kschedfw.config.expansion import Origin
 from kschedfw.config.extenders import with_ignored_resources
 from kschedfw.config.feature_gates import (
     DEFAULT_GATES,
@@ -20,6 +27,7 @@ from kschedfw.config.feature_gates import (
 )
 from kschedfw.config.policy.arguments import CustomArguments
 from kschedfw.config.policy.model import Policy
+from kschedfw.config.policy.reading import policy_of
 from kschedfw.config.policy.tables import (
     DEFAULT_BY_CONDITION,
     DEFAULT_PREDICATES,
@@ -42,6 +50,7 @@ from kschedfw.config.policy.tables import (
     Placement,
 )
 from kschedfw.config.policy.validation import gated_errors, policy_errors
+from kschedfw.config.traced_configuration import traced_configuration
 from kschedfw.config.traced_profile import TracedProfile
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint
 
@@ -186,3 +195,23 @@ def _args(
     if weight and _AFFINITY in plugins.points.get(ExtensionPoint.SCORE, ()):
         args[_AFFINITY] = {"hardPodAffinityWeight": weight}
     return args
+
+
+def policy_configuration(
+    document: ConfigurationDocument, catalog: PluginCatalog, gates: FeatureGates = DEFAULT_GATES
+) -> SchedulerConfiguration:
+    """What the Policy in the document stands for; plugins that aren't there are left out, with a warning.
+
+    Raises:
+        ConfigurationError: with everything that is wrong with it.
+    """
+    policy = policy_of(document)
+    return traced_configuration(
+        policy_profile(policy, gates, source=document.source),
+        catalog,
+        Origin.POLICY,
+        source=document.source,
+        api_version=document.api_version,
+        extenders=policy.extenders,
+        warnings=document.warnings,
+    )

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import attrs
 
-from kschedfw.api.convert import structure
+from kschedfw.api.convert import json_name, structure
 from kschedfw.api.field_errors import FieldError, FieldErrors, at
+from kschedfw.api.scalars import read_integer, wrong
 from kschedfw.api.strict import unknown_fields
 from kschedfw.config.document import (
     ConfigurationDocument,
@@ -18,8 +19,7 @@ from kschedfw.config.document import (
     read_document,
 )
 from kschedfw.config.errors import ConfigurationError
-from kschedfw.config.extenders import ExtenderConfig
-from kschedfw.config.policy.extenders import read_extender
+from kschedfw.config.extenders import ExtenderConfig, ExtenderManagedResource, ExtenderTLSConfig
 from kschedfw.config.policy.model import Policy
 from kschedfw.config.policy.validation import policy_errors
 
@@ -91,3 +91,47 @@ def _extenders(given: object) -> tuple[tuple[ExtenderConfig, ...], list[FieldErr
         except FieldErrors as error:
             errors += [problem.inside(f"extenders[{index}]") for problem in error.errors]
     return tuple(found), errors
+
+
+_NANOSECONDS = 1_000_000_000
+
+
+def read_extender(given: object) -> ExtenderConfig:
+    """One entry of `extenders`.
+
+    Raises:
+        FieldErrors: a value has the wrong type; names all of them, by the keys as they ought to be written.
+    """
+    if not isinstance(given, Mapping):
+        raise wrong(given, "an object")
+    content = _respelt(given, ExtenderConfig)
+    if isinstance(tls := content.get("tlsConfig"), Mapping):
+        content["tlsConfig"] = _respelt(tls, ExtenderTLSConfig)
+    if isinstance(managed := content.get("managedResources"), list):
+        content["managedResources"] = [
+            _respelt(item, ExtenderManagedResource) if isinstance(item, Mapping) else item for item in managed
+        ]
+    errors: list[FieldError] = []
+    nanoseconds, timeout = content.pop("httpTimeout", 0), 0
+    try:
+        timeout = read_integer(nanoseconds, int)
+    except FieldErrors:
+        why = "must be a whole number, of nanoseconds"
+        errors.append(FieldError.invalid("httpTimeout", nanoseconds, why))
+    try:
+        config = structure(content, ExtenderConfig)
+    except FieldErrors as error:
+        errors += error.errors
+    if errors:
+        raise FieldErrors(errors)
+    return attrs.evolve(config, http_timeout=timeout / _NANOSECONDS)
+
+
+def _respelt(given: Mapping[str, object], cls: type[attrs.AttrsInstance]) -> dict[str, object]:
+    """What the class has fields for, under the fields' own keys; null stands for nothing."""
+    keys = {json_name(field).lower(): json_name(field) for field in attrs.fields(cls)}
+    return {
+        keys[str(key).lower()]: value
+        for key, value in given.items()
+        if str(key).lower() in keys and value is not None
+    }

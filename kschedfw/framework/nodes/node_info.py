@@ -12,8 +12,8 @@ from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import HostPort, Pod
 from kschedfw.api.requests import node_allocatable
+from kschedfw.api.resource import Resource, int64
 from kschedfw.framework.nodes.pod_info import PodInfo
-from kschedfw.framework.nodes.resource import Resource, int64
 
 ANY_IP = "0.0.0.0"  # the API's spelling of "every address of the node", nothing is bound here
 DEFAULT_PROTOCOL = "TCP"
@@ -109,7 +109,7 @@ class NodeInfo:
 
     @classmethod
     def of(cls, node: Node, pods: Iterable[Pod] = ()) -> NodeInfo:
-        info = cls(node, allocatable=Resource.of(node_allocatable(node)), generation=next(_generations))
+        info = cls(node, allocatable=node_allocatable(node), generation=next(_generations))
         for pod in pods:
             info.add_pod(PodInfo.of(pod))
         return info
@@ -121,7 +121,7 @@ class NodeInfo:
     def set_node(self, node: Node) -> None:
         """Take the node's new state."""
         self.node = node
-        self.allocatable = Resource.of(node_allocatable(node))
+        self.allocatable = node_allocatable(node)
         self.generation = next(_generations)
 
     def add_pod(self, info: PodInfo) -> None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.node import Taint
+from kschedfw.api.resource import Resource
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.change_log import ChangeLog
@@ -19,7 +20,6 @@ from kschedfw.framework.nodes.encoded_column import EncodedColumn
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.read_only import ReadOnlyList, read_only_view
 from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.nodes.resource import Resource
 
 ValueT = TypeVar("ValueT", bound=Hashable)
 ScalarT = TypeVar("ScalarT", bound=np.generic)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
+from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod
 from kschedfw.api.workloads import PodDisruptionBudget
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NodeToStatus
+from kschedfw.framework.extender import Extender, Victims
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
-from kschedfw.framework.preemption.candidates import best_candidates
+from kschedfw.framework.preemption.candidates import Candidate, best_candidates
 from kschedfw.framework.preemption.dry_run import DryRun, dry_run
 from kschedfw.framework.preemption.eviction import prepare_candidate
-from kschedfw.framework.preemption.extender_calls import ask_extenders
 from kschedfw.framework.preemption.outcomes import LowestPriorities, Outcomes
 from kschedfw.framework.preemption.plan import PREEMPTION_PLAN, PreemptionPlan
 from kschedfw.framework.preemption.rules import PreemptionRules
@@ -136,3 +139,61 @@ def _joined(errors: Sequence[Status]) -> Status:
     failure = PluginFailure(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
     failure.__cause__ = errors[0].as_error()
     return Status.from_error(failure)
+
+
+logger = logging.getLogger(__name__)
+
+
+class NoVictimsError(KschedfwError):
+    """An extender named a node for preemption but nobody to evict there."""
+
+    def __init__(self, node_name: str) -> None:
+        super().__init__(node_name)
+        self.node_name = node_name
+
+    def __str__(self) -> str:
+        return f'expected at least one victim pod on node "{self.node_name}"'
+
+
+def ask_extenders(
+    extenders: Iterable[Extender], pod: Pod, candidates: Sequence[Candidate], snapshot: Snapshot
+) -> Sequence[Candidate]:
+    """The candidates that are left, with the victims that extenders chose.
+
+    Extenders are asked one after the other, each about what the one before left, until nothing is. One that is
+    ignorable is passed over when it fails, and so are nodes for which it names no victims.
+
+    Raises:
+        NoVictimsError: an extender that isn't ignorable left a node without victims.
+        Exception: whatever an extender that isn't ignorable failed with.
+    """
+    asked = [each for each in extenders if each.supports_preemption and each.is_interested(pod)]
+    if not asked:
+        return candidates
+    victims_by_node = {candidate.node_name: candidate.victims for candidate in candidates}
+    for extender in asked:
+        if not victims_by_node:
+            break
+        try:
+            answer = extender.process_preemption(pod, dict(victims_by_node), snapshot)
+        except Exception:
+            if not extender.is_ignorable:
+                raise
+            logger.info(
+                "extender %s failed and is ignorable, so it is passed over", extender.name, exc_info=True
+            )
+            continue
+        victims_by_node = {
+            node_name: victims
+            for node_name, victims in answer.items()
+            if _has_victims(extender, node_name, victims)
+        }
+    return tuple(Candidate(node_name, victims) for node_name, victims in victims_by_node.items())
+
+
+def _has_victims(extender: Extender, node_name: str, victims: Victims) -> bool:
+    if victims.pods:
+        return True
+    if not extender.is_ignorable:
+        raise NoVictimsError(node_name)
+    return False

@@ -31,7 +31,7 @@ from kschedfw.framework.runtime.hooks import Hook, HookTable
 from kschedfw.framework.runtime.measuring import Meter, measured
 from kschedfw.framework.runtime.memo import Memo
 from kschedfw.framework.runtime.memo_report import MemoCounters, PluginMemo
-from kschedfw.framework.runtime.pod_class import POD_CLASS, ColumnT, PodClass, Preparation
+from kschedfw.framework.runtime.pod_class import POD_CLASS, KeptT, PodClass, Preparation
 from kschedfw.framework.runtime.pre_bind import PreBindHooks, named
 from kschedfw.framework.runtime.preparation import prepare
 from kschedfw.framework.runtime.registry import Registry
@@ -320,8 +320,8 @@ class Framework:
         return self._search.find(state, pod, self._pods_of(state, pod), nodes, wanted)
 
     def kept_column(
-        self, state: CycleState, pod: Pod, key: Hashable, make: Callable[[], ColumnT]
-    ) -> ColumnT | None:
+        self, state: CycleState, pod: Pod, key: Hashable, make: Callable[[], KeptT]
+    ) -> KeptT | None:
         """A column for what follows from the filters' answers to pods like this one, from `key`, and from single nodes.
 
         It is made by `make`, or kept from pods before; the caller brings it up to date. None where an answer may depend

@@ -19,6 +19,7 @@ from weakref import WeakValueDictionary
 
 import attrs
 
+from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.errors import HOOK_FAILURES
@@ -81,7 +82,7 @@ class _Signing:
     plugin: AnyPlugin
     counts: PluginMemo
     has_batch_forms: bool
-    seen_once: dict[Hashable, None] = attrs.field(factory=dict)
+    seen_once: BoundedDict[Hashable, None] = attrs.field(factory=lambda: BoundedDict(_MOST_SEEN_ONCE))
 
     @classmethod
     def of(cls, plugin: AnyPlugin, counts: PluginMemo) -> _Signing:
@@ -94,8 +95,6 @@ class _Signing:
         if not self.has_batch_forms or signature in self.seen_once:
             self.seen_once.pop(signature, None)
             return False
-        if len(self.seen_once) >= _MOST_SEEN_ONCE:
-            del self.seen_once[next(iter(self.seen_once))]
         self.seen_once[signature] = None
         return True
 

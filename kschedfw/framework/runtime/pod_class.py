@@ -8,6 +8,7 @@ from typing import Final, TypeVar, cast
 import attrs
 import numpy as np
 
+from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.table import NodeTable
@@ -23,7 +24,7 @@ BYTES_PER_CLASS: Final = 1024
 
 _MOST_COLUMNS: Final = 8
 
-ColumnT = TypeVar("ColumnT")
+KeptT = TypeVar("KeptT")
 
 
 @attrs.define(eq=False, weakref_slot=True)
@@ -118,7 +119,7 @@ class PodClass:
     """By the plugins that are skipped."""
     score_plans: dict[frozenset[str], ScorePlan] = attrs.field(factory=dict)
     """By the plugins that are skipped."""
-    _columns: dict[Hashable, object] = attrs.field(factory=dict)
+    _columns: BoundedDict[Hashable, object] = attrs.field(factory=lambda: BoundedDict(_MOST_COLUMNS))
 
     def size(self, rows: int) -> int:
         """In bytes, about, with a table of so many rows."""
@@ -126,14 +127,12 @@ class PodClass:
         count = len(self.answers)
         return rows * (12 + 20 * count) + BYTES_PER_CLASS * (1 + count)
 
-    def column(self, key: Hashable, make: Callable[[], ColumnT]) -> ColumnT:
+    def column(self, key: Hashable, make: Callable[[], KeptT]) -> KeptT:
         """The column of this key, made by `make` if there is none. Of many columns the oldest go."""
         column = self._columns.get(key)
         if column is None:
-            if len(self._columns) >= _MOST_COLUMNS:
-                del self._columns[next(iter(self._columns))]
             column = self._columns[key] = make()
-        return cast("ColumnT", column)
+        return cast("KeptT", column)
 
     def filter_plan(
         self,

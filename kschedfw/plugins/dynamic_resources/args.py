@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from kschedfw.api.field_errors import FieldError
+from kschedfw import FieldError
 from kschedfw.api.scalars import Duration
 from kschedfw.framework.clock import format_duration
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from kschedfw.api.devices import CapacityPolicy, CapacityRange, DeviceCapacity
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.quantity import Quantity, QuantityFormat
+from kschedfw import FrozenDict, Quantity
+from kschedfw.api import CapacityPolicy, CapacityRange, DeviceCapacity, QuantityFormat
 
 Amounts: TypeAlias = Mapping[str, Quantity]
 """By the name of the capacity."""

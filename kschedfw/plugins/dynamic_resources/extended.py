@@ -13,9 +13,16 @@ from datetime import UTC, datetime
 
 import attrs
 
-from kschedfw.api.devices import IMPLICIT_RESOURCE_PREFIX, DeviceClass
-from kschedfw.api.pod import Container, ContainerExtendedResourceRequest, Pod
-from kschedfw.api.resource_claims import DeviceAllocationMode, DeviceRequest, ExactDeviceRequest
+from kschedfw import Pod
+from kschedfw.api import (
+    Container,
+    ContainerExtendedResourceRequest,
+    DeviceAllocationMode,
+    DeviceClass,
+    DeviceRequest,
+    ExactDeviceRequest,
+)
+from kschedfw.api.devices import IMPLICIT_RESOURCE_PREFIX
 from kschedfw.api.resource_names import is_extended
 
 SPECIAL_CLAIM = "<extended-resources>"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kschedfw.api.pod import Pod
-from kschedfw.api.resource_claims import ResourceClaim
-from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw import ActionType, ClusterEvent, EventResource, Pod, QueueingHint
+from kschedfw.api import ResourceClaim
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins.dynamic_resources.claims import ClaimProblem, Claims
 

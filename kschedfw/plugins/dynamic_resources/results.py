@@ -6,17 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
-from kschedfw.api.frozendict import EMPTY, FrozenDict
-from kschedfw.api.node import Node
-from kschedfw.api.quantity import Quantity
-from kschedfw.api.resource_claims import (
+from kschedfw import FrozenDict, Node, Quantity
+from kschedfw.api import (
     AllocationResult,
     ConfigSource,
     DeviceAllocationConfiguration,
     DeviceAllocationResult,
     DeviceRequestAllocationResult,
+    NodeSelector,
+    NodeSelectorTerm,
+    Operator,
+    Requirement,
 )
-from kschedfw.api.selectors import NodeSelector, NodeSelectorTerm, Operator, Requirement
+from kschedfw.api.frozendict import EMPTY
 from kschedfw.plugins.dynamic_resources.inventory import PublishedDevice
 from kschedfw.plugins.dynamic_resources.requests import Option, WantedClaim
 

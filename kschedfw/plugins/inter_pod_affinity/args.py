@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from kschedfw.api.field_errors import FieldError
+from kschedfw import FieldError
 
 _MAX_WEIGHT = 100
 

@@ -7,12 +7,10 @@ from functools import partial
 
 import attrs
 
-from kschedfw.api.frozendict import FrozenDict
+from kschedfw import FrozenDict, NodeInfo, PodInfo, Snapshot
 from kschedfw.api.selector_text import selector_text
 from kschedfw.framework.evidence import Evidence
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.pod_info import AffinityTerm, PodInfo
-from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.nodes.pod_info import AffinityTerm
 from kschedfw.plugins.inter_pod_affinity.filtering import RequiredState
 from kschedfw.plugins.inter_pod_affinity.terms import TermQuery
 

@@ -9,15 +9,9 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.pod import Pod
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.pod_info import PodInfo
-from kschedfw.framework.nodes.table import NodeTable
+from kschedfw import FrozenDict, IntArray, NodeTable, Pod, PodInfo, Status, Verdicts
 from kschedfw.framework.nodes.topology import TermKind, TermTally, TopologyIndex
 from kschedfw.framework.nodes.topology.domains import DomainSums
-from kschedfw.framework.results import Verdicts
-from kschedfw.framework.status import Status
 from kschedfw.plugins.inter_pod_affinity.terms import OwnTerms
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw import ActionType, ClusterEvent, EventResource, Node, Pod, QueueingHint
 from kschedfw.framework.nodes.pod_info import required_terms
 from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins.inter_pod_affinity.terms import OwnTerms, TermReader, namespace_labels

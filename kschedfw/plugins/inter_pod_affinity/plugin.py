@@ -10,22 +10,27 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import attrs
 
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.pod import Pod
-from kschedfw.framework.cycle_state import CycleState, StateKey
-from kschedfw.framework.events import ClusterEvent
+from kschedfw import (
+    ClusterClient,
+    ClusterEvent,
+    CycleState,
+    FrozenDict,
+    Handle,
+    IntArray,
+    NodeInfo,
+    NodeTable,
+    Plugin,
+    Pod,
+    PodInfo,
+    Reads,
+    StateKey,
+    Status,
+    Verdicts,
+    hookimpl,
+)
 from kschedfw.framework.evidence import Evidence
-from kschedfw.framework.handle import ClusterClient, Handle
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.pod_info import PodInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.nodes.topology import TermTally, TopologyIndex
 from kschedfw.framework.nodes.topology.domains import DomainSums
-from kschedfw.framework.plugin import Plugin, hookimpl
-from kschedfw.framework.results import Verdicts
-from kschedfw.framework.status import Status
 from kschedfw.plugins.inter_pod_affinity.args import InterPodAffinityArgs
 from kschedfw.plugins.inter_pod_affinity.evidence import Neighbours, evidence_of
 from kschedfw.plugins.inter_pod_affinity.filtering import RequiredState

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 import attrs
 import numpy as np
 
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.table import NodeTable
+from kschedfw import IntArray, NodeTable
 from kschedfw.framework.nodes.topology import TermKind, TermTally, TopologyIndex
 from kschedfw.framework.nodes.topology.domains import Domains, DomainSums
 from kschedfw.framework.results import MAX_NODE_SCORE

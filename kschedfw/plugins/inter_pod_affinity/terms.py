@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
-from kschedfw.api.frozendict import EMPTY, FrozenDict
-from kschedfw.api.pod import Pod, PodAffinity, PodAffinityTerm
-from kschedfw.api.selectors import NOTHING, Selector
-from kschedfw.api.workloads import Namespace
-from kschedfw.framework.handle import ClusterClient
+from kschedfw import ClusterClient, FrozenDict, Pod
+from kschedfw.api import Namespace, PodAffinity, PodAffinityTerm, Selector
+from kschedfw.api.bounded_dict import BoundedDict
+from kschedfw.api.frozendict import EMPTY
+from kschedfw.api.selectors import NOTHING
 from kschedfw.framework.nodes.pod_info import AffinityTerm, preferred_terms, required_terms
 from kschedfw.plugins._label_selectors import joined, selector_error
 
@@ -119,6 +119,27 @@ _NO_AFFINITY = PodAffinity()
 
 
 @attrs.define(eq=False)
+class _KnownTerms:
+    """Terms, and what they resolve to for the namespaces that were there last."""
+
+    terms: OwnTerms
+    resolved: OwnTerms
+    look_at_namespaces: bool
+    _namespaces: Sequence[Namespace] = ()
+
+    @classmethod
+    def of(cls, pod: Pod) -> _KnownTerms:
+        terms = OwnTerms.of(pod)
+        look = terms.look_at_namespaces
+        return cls(terms, terms.resolved(()) if look else terms, look)
+
+    def resolve(self, namespaces: Sequence[Namespace]) -> None:
+        if namespaces != self._namespaces:
+            self.resolved = self.terms.resolved(namespaces)
+            self._namespaces = namespaces
+
+
+@attrs.define(eq=False)
 class TermReader:
     """Reads the terms of pods; those of pods with equal affinities in a namespace are the same object.
 
@@ -127,8 +148,9 @@ class TermReader:
     """
 
     cluster: ClusterClient
-    _known: dict[tuple[PodAffinity | None, PodAffinity | None, str], OwnTerms] = attrs.field(factory=dict)
-    _resolved: dict[OwnTerms, tuple[Sequence[Namespace], OwnTerms]] = attrs.field(factory=dict)
+    _known: BoundedDict[tuple[PodAffinity | None, PodAffinity | None, str], _KnownTerms] = attrs.field(
+        factory=lambda: BoundedDict(_MOST_KEPT)
+    )
 
     def of(self, pod: Pod) -> OwnTerms:
         affinity = pod.spec.affinity
@@ -136,23 +158,12 @@ class TermReader:
         if near is None and far is None:
             return NO_TERMS
         key = (near, far, pod.metadata.namespace)
-        terms = self._known.get(key)
-        if terms is None:
-            terms = OwnTerms.of(pod)
-            if len(self._known) >= _MOST_KEPT:
-                self._known, self._resolved = {}, {}
-            self._known[key] = terms
-            if terms.look_at_namespaces:
-                self._resolved[terms] = ((), terms.resolved(()))
-        return self._resolve(terms) if terms in self._resolved else terms
-
-    def _resolve(self, terms: OwnTerms) -> OwnTerms:
-        known, resolved = self._resolved[terms]
-        namespaces = self.cluster.list(Namespace)
-        if namespaces != known:
-            resolved = terms.resolved(namespaces)
-            self._resolved[terms] = (namespaces, resolved)
-        return resolved
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = _KnownTerms.of(pod)
+        if known.look_at_namespaces:
+            known.resolve(self.cluster.list(Namespace))
+        return known.resolved
 
 
 def parse_error(near: PodAffinity, far: PodAffinity) -> str | None:

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar
 
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.api.requests import QosClass, pod_qos_class
-from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.plugin import Plugin, hookimpl
-from kschedfw.framework.status import Status
+from kschedfw import (
+    ActionType,
+    ClusterEvent,
+    EventResource,
+    Node,
+    NodeInfo,
+    Plugin,
+    Pod,
+    QosClass,
+    Reads,
+    Status,
+    hookimpl,
+    pod_qos_class,
+)
 
 _MEMORY_PRESSURE = Status.unresolvable("node(s) had memory pressure")
 _DISK_PRESSURE = Status.unresolvable("node(s) had disk pressure")

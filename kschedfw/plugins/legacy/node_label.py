@@ -7,15 +7,21 @@ from typing import ClassVar
 
 import attrs
 
-from kschedfw.api.field_errors import FieldError
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw import (
+    ActionType,
+    ClusterEvent,
+    EventResource,
+    FieldError,
+    Node,
+    NodeInfo,
+    Plugin,
+    Pod,
+    QueueingHint,
+    Reads,
+    Status,
+    hookimpl,
+)
 from kschedfw.framework.results import MAX_NODE_SCORE
-from kschedfw.framework.status import Status
 from kschedfw.plugins._hints import queue_if
 
 _WRONG_LABELS = Status.unresolvable("node(s) didn't have the requested labels")

@@ -10,10 +10,7 @@ import json
 from collections.abc import Hashable
 from typing import ClassVar
 
-from kschedfw.api.pod import Pod
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw import NodeInfo, Plugin, Pod, Reads, hookimpl
 from kschedfw.framework.results import MAX_NODE_SCORE
 
 ANNOTATION = "scheduler.alpha.kubernetes.io/preferAvoidPods"

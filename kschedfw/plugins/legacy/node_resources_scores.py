@@ -7,15 +7,11 @@ with its weight, also one that the node hasn't got or the pod doesn't want.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 
-from kschedfw.api.field_errors import FieldError
-from kschedfw.api.pod import Pod
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw import FieldError, Handle, NodeInfo, Plugin, Pod, Reads, hookimpl
 from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.plugins._resources import (
     ResourceSpec,
@@ -32,9 +28,6 @@ from kschedfw.plugins.node_resources_fit.args import (
     RequestedToCapacityRatio as Shape,
 )
 from kschedfw.plugins.node_resources_fit.scoring import value_at
-
-if TYPE_CHECKING:
-    from kschedfw.framework.handle import Handle
 
 _MAX_WEIGHT = 100
 

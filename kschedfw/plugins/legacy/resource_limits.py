@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import ClassVar
 
-from kschedfw.api.pod import Pod
-from kschedfw.api.quantity import Quantity
+from kschedfw import CycleState, NodeInfo, Plugin, Pod, Quantity, Reads, StateKey, hookimpl
 from kschedfw.api.resource_names import CPU, MEMORY
-from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.framework.cycle_state import StateKeyError
 
 Limits = tuple[int, int]
 """CPU in millicores and memory in bytes; 0 where there is no limit."""

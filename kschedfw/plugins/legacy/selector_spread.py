@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.api.selectors import Selector
-from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw import (
+    CycleState,
+    Handle,
+    IntArray,
+    Node,
+    NodeInfo,
+    Plugin,
+    Pod,
+    Reads,
+    StateKey,
+    Status,
+    hookimpl,
+)
+from kschedfw.api import Selector
+from kschedfw.framework.cycle_state import StateKeyError
 from kschedfw.framework.results import MAX_NODE_SCORE
-from kschedfw.framework.status import Status
 from kschedfw.plugins.pod_topology_spread.default_selectors import DefaultSelectors
-
-if TYPE_CHECKING:
-    from kschedfw.framework.handle import Handle
 
 _ZONE_WEIGHT = 2.0 / 3.0
 """How much of the score is for the zone, where there are zones; the rest is for the node."""

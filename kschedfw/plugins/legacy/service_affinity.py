@@ -8,17 +8,22 @@ from typing import ClassVar
 
 import attrs
 
+from kschedfw import (
+    ClusterClient,
+    CycleState,
+    IntArray,
+    NodeInfo,
+    Plugin,
+    Pod,
+    PodInfo,
+    Reads,
+    StateKey,
+    Status,
+    hookimpl,
+)
+from kschedfw.api import Service
 from kschedfw.api.frozendict import EMPTY
-from kschedfw.api.pod import Pod
-from kschedfw.framework.cycle_state import CycleState, StateKey
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.pod_info import PodInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.results import MAX_NODE_SCORE
-from kschedfw.framework.status import Status
-from kschedfw.plugins.legacy._services import services_of
 
 _ELSEWHERE = Status.unschedulable("node(s) didn't match service affinity")
 
@@ -138,3 +143,14 @@ def _is_sibling(pod: Pod, other: Pod) -> bool:
 
 def _has(labels: Mapping[str, str], selector: Mapping[str, str]) -> bool:
     return all(labels.get(key) == value for key, value in selector.items())
+
+
+def services_of(pod: Pod, cluster: ClusterClient) -> Sequence[Service]:
+    """The services of the pod's namespace that select it; one without a selector selects nothing."""
+    labels = pod.labels
+    return [
+        service
+        for service in cluster.list(Service, pod.namespace)
+        if (selector := service.spec.selector)
+        and all(labels.get(key) == value for key, value in selector.items())
+    ]

@@ -6,15 +6,19 @@ import re
 from collections.abc import Hashable, Iterator, Sequence
 from typing import ClassVar, Final
 
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from kschedfw.api.volumes import Volume
-from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.plugin import Plugin, hookimpl
-from kschedfw.framework.status import Status
+from kschedfw import (
+    ActionType,
+    ClusterEvent,
+    EventResource,
+    Node,
+    NodeInfo,
+    Plugin,
+    Pod,
+    Reads,
+    Status,
+    hookimpl,
+)
+from kschedfw.api import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, Volume
 from kschedfw.plugins._claims import ClaimNotFoundError, VolumeError, claim_of
 from kschedfw.plugins._migration import AZURE_DISK, CINDER, EBS, GCE_PD, InTreePlugin
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import attrs
 
-from kschedfw.api.field_errors import FieldError
+from kschedfw import FieldError
 from kschedfw.api.names import qualified_name_problems
 from kschedfw.plugins._resources import DEFAULT_RESOURCES, ResourceSpec, resources_or_default
 

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw import IntArray
 from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.plugins.node_resources_fit.args import (
     MAX_UTILIZATION,

@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from kschedfw.api.pod import Pod
-from kschedfw.api.requests import ResourceAmounts
-from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
-from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
+from kschedfw import (
+    ActionType,
+    ClusterEvent,
+    CycleState,
+    EventResource,
+    Handle,
+    IntArray,
+    NodeInfo,
+    NodeTable,
+    Plugin,
+    Pod,
+    Reads,
+    Resource,
+    StateKey,
+    Status,
+    Verdicts,
+    hookimpl,
+    per_signature,
+)
+from kschedfw.framework.cycle_state import StateKeyError
 from kschedfw.framework.evidence import Evidence
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import Plugin, hookimpl, per_signature
-from kschedfw.framework.results import Verdicts
-from kschedfw.framework.status import Status
 from kschedfw.plugins._resources import Plan, Planner, ScoredResource, plan_columns, valid_score
 from kschedfw.plugins.dynamic_resources.manager import DeviceManager
 from kschedfw.plugins.node_resources_fit.args import NodeResourcesFitArgs
 from kschedfw.plugins.node_resources_fit.batch_scoring import batch_scorer_of
 from kschedfw.plugins.node_resources_fit.device_backed import DeviceBacked
-from kschedfw.plugins.node_resources_fit.queueing import after_node_change, after_pod_change
+from kschedfw.plugins.node_resources_fit.hints import after_node_change, after_pod_change
 from kschedfw.plugins.node_resources_fit.scoring import scorer_of
 from kschedfw.plugins.node_resources_fit.shortage import shortages, verdict, verdicts, without_ignored
 
-if TYPE_CHECKING:
-    from kschedfw.framework.handle import Handle
-
-_DEMAND = StateKey[ResourceAmounts]("NodeResourcesFit.demand")
+_DEMAND = StateKey[Resource]("NodeResourcesFit.demand")
 _PLAN = StateKey[Plan]("NodeResourcesFit.plan")
 _BACKED = StateKey[DeviceBacked]("NodeResourcesFit.backed")
 
@@ -73,7 +79,10 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
     @hookimpl
     def filter_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
-        return None if _BACKED in state else verdicts(state.read(_DEMAND), nodes, rows)
+        if _BACKED not in state:
+            return verdicts(state.read(_DEMAND), nodes, rows)
+        demand = state.read(_BACKED).without_any(state.read(_DEMAND), nodes, rows)
+        return None if demand is None else verdicts(demand, nodes, rows)
 
     @hookimpl
     @per_signature
@@ -94,9 +103,9 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
     @hookimpl
     def score_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray | None:
-        if _BACKED in state:
-            return None
         plan = self._plan(state, pod)
+        if _BACKED in state and any(state.read(_BACKED).concerns(resource.name) for resource, _ in plan):
+            return None
         columns = plan_columns(plan, nodes, rows)
         if columns is None:
             return None
@@ -122,7 +131,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
             return self._planner.plan_for(pod)
 
 
-def _demand(state: CycleState, node_info: NodeInfo) -> ResourceAmounts:
+def _demand(state: CycleState, node_info: NodeInfo) -> Resource:
     """What the node must have left itself."""
     demand = state.read(_DEMAND)
     return state.read(_BACKED).without(demand, node_info) if _BACKED in state else demand

@@ -12,23 +12,17 @@ from itertools import compress
 import attrs
 import numpy as np
 
-from kschedfw.api.frozendict import FrozenDict
+from kschedfw import Code, FrozenDict, IntArray, NodeInfo, NodeTable, Resource, Status, Verdicts
 from kschedfw.api.quantity import wrapped
-from kschedfw.api.requests import ResourceAmounts
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
 from kschedfw.framework.evidence import Evidence
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.results import Verdicts
-from kschedfw.framework.status import Code, Status
 from kschedfw.plugins._resources import amount_text
 
 _MOST_RESOURCES = 62
 """How many resources have a bit in an int64, beside that for what is unresolvable."""
 
 
-def without_ignored(amounts: ResourceAmounts, resources: Set[str], groups: Set[str]) -> ResourceAmounts:
+def without_ignored(amounts: Resource, resources: Set[str], groups: Set[str]) -> Resource:
     """The amounts without the extended resources that are named or in a named group (what stands before the slash)."""
     kept = {
         name: amount
@@ -84,7 +78,7 @@ class Shortage:
         return self.resource != PODS and self.requested > self.capacity
 
 
-def fits(demand: ResourceAmounts, info: NodeInfo) -> bool:
+def fits(demand: Resource, info: NodeInfo) -> bool:
     """The question alone, for the many nodes on which the answer is yes."""
     allocatable, requested = info.allocatable, info.requested
     if len(info.pods) >= allocatable.allowed_pod_number:
@@ -105,7 +99,7 @@ def fits(demand: ResourceAmounts, info: NodeInfo) -> bool:
     return True
 
 
-def shortages(demand: ResourceAmounts, info: NodeInfo) -> Sequence[Shortage]:
+def shortages(demand: Resource, info: NodeInfo) -> Sequence[Shortage]:
     """Everything that is short, in the order: pods, CPU, memory, ephemeral storage, other resources by name."""
     short = []
     for name, amount in _wanted(demand):
@@ -116,7 +110,7 @@ def shortages(demand: ResourceAmounts, info: NodeInfo) -> Sequence[Shortage]:
     return short
 
 
-def verdict(demand: ResourceAmounts, info: NodeInfo) -> Status | None:
+def verdict(demand: Resource, info: NodeInfo) -> Status | None:
     """The refusal of a node on which something is short."""
     if fits(demand, info):
         return None
@@ -124,7 +118,7 @@ def verdict(demand: ResourceAmounts, info: NodeInfo) -> Status | None:
     return _refusal(tuple([each.resource for each in short]), any(each.unresolvable for each in short))
 
 
-def verdicts(demand: ResourceAmounts, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
+def verdicts(demand: Resource, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
     """The `verdict` on each of the nodes; None where there are too many resources."""
     wanted = _wanted(demand)
     if len(wanted) > _MOST_RESOURCES:
@@ -163,17 +157,11 @@ def _bits(number: int) -> Iterator[int]:
         number >>= 1
 
 
-def _wanted(demand: ResourceAmounts) -> Sequence[tuple[str, int]]:
+def _wanted(demand: Resource) -> Sequence[tuple[str, int]]:
     """What a node must have left, in the order of reasons."""
-    wanted = [
-        (PODS, 1),
-        (CPU, demand.milli_cpu),
-        (MEMORY, demand.memory),
-        (EPHEMERAL_STORAGE, demand.ephemeral_storage),
-    ]
-    if demand.scalar_resources:
-        wanted += sorted(demand.scalar_resources.items())
-    return [(name, amount) for name, amount in wanted if amount]
+    others = sorted(demand.scalar_resources)
+    wanted = [(name, demand.get(name)) for name in (CPU, MEMORY, EPHEMERAL_STORAGE, *others)]
+    return [(PODS, 1), *((name, amount) for name, amount in wanted if amount)]
 
 
 @lru_cache(maxsize=1024)

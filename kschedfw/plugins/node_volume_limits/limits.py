@@ -8,10 +8,8 @@ from typing import Final
 import attrs
 import numpy as np
 
-from kschedfw.api.storage import CSINode, VolumeAttachment
-from kschedfw.framework.handle import ClusterClient
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.table import NodeTable
+from kschedfw import ClusterClient, IntArray, NodeTable
+from kschedfw.api import CSINode, VolumeAttachment
 
 NO_LIMIT: Final = 1 << 62
 

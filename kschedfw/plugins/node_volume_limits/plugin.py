@@ -4,28 +4,33 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw.api.pod import Pod
-from kschedfw.api.storage import (
-    CSINode,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    VolumeAttachment,
+from kschedfw import (
+    ActionType,
+    ClusterEvent,
+    CycleState,
+    EventResource,
+    Handle,
+    IntArray,
+    NodeInfo,
+    NodeTable,
+    Plugin,
+    Pod,
+    QueueingHint,
+    Reads,
+    StateKey,
+    Status,
+    Verdicts,
+    hookimpl,
+    per_signature,
 )
+from kschedfw.api import CSINode, PersistentVolume, PersistentVolumeClaim, VolumeAttachment
 from kschedfw.api.volumes import claim_name
-from kschedfw.framework.cycle_state import CycleState, StateKey, StateKeyError
-from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import Plugin, hookimpl, per_signature
-from kschedfw.framework.results import Verdicts
-from kschedfw.framework.status import Status
+from kschedfw.framework.cycle_state import StateKeyError
 from kschedfw.plugins._claims import ClaimNotFoundError, VolumeError
 from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins._migration import ALL_MIGRATED, plugin_of
@@ -41,9 +46,6 @@ from kschedfw.plugins.node_volume_limits.volumes import (
     can_count,
     may_fail,
 )
-
-if TYPE_CHECKING:
-    from kschedfw.framework.handle import Handle
 
 TOO_MANY: Final = Status.unschedulable("node(s) exceed max volume count")
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kschedfw.api.pod import Pod
-from kschedfw.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from kschedfw import ClusterClient, Pod
+from kschedfw.api import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, Volume
 from kschedfw.api.volume_matching import class_of_claim
-from kschedfw.api.volumes import Volume
-from kschedfw.framework.handle import ClusterClient
 from kschedfw.plugins._claims import VolumeError, claim_of
 from kschedfw.plugins._migration import TranslationError, plugin_named, plugin_of
 

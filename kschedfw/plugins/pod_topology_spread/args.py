@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import attrs
 
-from kschedfw.api.field_errors import FieldError
+from kschedfw import FieldError
+from kschedfw.api import TopologySpreadConstraint, UnsatisfiableAction
 from kschedfw.api.names import qualified_name_problems
-from kschedfw.api.pod import TopologySpreadConstraint, UnsatisfiableAction
 
 SYSTEM = "System"
 LIST = "List"

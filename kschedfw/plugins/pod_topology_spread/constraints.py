@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.pod import NodeInclusionPolicy, Pod, TopologySpreadConstraint, UnsatisfiableAction
-from kschedfw.api.selectors import Selector, as_selector
+from kschedfw import FrozenDict, KschedfwError, Pod
+from kschedfw.api import NodeInclusionPolicy, Selector, TopologySpreadConstraint, UnsatisfiableAction
+from kschedfw.api.selectors import as_selector
 from kschedfw.plugins._label_selectors import selector_error
 
 _MOST_KEPT = 4096

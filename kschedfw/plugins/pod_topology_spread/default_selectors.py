@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 import attrs
 
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.pod import Pod
-from kschedfw.api.selectors import EVERYTHING, LabelSelector, Selector
-from kschedfw.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
-from kschedfw.framework.handle import ClusterClient
+from kschedfw import ClusterClient, FrozenDict, Pod
+from kschedfw.api import LabelSelector, ReplicaSet, ReplicationController, Selector, Service, StatefulSet
+from kschedfw.api.bounded_dict import BoundedDict
+from kschedfw.api.selectors import EVERYTHING
 
 _MOST_KEPT = 4096
 
@@ -21,14 +20,14 @@ class _Services:
     """The services of a namespace, and what they say about pods with certain labels, as far as asked."""
 
     services: Sequence[Service]
-    selected_by: dict[FrozenDict[str, str], FrozenDict[str, str]] = attrs.field(factory=dict)
+    selected_by: BoundedDict[FrozenDict[str, str], FrozenDict[str, str]] = attrs.field(
+        factory=lambda: BoundedDict(_MOST_KEPT)
+    )
 
     def equalities(self, labels: FrozenDict[str, str]) -> FrozenDict[str, str]:
         """The selectors of all services that select these labels, in one; they can't contradict each other."""
         known = self.selected_by.get(labels)
         if known is None:
-            if len(self.selected_by) >= _MOST_KEPT:
-                self.selected_by.clear()
             known = self.selected_by[labels] = FrozenDict(
                 pair
                 for service in self.services
@@ -46,7 +45,7 @@ class DefaultSelectors:
 
     def __init__(self, cluster: ClusterClient) -> None:
         self._cluster = cluster
-        self._services: dict[str, _Services] = {}
+        self._services: BoundedDict[str, _Services] = BoundedDict(_MOST_KEPT)
 
     def of(self, pod: Pod) -> Selector:
         """What the Services that select the pod and its controller say about its siblings; everything if nothing."""
@@ -75,8 +74,6 @@ class DefaultSelectors:
         known = self._services.get(namespace)
         # Clusters hand the same objects out until they change, so this compares identities.
         if known is None or (known.services is not services and known.services != services):
-            if len(self._services) >= _MOST_KEPT:
-                self._services.clear()
             known = self._services[namespace] = _Services(services)
         return known.equalities(labels)
 

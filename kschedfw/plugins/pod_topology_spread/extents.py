@@ -9,14 +9,9 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw import IntArray, Node, NodeTable, Pod, Snapshot, Status, Verdicts
+from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.framework.nodes.encoded_column import NO_VALUE, EncodedColumn
-from kschedfw.framework.nodes.snapshot import Snapshot
-from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.results import Verdicts
-from kschedfw.framework.status import Status
 from kschedfw.plugins._node_terms import RequiredNodeAffinity
 from kschedfw.plugins._tolerations import has_untolerated_taint, untolerated_mask
 from kschedfw.plugins.pod_topology_spread.constraints import Constraint, SiblingQuery
@@ -89,7 +84,7 @@ class Extent:
     _bins: Places | None
     """As `_lie_in`, but 0 for nodes that don't count; None if those that count are all that have the label."""
     nodes: NodeTable
-    _verdicts: dict[bytes, Verdicts] = attrs.field(factory=dict)
+    _verdicts: BoundedDict[bytes, Verdicts] = attrs.field(factory=lambda: BoundedDict(_MOST_PATTERNS))
     """Those on all nodes, by those on the domains."""
 
     @classmethod
@@ -152,8 +147,6 @@ class Extent:
         pattern = by_domain.tobytes()
         known = self._verdicts.get(pattern)
         if known is None:
-            if len(self._verdicts) >= _MOST_PATTERNS:
-                del self._verdicts[next(iter(self._verdicts))]
             codes = by_domain.take(self.places)
             known = self._verdicts[pattern] = Verdicts(codes, statuses, is_reusable=True)
         return known
@@ -173,7 +166,7 @@ class Extents:
     """The extents of recent pods' constraints, kept until a node changes."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, Extent] = {}
+        self._known: BoundedDict[Hashable, Extent] = BoundedDict(_MOST_KEPT)
         self._nodes: NodeTable | None = None
         self._state = (-1, -1)
 
@@ -188,8 +181,6 @@ class Extents:
         question = (constraint.topology_key, required, inclusion.signature(constraint))
         known = self._known.get(question)
         if known is None:
-            if len(self._known) >= _MOST_KEPT:
-                del self._known[next(iter(self._known))]
             included = inclusion.mask(nodes, constraint)
             known = self._known[question] = Extent.of(nodes, constraint.topology_key, required, included)
         return known

@@ -8,15 +8,9 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
+from kschedfw import FrozenDict, IntArray, Node, Pod, Snapshot, Status, Verdicts
 from kschedfw.api.selector_text import selector_text
 from kschedfw.framework.evidence import Evidence, EvidenceValue
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.snapshot import Snapshot
-from kschedfw.framework.results import Verdicts
-from kschedfw.framework.status import Status
 from kschedfw.plugins.pod_topology_spread.constraints import Constraint, has_topologies
 from kschedfw.plugins.pod_topology_spread.extents import Extent, Extents, NodeInclusion
 
@@ -36,7 +30,7 @@ _NO_MINIMUM = (1 << 31) - 1
 
 
 @attrs.frozen(eq=False)
-class Domains:
+class DomainCounts:
     """Matching pods per domain of one constraint.
 
     What pre_filter counted, `counts` by code and their minimum `least`, is shared by all clones and never changes.
@@ -51,11 +45,11 @@ class Domains:
     changed: dict[str, int] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, constraint: Constraint, extent: Extent, counts: IntArray) -> Domains:
+    def of(cls, constraint: Constraint, extent: Extent, counts: IntArray) -> DomainCounts:
         return cls(constraint, extent, counts, _least(counts, extent.occupied, extent.domains))
 
-    def clone(self) -> Domains:
-        return Domains(self.constraint, self.extent, self.counts, self.least, dict(self.changed))
+    def clone(self) -> DomainCounts:
+        return DomainCounts(self.constraint, self.extent, self.counts, self.least, dict(self.changed))
 
     def change(self, domain: str, by: int) -> None:
         """Note that this many matching pods came to the domain, or left it."""
@@ -140,7 +134,7 @@ class HardSpread:
 
     inclusion: NodeInclusion
     constraints: tuple[Constraint, ...]
-    domains: tuple[Domains, ...]
+    domains: tuple[DomainCounts, ...]
 
     @classmethod
     def of(
@@ -152,7 +146,7 @@ class HardSpread:
         domains = []
         for constraint in constraints:
             extent = extents.of(snapshot.table, inclusion, constraint, required)
-            domains.append(Domains.of(constraint, extent, extent.count(constraint.siblings, snapshot)))
+            domains.append(DomainCounts.of(constraint, extent, extent.count(constraint.siblings, snapshot)))
         return cls(inclusion, constraints, tuple(domains))
 
     def clone(self) -> HardSpread:

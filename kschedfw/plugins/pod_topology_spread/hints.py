@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 import attrs
 
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from kschedfw import ActionType, ClusterEvent, EventResource, Node, Pod, QueueingHint
 from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins.pod_topology_spread.constraints import Constraint, has_topologies
 

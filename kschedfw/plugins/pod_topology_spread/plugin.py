@@ -10,20 +10,25 @@ from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 
-from kschedfw.api.pod import Pod, UnsatisfiableAction
-from kschedfw.framework.cycle_state import CycleState, StateKey
-from kschedfw.framework.events import ClusterEvent
+from kschedfw import (
+    ClusterEvent,
+    CycleState,
+    Handle,
+    IntArray,
+    NodeInfo,
+    NodeSelection,
+    NodeTable,
+    Plugin,
+    Pod,
+    PodInfo,
+    Reads,
+    StateKey,
+    Status,
+    Verdicts,
+    hookimpl,
+)
+from kschedfw.api import UnsatisfiableAction
 from kschedfw.framework.evidence import Evidence
-from kschedfw.framework.handle import Handle
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.pod_info import PodInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.nodes.selection import NodeSelection
-from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import Plugin, hookimpl
-from kschedfw.framework.results import Verdicts
-from kschedfw.framework.status import Status
 from kschedfw.plugins.pod_topology_spread.args import SYSTEM, SYSTEM_DEFAULTS, PodTopologySpreadArgs
 from kschedfw.plugins.pod_topology_spread.constraints import (
     Constraint,

@@ -8,9 +8,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw.api.pod import Pod
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw import IntArray, Pod, Snapshot
 from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.plugins.pod_topology_spread.args import HOSTNAME_LABEL
 from kschedfw.plugins.pod_topology_spread.constraints import Constraint

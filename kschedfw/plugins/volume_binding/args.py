@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.field_errors import FieldError
+from kschedfw import FieldError
 from kschedfw.plugins.node_resources_fit.args import MAX_SHAPE_SCORE, UtilizationShapePoint, shape_errors
 
 DEFAULT_SHAPE: Final = (UtilizationShapePoint(0, MAX_SHAPE_SCORE), UtilizationShapePoint(100, 0))

@@ -6,14 +6,9 @@ import threading
 
 import attrs
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.meta import Named
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
+from kschedfw import Clock, ClusterClient, KschedfwError, Node, Pod
+from kschedfw.api import Named, PersistentVolume, PersistentVolumeClaim
 from kschedfw.api.volume_matching import SELECTED_NODE, annotated, bound_to_claim, is_fully_bound
-from kschedfw.framework.clock import Clock
-from kschedfw.framework.handle import ClusterClient
 from kschedfw.framework.waiting_pods import PodInPreBind
 from kschedfw.plugins.volume_binding.claims import Claims
 from kschedfw.plugins.volume_binding.pod_volumes import Binding, NodeVolumes

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import attrs
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.pod import Pod
-from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode
+from kschedfw import ClusterClient, KschedfwError, Pod
+from kschedfw.api import PersistentVolume, PersistentVolumeClaim, StorageClass, Volume, VolumeBindingMode
 from kschedfw.api.volume_matching import (
     SELECTED_NODE,
     Candidates,
@@ -16,8 +15,7 @@ from kschedfw.api.volume_matching import (
     class_of_volume,
     is_fully_bound,
 )
-from kschedfw.api.volumes import Volume, claim_name, is_claim_of
-from kschedfw.framework.handle import ClusterClient
+from kschedfw.api.volumes import claim_name, is_claim_of
 from kschedfw.plugins._assume_cache import AssumeCache
 from kschedfw.plugins.volume_binding.pod_volumes import PodVolumes, Unbound, by_size
 from kschedfw.plugins.volume_binding.provisioning import Provisioning

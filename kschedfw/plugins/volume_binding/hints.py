@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from kschedfw.api.pod import Pod
-from kschedfw.api.storage import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
+from kschedfw import ActionType, ClusterEvent, EventResource, Pod, QueueingHint
+from kschedfw.api import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
 from kschedfw.api.volumes import claim_name
-from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._migration import MIGRATED_PLUGINS
 from kschedfw.plugins.volume_binding.provisioning import largest_volume

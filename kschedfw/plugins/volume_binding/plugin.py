@@ -8,17 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from kschedfw.api.pod import Pod
-from kschedfw.framework.cycle_state import CycleState, StateKey
-from kschedfw.framework.events import ClusterEvent
-from kschedfw.framework.handle import Handle
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import Plugin, hookimpl, per_signature
-from kschedfw.framework.results import PreBindPreFlightResult, Verdicts
-from kschedfw.framework.status import Status
+from kschedfw import (
+    ClusterEvent,
+    CycleState,
+    Handle,
+    IntArray,
+    NodeInfo,
+    NodeTable,
+    Plugin,
+    Pod,
+    PreBindPreFlightResult,
+    Reads,
+    StateKey,
+    Status,
+    Verdicts,
+    hookimpl,
+    per_signature,
+)
 from kschedfw.plugins.volume_binding.args import VolumeBindingArgs
 from kschedfw.plugins.volume_binding.binder import Reservation, VolumeBinder
 from kschedfw.plugins.volume_binding.claims import ClaimProblem, Claims

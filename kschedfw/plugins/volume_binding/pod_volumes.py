@@ -8,13 +8,9 @@ from typing import TypeAlias
 import attrs
 import numpy as np
 
-from kschedfw.api.node import Node
-from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
+from kschedfw import ClusterClient, IntArray, Node, NodeTable, Verdicts
+from kschedfw.api import PersistentVolume, PersistentVolumeClaim
 from kschedfw.api.volume_matching import Candidates, requested_storage
-from kschedfw.framework.handle import ClusterClient
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.results import Verdicts
 from kschedfw.plugins._node_terms import Mask
 from kschedfw.plugins.volume_binding.problems import FINE, LOST, NO_VOLUME, OUT_OF_REACH, STATUSES, Problems
 from kschedfw.plugins.volume_binding.provisioning import Provisioning

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from kschedfw.framework.status import Status
+from kschedfw import Status
 
 Problems: TypeAlias = int
 """A sum of the problems below: a node can have several."""

@@ -8,13 +8,9 @@ from typing import Final
 import attrs
 import numpy as np
 
-from kschedfw.api.node import Node
-from kschedfw.api.quantity import Quantity
-from kschedfw.api.storage import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
+from kschedfw import ClusterClient, IntArray, Node, NodeTable, Quantity
+from kschedfw.api import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
 from kschedfw.api.volume_matching import NO_PROVISIONER, requested_storage
-from kschedfw.framework.handle import ClusterClient
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.plugins._node_terms import Mask
 from kschedfw.plugins.volume_binding.problems import FINE, NO_SPACE, NO_VOLUME, Problems
 from kschedfw.plugins.volume_binding.reach import Reach, allowed_topologies, selected_by

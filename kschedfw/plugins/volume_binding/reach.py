@@ -13,11 +13,18 @@ from typing import Final
 import attrs
 import numpy as np
 
-from kschedfw.api.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Operator, Requirement
-from kschedfw.api.storage import CSINode, PersistentVolume, StorageClass, VolumeNodeAffinity
-from kschedfw.framework.handle import ClusterClient
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.table import NodeTable
+from kschedfw import ClusterClient, IntArray, NodeTable
+from kschedfw.api import (
+    CSINode,
+    LabelSelector,
+    NodeSelector,
+    NodeSelectorTerm,
+    Operator,
+    PersistentVolume,
+    Requirement,
+    StorageClass,
+    VolumeNodeAffinity,
+)
 from kschedfw.plugins._migration import AZURE_DISK, CINDER, EBS, GCE_PD, InTreePlugin, plugin_of
 from kschedfw.plugins._node_terms import Mask, any_mask, is_empty, selector_errors
 

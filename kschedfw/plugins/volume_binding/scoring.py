@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kschedfw.api.node import Node
+from kschedfw import Node
 from kschedfw.api.volume_matching import requested_storage, storage_capacity
 from kschedfw.plugins.node_resources_fit.args import MAX_UTILIZATION, UtilizationShapePoint
 from kschedfw.plugins.node_resources_fit.scoring import value_at

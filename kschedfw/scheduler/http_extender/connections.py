@@ -1,7 +1,7 @@
-"""Connections whose every wait ends at the call's deadline. Only `transport` imports this; it needs an extra.
+"""Connections on which a call ends by its deadline. Only `transport` imports this; it needs the extra `extender`.
 
-HTTP libraries have timeouts for single reads and writes; Go's is for the whole call. httpcore takes the timeout out of
-the request once and hands it to the stream with every read, so that a `Deadline` in its place knows what is left.
+HTTP libraries have timeouts for single reads and writes; Go's timeout is for the whole call. So a thread that makes a
+call sets the call's deadline (`Deadline`), and the network backend waits no longer than that for anything.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from ipaddress import ip_address
-from typing import Any, Final
+from typing import Any, Final, Self
 from urllib.request import getproxies, proxy_bypass
 
 import httpcore2
@@ -22,31 +23,41 @@ _WRITTEN_AT_ONCE: Final = 64 << 10
 """Bytes; a write that the other side takes in drops begins anew with what is left of the time."""
 
 
-class Deadline(float):
-    """The moment by which a call has to be over; as a number, the seconds that were left when it began."""
-
-    def __new__(cls, clock: Clock, seconds: float) -> Deadline:  # noqa: ARG004  # for __init__
-        return super().__new__(cls, seconds)
+class Deadline:
+    """The moment by which a call has to be over. As a context manager it is that of the thread's calls inside."""
 
     def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock = clock
+        self._seconds = seconds
         self._end = clock.now() + seconds
 
     @property
     def left(self) -> float:
-        """Seconds left; never more than the whole, should the clock be set back.
+        """Seconds left; never more than at the beginning, should the clock be set back.
 
         Raises:
-            httpcore2.TimeoutException: none.
+            httpcore2.TimeoutException: none are left.
         """
-        left = min(self._end - self._clock.now(), float(self))
+        left = min(self._end - self._clock.now(), self._seconds)
         if left <= 0:
             raise httpcore2.TimeoutException
         return left
 
+    def __enter__(self) -> Self:
+        self._token = _DEADLINE.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _DEADLINE.reset(self._token)
+
+
+_DEADLINE: Final[ContextVar[Deadline | None]] = ContextVar("_DEADLINE", default=None)
+
 
 def _left(timeout: float | None) -> float | None:
-    return timeout.left if isinstance(timeout, Deadline) else timeout
+    """How long to wait: until the call's deadline, or for the library's own timeout where no call has one."""
+    deadline = _DEADLINE.get()
+    return timeout if deadline is None else deadline.left
 
 
 class _Stream(httpcore2.NetworkStream):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import ssl
+import tempfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from kschedfw.config.extenders import ExtenderConfig, without_password
+from kschedfw.api.field_errors import FieldError
+from kschedfw.config.errors import ExtenderConfigError
+from kschedfw.config.extenders import ExtenderConfig, ExtenderTLSConfig, without_password
 from kschedfw.framework.clock import Clock, format_duration
 from kschedfw.scheduler.errors import MissingExtraError
 from kschedfw.scheduler.http_extender.errors import ExtenderError
 from kschedfw.scheduler.http_extender.go_json import has_too_many_values
-from kschedfw.scheduler.http_extender.tls import ssl_context
 
 if TYPE_CHECKING:
     import httpx2
@@ -89,23 +94,19 @@ class Transport:
             ExtenderError: no answer within the timeout, a larger one than allowed, or another status than 200.
         """
         url = f"{self._prefix.rstrip('/')}/{verb}"
-        deadline = self._deadline(self._clock, self._timeout)
-        extensions: dict[str, object] = {
-            "timeout": dict.fromkeys(("connect", "read", "write", "pool"), deadline)
-        }
-        if self._server_name:
-            extensions["sni_hostname"] = self._server_name
+        extensions = {"sni_hostname": self._server_name} if self._server_name else {}
         try:
-            _ = deadline.left
-            response = self._follow(
-                self._client.build_request("POST", url, content=body, extensions=extensions)
-            )
-            try:
-                if response.status_code != 200:
-                    raise _UnwantedError(f"the answer has status {response.status_code}")
-                return self._content(response)
-            finally:
-                response.close()
+            with self._deadline(self._clock, self._timeout) as deadline:
+                request = self._client.build_request(
+                    "POST", url, content=body, timeout=deadline.left, extensions=extensions
+                )
+                response = self._follow(request)
+                try:
+                    if response.status_code != 200:
+                        raise _UnwantedError(f"the answer has status {response.status_code}")
+                    return self._content(response)
+                finally:
+                    response.close()
         except self._timeouts as error:
             raise self.error(verb, f"no answer within {format_duration(self._timeout)}") from error
         except self._failures as error:
@@ -178,3 +179,59 @@ def _cause(error: Exception) -> str:
     if isinstance(error, UnicodeError) or "idna" in str(error):  # perhaps as an error of the connection
         return f"a host name that can't be looked up, of the extender or where it redirects to: {error}"
     return str(error) or type(error).__name__
+
+
+def ssl_context(config: ExtenderConfig) -> ssl.SSLContext:
+    """What is needed to talk to the extender over TLS.
+
+    Raises:
+        ExtenderConfigError: a certificate or key can't be read.
+    """
+    tls = config.tls_config or ExtenderTLSConfig()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if tls.insecure or (config.enable_https and not tls.has_ca):
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif tls.has_ca:
+        _load_ca(context, tls)
+    else:
+        context.load_default_certs()
+    if tls.has_certificate:
+        _load_certificate(context, tls)
+    return context
+
+
+def _load_ca(context: ssl.SSLContext, tls: ExtenderTLSConfig) -> None:
+    try:
+        if tls.ca_data:
+            context.load_verify_locations(cadata=tls.ca_data.decode("ascii"))
+        else:
+            context.load_verify_locations(cafile=tls.ca_file)
+    except (OSError, ValueError) as error:  # SSLError is an OSError
+        raise _unusable("caData" if tls.ca_data else "caFile", tls.ca_file, error) from error
+
+
+def _load_certificate(context: ssl.SSLContext, tls: ExtenderTLSConfig) -> None:
+    with _as_file(tls.cert_file, tls.cert_data) as cert, _as_file(tls.key_file, tls.key_data) as key:
+        try:
+            # Without the callback a key that is encrypted would ask on the terminal.
+            context.load_cert_chain(cert, key, password=lambda: "")
+        except (OSError, ValueError) as error:
+            raise _unusable("certData" if tls.cert_data else "certFile", tls.cert_file, error) from error
+
+
+def _unusable(field: str, file: str, error: Exception) -> ExtenderConfigError:
+    return ExtenderConfigError([FieldError.invalid(f"tlsConfig.{field}", file, f"can't be used: {error}")])
+
+
+@contextmanager
+def _as_file(file: str, data: bytes) -> Iterator[str]:
+    """The path of the file or, since OpenSSL reads keys from files alone, of one with the data, only for us to read."""
+    if not data:
+        yield file
+        return
+    with tempfile.TemporaryDirectory(prefix="kschedfw-") as directory:
+        path = Path(directory) / "pem"
+        path.touch(mode=0o600)
+        path.write_bytes(data)
+        yield str(path)

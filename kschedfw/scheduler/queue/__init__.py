@@ -1,8 +1,8 @@
 """Where pods wait until they are scheduled."""
 
 from kschedfw.scheduler.queue.cluster_events import node_change_events, pod_change_events
-from kschedfw.scheduler.queue.place import Place
 from kschedfw.scheduler.queue.protocol import (
+    Place,
     PodAlreadyQueuedError,
     PodInFlightError,
     PodQueue,

@@ -13,7 +13,7 @@ from kschedfw.framework.metrics import MetricsRecorder, listens
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.nominator import Nominator
 from kschedfw.scheduler.queue.in_flight import InFlight
-from kschedfw.scheduler.queue.place import Place
+from kschedfw.scheduler.queue.protocol import Place
 
 
 class _Changing:

@@ -60,14 +60,7 @@ def _labels_changed(old: Pod | Node, new: Pod | Node) -> bool:
 
 def _scaled_down(old: Pod, new: Pod) -> bool:
     before, after = old.requests.amounts, new.requests.amounts
-    return (
-        before.milli_cpu > after.milli_cpu
-        or before.memory > after.memory
-        or before.ephemeral_storage > after.ephemeral_storage
-        or any(
-            amount > after.scalar_resources.get(name, 0) for name, amount in before.scalar_resources.items()
-        )
-    )
+    return any(amount > after.get(name) for name, amount in before.items())
 
 
 def _gates_eliminated(old: Pod, new: Pod) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import Protocol
 
 from kschedfw.api.errors import KschedfwError
@@ -10,7 +11,17 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.status import Status
-from kschedfw.scheduler.queue.place import Place
+
+
+class Place(StrEnum):
+    """Where a pod that isn't bound can be; it is in exactly one of them."""
+
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    UNSCHEDULABLE = "unschedulable"
+    GATED = "gated"
+    IN_FLIGHT = "in-flight"
+
 
 PreCheck = Callable[[Pod], bool]
 """Picks the pods that an event may be for."""

@@ -28,9 +28,14 @@ from kschedfw.scheduler.queue.cluster_events import (
 )
 from kschedfw.scheduler.queue.hints import QueueingHints, Requeue
 from kschedfw.scheduler.queue.in_flight import Occurrence
-from kschedfw.scheduler.queue.place import Place
-from kschedfw.scheduler.queue.places import Places
-from kschedfw.scheduler.queue.protocol import PodAlreadyQueuedError, PodInFlightError, PreCheck, QueueProfile
+from kschedfw.scheduler.queue.protocol import (
+    Place,
+    PodAlreadyQueuedError,
+    PodInFlightError,
+    PreCheck,
+    QueueProfile,
+)
+from kschedfw.scheduler.queue.sub_queues import SubQueues
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +106,7 @@ class SchedulingQueue(BlockingQueue):
             self._clock,
             metrics,
         )
-        self._places = Places(
+        self._sub_queues = SubQueues(
             dict(profiles),
             before,
             BackoffPolicy(initial_backoff, max_backoff, windows=pop_from_backoff),
@@ -121,7 +126,7 @@ class SchedulingQueue(BlockingQueue):
     def add_if_not_present(self, pod: Pod) -> None:
         """Take in a pod unless it is in the queue or in flight."""
         with self._changing:
-            if pod.uid not in self._in_flight and self._places.find(pod.uid) is None:
+            if pod.uid not in self._in_flight and self._sub_queues.find(pod.uid) is None:
                 self._add(pod)
 
     def update(self, old: Pod | None, new: Pod) -> None:
@@ -134,7 +139,7 @@ class SchedulingQueue(BlockingQueue):
                 self._delete(old)
                 old = None
             flight = self._in_flight.get(new.uid)
-            info = self._places.find(new.uid)
+            info = self._sub_queues.find(new.uid)
             if flight is not None:
                 # The scheduler will look at the newest state itself if the pod comes back.
                 flight.deleted = False
@@ -165,7 +170,7 @@ class SchedulingQueue(BlockingQueue):
             flight = self._in_flight.get(uid)
             occurrences = None if flight is None else self._in_flight.events_during(flight)
             self._in_flight.end(uid)
-            if (place := self._places.place(uid)) is not None:
+            if (place := self._sub_queues.place(uid)) is not None:
                 raise PodAlreadyQueuedError(info.pod, place)
             if flight is not None and flight.deleted:
                 return
@@ -183,7 +188,7 @@ class SchedulingQueue(BlockingQueue):
                 verdict = Requeue.AFTER_BACKOFF
             else:
                 verdict = self._hints.judge_all(info, occurrences)
-            self._places.requeue(info, verdict, SCHEDULE_ATTEMPT_FAILURE)
+            self._sub_queues.requeue(info, verdict, SCHEDULE_ATTEMPT_FAILURE)
 
     def take(self, pod: Pod) -> QueuedPodInfo:
         """Pop this pod out of turn, gates and backoff notwithstanding; one that isn't known is taken as new.
@@ -194,12 +199,12 @@ class SchedulingQueue(BlockingQueue):
         with self._changing:
             if pod.uid in self._in_flight:
                 raise PodInFlightError(pod)
-            info = self._places.find(pod.uid)
+            info = self._sub_queues.find(pod.uid)
             if info is None:
                 info = QueuedPodInfo(PodInfo.of(pod))
                 self._enter(info)
             else:
-                self._places.discard(pod.uid)
+                self._sub_queues.discard(pod.uid)
                 self._appointments.cancel(pod.uid)
             if info.initial_attempt_timestamp is None:
                 info.initial_attempt_timestamp = self._clock.now()
@@ -232,13 +237,13 @@ class SchedulingQueue(BlockingQueue):
             for pod in pods:
                 if time <= self._clock.now():
                     self._activate(pod.uid)
-                elif pod.uid in self._in_flight or self._places.find(pod.uid) is not None:
+                elif pod.uid in self._in_flight or self._sub_queues.find(pod.uid) is not None:
                     self._appointments.add(pod.uid, time)
 
     def wake_times(self) -> Mapping[str, float]:
         """By uid, when time alone will have a pod tried again: as a plugin asked, backoff and flush left out."""
         with self._condition:
-            times = self._places.unschedulable.retry_times()
+            times = self._sub_queues.unschedulable.retry_times()
             for uid, time in self._appointments.next_by_pod().items():
                 times[uid] = min(time, times.get(uid, time))
             return times
@@ -252,7 +257,7 @@ class SchedulingQueue(BlockingQueue):
         `pre_check` is false are passed over.
         """
         with self._changing:
-            candidates = self._places.unschedulable.rejected_by(
+            candidates = self._sub_queues.unschedulable.rejected_by(
                 lambda rejector: self._hints.concerns(rejector, event)
             )
             if candidates:
@@ -273,8 +278,8 @@ class SchedulingQueue(BlockingQueue):
     def flush_backoff_completed(self) -> None:
         """Make the pods active whose backoff is over."""
         with self._changing:
-            for info in self._places.backoff.pop_completed(self._clock.now()):
-                self._places.from_backoff_to_active(info, BACKOFF_COMPLETE)
+            for info in self._sub_queues.backoff.pop_completed(self._clock.now()):
+                self._sub_queues.from_backoff_to_active(info, BACKOFF_COMPLETE)
 
     def flush_unschedulable_leftover(self) -> None:
         """Try the pods again that have been unschedulable or gated for longer than the timeout.
@@ -285,7 +290,7 @@ class SchedulingQueue(BlockingQueue):
             now = self._clock.now()
             asked_for: list[QueuedPodInfo] = []
             flushed: list[QueuedPodInfo] = []
-            for info in self._places.unschedulable.overdue(now):
+            for info in self._sub_queues.unschedulable.overdue(now):
                 (asked_for if info.retry_at is not None and info.retry_at <= now else flushed).append(info)
             for info in asked_for:
                 info.retry_at = None
@@ -303,12 +308,12 @@ class SchedulingQueue(BlockingQueue):
     def place(self, uid: str) -> Place | None:
         """Where the pod is; None if it isn't known."""
         with self._condition:
-            return Place.IN_FLIGHT if uid in self._in_flight else self._places.place(uid)
+            return Place.IN_FLIGHT if uid in self._in_flight else self._sub_queues.place(uid)
 
     def get(self, uid: str) -> QueuedPodInfo | None:
         """The pod with its history, unless it is in flight or not known."""
         with self._condition:
-            return self._places.find(uid)
+            return self._sub_queues.find(uid)
 
     def pods_in(self, place: Place) -> Sequence[Pod]:
         """The pods there: the active ones in the order in which they would be popped, others as they came."""
@@ -317,11 +322,11 @@ class SchedulingQueue(BlockingQueue):
                 case Place.IN_FLIGHT:
                     return self._in_flight.pods
                 case Place.ACTIVE:
-                    infos: Sequence[QueuedPodInfo] = self._places.active.ordered()
+                    infos: Sequence[QueuedPodInfo] = self._sub_queues.active.ordered()
                 case Place.BACKOFF:
-                    infos = self._places.backoff.ordered()
+                    infos = self._sub_queues.backoff.ordered()
                 case _:
-                    waiting = self._places.unschedulable.ordered()
+                    waiting = self._sub_queues.unschedulable.ordered()
                     infos = [info for info in waiting if info.gated is (place is Place.GATED)]
             return [info.pod for info in infos]
 
@@ -329,7 +334,7 @@ class SchedulingQueue(BlockingQueue):
         """The pods in the queue, those in flight left out, and how many are where in kube-scheduler's words."""
         with self._condition:
             active, backoff = self.pods_in(Place.ACTIVE), self.pods_in(Place.BACKOFF)
-            waiting = [info.pod for info in self._places.unschedulable.ordered()]
+            waiting = [info.pod for info in self._sub_queues.unschedulable.ordered()]
         summary = f"activeQ:{len(active)}; backoffQ:{len(backoff)}; unschedulableEntities:{len(waiting)}"
         return [*active, *backoff, *waiting], summary
 
@@ -343,33 +348,33 @@ class SchedulingQueue(BlockingQueue):
     def _activate(self, uid: str) -> None:
         if (flight := self._in_flight.get(uid)) is not None:
             self._in_flight.record(FORCE_ACTIVATE, None, flight.pod)
-        elif (info := self._places.backoff.remove(uid)) is not None:
-            self._places.from_backoff_to_active(info, FORCE_ACTIVATE.label)
-        elif (info := self._places.unschedulable.get(uid)) is not None:
-            self._places.to_active(info, FORCE_ACTIVATE.label)
+        elif (info := self._sub_queues.backoff.remove(uid)) is not None:
+            self._sub_queues.from_backoff_to_active(info, FORCE_ACTIVATE.label)
+        elif (info := self._sub_queues.unschedulable.get(uid)) is not None:
+            self._sub_queues.to_active(info, FORCE_ACTIVATE.label)
 
     def _add(self, pod: Pod) -> None:
         info = QueuedPodInfo(PodInfo.of(pod))
         self._enter(info)
         self.nominator.add(info.pod_info)
-        self._places.to_active(info, UNSCHEDULED_POD_ADD.label)
+        self._sub_queues.to_active(info, UNSCHEDULED_POD_ADD.label)
 
     def _update(self, info: QueuedPodInfo, old: Pod, new: Pod) -> None:
         info.update(new)
-        self._places.rearrange(info)
+        self._sub_queues.rearrange(info)
         self.nominator.update(old, info.pod_info)
         for event in _changes(old, new):
-            if new.uid not in self._places.unschedulable:
+            if new.uid not in self._sub_queues.unschedulable:
                 return
             verdict = self._hints.judge(info, Occurrence(event, old, new))
-            self._places.requeue(info, verdict, event.label)
+            self._sub_queues.requeue(info, verdict, event.label)
 
     def _delete(self, pod: Pod) -> None:
         self.nominator.delete(pod)
         flight = self._in_flight.get(pod.uid)
         if flight is not None:
             flight.deleted = True
-        self._places.discard(pod.uid)
+        self._sub_queues.discard(pod.uid)
         self._appointments.cancel(pod.uid)
 
     def _move(self, candidates: Iterable[QueuedPodInfo], occurrence: Occurrence) -> None:
@@ -377,33 +382,33 @@ class SchedulingQueue(BlockingQueue):
         for info in candidates:
             uid, profile = info.pod.uid, info.pod.spec.scheduler_name
             # A hint may have called back and moved it.
-            if uid not in self._places.unschedulable:
+            if uid not in self._sub_queues.unschedulable:
                 continue
             if info.gated and not self._hints.concerns((profile, info.gating_plugin), event):
                 continue
             verdict = self._hints.judge(info, occurrence)
             if verdict is not Requeue.SKIP:
-                self._places.unschedulable.remove(uid)
-                self._places.requeue(info, verdict, event.label)
+                self._sub_queues.unschedulable.remove(uid)
+                self._sub_queues.requeue(info, verdict, event.label)
 
     def _take(self, now: float) -> QueuedPodInfo | None:
-        if now >= self._places.backoff.next_release():
+        if now >= self._sub_queues.backoff.next_release():
             self.flush_backoff_completed()
-        if now >= self._places.unschedulable.next_due():
+        if now >= self._sub_queues.unschedulable.next_due():
             self.flush_unschedulable_leftover()
         for uid in self._appointments.pop_due(now):
             self._activate(uid)
-        return self._places.pop()
+        return self._sub_queues.pop()
 
     def _next_due(self) -> float:
         return min(
-            self._places.backoff.next_release(),
-            self._places.unschedulable.next_due(),
+            self._sub_queues.backoff.next_release(),
+            self._sub_queues.unschedulable.next_due(),
             self._appointments.next(),
         )
 
     def _counts(self) -> dict[Place, int]:
-        return self._places.counts()
+        return self._sub_queues.counts()
 
 
 def _changes(old: Pod, new: Pod) -> Sequence[ClusterEvent]:

@@ -1,13 +1,14 @@
-"""Compares decisions with recorded ones, and knows what can't be compared."""
+"""Compares decisions, and refusals of configurations, with those recorded from kube-scheduler."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
+from kschedfw.api.field_errors import FieldError
 from kschedfw.config import ConfigurationError
-from kschedfw.testing.conformance.refusals import same_reason
 from kschedfw.testing.conformance.scenario import Json, Scenario
 
 
@@ -86,3 +87,42 @@ def _compare(where: str, expected: object, actual: object) -> Iterator[Differenc
             )
     elif expected != actual:
         yield Difference(where, expected, actual)
+
+
+_UNKNOWN_PLUGIN = re.compile(r'scheduler name (?P<profile>.+?): \w+Plugin "(?P<name>.+)" does not exist$')
+_MISPLACED = re.compile(r'plugin "(?P<name>.+)" does not extend (?P<point>\w+)Plugin plugin$')
+_ARGS = re.compile(r'initializing plugin ".+?": (?P<error>.+)$', re.DOTALL)
+_UNKNOWN_FIELD = re.compile(r'unknown field "(?P<path>.+?)"')
+_TWICE = re.compile(r'key ".+" already set in map')
+_VERSION = re.compile(r'no kind ".+" is registered for version ".+?"')
+
+
+def same_reason(recorded: str, errors: Iterable[FieldError]) -> bool:
+    """Whether the errors say what kube-scheduler said; they may say more, and name the place more exactly."""
+    texts = [str(error) for error in errors]
+    if match := _UNKNOWN_PLUGIN.search(recorded):
+        return _some(texts, f'plugin "{match["name"]}" does not exist', f'profile "{match["profile"]}"')
+    if match := _MISPLACED.search(recorded):
+        point = match["point"][0].lower() + match["point"][1:]
+        return _some(texts, f'plugin "{match["name"]}" does not extend {point};')
+    if match := _ARGS.search(recorded):
+        return any(text.endswith(f".args.{match['error']}") for text in texts)
+    if paths := _UNKNOWN_FIELD.findall(recorded):
+        return all(
+            any(re.search(rf'unknown field "(.*\.)?{re.escape(path)}"', text) for text in texts)
+            for path in paths
+        )
+    for pattern in (_TWICE, _VERSION):
+        if match := pattern.search(recorded):
+            return _some(texts, match[0])
+    if recorded.startswith("Object '"):
+        return _some(texts, recorded.partition(" in ")[0])
+    if recorded.startswith("yaml: "):
+        return any(text.startswith("yaml: ") for text in texts)
+    if recorded.startswith("decoding ."):
+        return recorded.removeprefix("decoding .") in texts
+    return recorded in texts
+
+
+def _some(texts: Sequence[str], *parts: str) -> bool:
+    return any(all(part in text for part in parts) for text in texts)

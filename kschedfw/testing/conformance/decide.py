@@ -34,7 +34,7 @@ from kschedfw.scheduler.generic_scheduler import GenericScheduler
 from kschedfw.testing.conformance import devices
 from kschedfw.testing.conformance.changes import PassingChanges
 from kschedfw.testing.conformance.mode import Mode
-from kschedfw.testing.conformance.scenario import KINDS, Json, Scenario, ScenarioError
+from kschedfw.testing.conformance.scenario import LISTS, Json, Scenario, ScenarioError
 
 _DEFAULT: Json = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
@@ -108,7 +108,7 @@ class _Run:
         cluster = InMemoryCluster()
         self.cache = Cache()
         self.nodes: list[Node] = []
-        for field, kind in KINDS.items():
+        for field, kind in LISTS.items():
             for manifest in scenario.objects.get(field) or ():
                 obj = object_from_manifest(manifest, kind)
                 cluster.add(obj)

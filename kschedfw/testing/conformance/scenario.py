@@ -6,30 +6,18 @@ import gzip
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.kinds import KINDS
 
 Json = dict[str, object]
 """A JSON object; decisions stay in this form, since they are compared and printed in it."""
 
-KINDS = {
-    "storageclasses": "StorageClass",
-    "nodes": "Node",
-    "csinodes": "CSINode",
-    "persistentvolumes": "PersistentVolume",
-    "persistentvolumeclaims": "PersistentVolumeClaim",
-    "deviceclasses": "DeviceClass",
-    "resourceslices": "ResourceSlice",
-    "resourceclaims": "ResourceClaim",
-    "pods": "Pod",
-    "namespaces": "Namespace",
-    "services": "Service",
-    "poddisruptionbudgets": "PodDisruptionBudget",
-}
-"""The object lists of a scenario that are loaded, and the kind of what is in them."""
+LISTS: Final = {kind.plural: kind.name for kind in KINDS.values()}
+"""The object lists of a scenario, and the kind of what is in them; in the order to create objects in."""
 
 
 class ScenarioError(KschedfwError):

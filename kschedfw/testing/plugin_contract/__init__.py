@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kschedfw.testing.plugin_contract.binding import BindingChecks
-from kschedfw.testing.plugin_contract.chance import ChanceChecks
+from kschedfw.testing.plugin_contract.clock_and_random import ChanceChecks
 from kschedfw.testing.plugin_contract.declaration import DeclarationChecks
 from kschedfw.testing.plugin_contract.evaluation import EvaluationChecks
 from kschedfw.testing.plugin_contract.following import FollowingChecks

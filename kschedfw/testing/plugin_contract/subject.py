@@ -56,7 +56,7 @@ class Subject:
     """Its arguments, as in a profile: an instance of `args_type`, or a mapping with keys in camelCase."""
     objects: ClassVar[Sequence[Named]] = ()
     """What the plugin finds in the cluster beside nodes and pods."""
-    beside: ClassVar[Sequence[type[AnyPlugin] | str]] = ()
+    other_plugins: ClassVar[Sequence[type[AnyPlugin] | str]] = ()
     """Other plugins of its profile, for one that asks what these say (a preemption, for example)."""
     max_examples: ClassVar[int] = 15
     """How many generated clusters each check looks at."""
@@ -90,7 +90,7 @@ class Subject:
     @cached_property
     def _registry(self) -> Registry:
         registry = Registry()
-        for plugin in (self.plugin, *self.beside):
+        for plugin in (self.plugin, *self.other_plugins):
             if not isinstance(plugin, str):
                 registry.register(plugin, replace=True)
         return registry
@@ -128,7 +128,7 @@ class Subject:
         return Framework(
             self._registry,
             Profile(
-                [self._name, *map(_name_of, self.beside)],
+                [self._name, *map(_name_of, self.other_plugins)],
                 args={} if self.args is None else {self._name: self.args},
             ),
             cluster=InMemoryCluster(self.objects) if cluster is None else cluster,

@@ -21,7 +21,7 @@ def in_namespace(pod: Pod, namespace: str) -> Pod:
 
 class TestCapacityScheduling(PluginContract):
     plugin = CapacityScheduling
-    beside = ("NodeResourcesFit",)
+    other_plugins = ("NodeResourcesFit",)
     max_examples = 5
     objects = (quota("a", {"cpu": 5, "memory": "1Ti"}), quota("b", {"cpu": 50, "memory": "1Ti"}, {"cpu": 20}))
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from kschedfw import NodeInfo, PodInfo, make_node, make_pod
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Pod
+from kschedfw.api.resource import Resource
 from kschedfw.framework.nodes.node_info import HostPortInfo
-from kschedfw.framework.nodes.resource import Resource
 from kschedfw.testing import strategies
 from kschedfw.testing.strategies import GPU, pods
 

@@ -20,7 +20,7 @@ from kschedfw.framework.nodes.pod_info import QueuedPodInfo, required_terms
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT
 from kschedfw.plugins.volume_binding import VolumeBinding
-from kschedfw.scheduler.queue.place import Place
+from kschedfw.scheduler.queue.protocol import Place
 from tests.scheduler.invariants.plugins import fingerprint
 from tests.scheduler.invariants.views import contents, differing, full_snapshot, holds
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from kschedfw.api.pod import Pod
+from kschedfw.api.resource import Resource
 from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.resource import Resource
 from kschedfw.framework.nodes.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def holds(info: NodeInfo, pod: Pod | None = None) -> bool:
     """Whether the node has enough of all that its pods request (of what `pod` requests, if given)."""
     requested, allocatable = _amounts(info.requested), _amounts(info.allocatable)
     if pod is not None:
-        wanted = _amounts(Resource.of(pod.requests.amounts))
+        wanted = _amounts(pod.requests.amounts)
         requested = {name: amount for name, amount in requested.items() if name in wanted}
     fits = all(amount <= allocatable.get(name, 0) for name, amount in requested.items())
     return fits and len(info.pods) <= allocatable["allowed_pod_number"]

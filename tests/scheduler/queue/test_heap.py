@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedfw.scheduler.queue.heap import KeyedHeap
-from kschedfw.scheduler.queue.line import KeyedLine
+from kschedfw.scheduler.queue.heap import KeyedHeap, KeyedLine
 
 KEYS = st.sampled_from("abcdefghijkl")
 Item = tuple[int, str]

@@ -84,7 +84,7 @@ class PodCounter:
 
 
 @attrs.define(eq=False)
-class PodClass:
+class LabelClass:
     """Pods on nodes that no query tells apart: how many there are by node name, and who counts them."""
 
     example: Pod
@@ -100,8 +100,8 @@ class PodCounters:
 
     def __init__(self, domains_of: DomainsOf) -> None:
         self._domains_of = domains_of
-        self._classes: dict[_ClassKey, PodClass] = {}
-        self._classes_by_label = LabelIndex[PodClass]()
+        self._classes: dict[_ClassKey, LabelClass] = {}
+        self._classes_by_label = LabelIndex[LabelClass]()
         self._counters: dict[PodQuery, PodCounter] = {}
         self._counters_by_selector = SelectorIndex[PodCounter]()
         self._uses = 0
@@ -117,37 +117,37 @@ class PodCounters:
 
     def add(self, pod: Pod, row: int, node_name: str) -> None:
         """Count a pod that is on the node now."""
-        pod_class = self._class_of(pod)
-        pod_class.by_node[node_name] = pod_class.by_node.get(node_name, 0) + 1
-        for counter in pod_class.counters:
+        label_class = self._class_of(pod)
+        label_class.by_node[node_name] = label_class.by_node.get(node_name, 0) + 1
+        for counter in label_class.counters:
             counter.add(row, 1)
 
     def remove(self, pod: Pod, row: int, node_name: str) -> None:
         """Count a pod out that isn't on the node any more; `row` is -1 if the node itself is gone."""
         key = _class_key(pod)
-        pod_class = self._classes[key]
+        label_class = self._classes[key]
         if row >= 0:
-            for counter in pod_class.counters:
+            for counter in label_class.counters:
                 counter.add(row, -1)
-        by_node = pod_class.by_node
+        by_node = label_class.by_node
         if by_node[node_name] > 1:
             by_node[node_name] -= 1
             return
         del by_node[node_name]
         if not by_node:
             del self._classes[key]
-            self._classes_by_label.discard(pod.metadata.labels, pod_class)
+            self._classes_by_label.discard(pod.metadata.labels, label_class)
 
     def move_rows(self, moved_from: IntArray) -> None:
         for counter in self._counters.values():
             counter.move_rows(moved_from)
 
-    def _class_of(self, pod: Pod) -> PodClass:
+    def _class_of(self, pod: Pod) -> LabelClass:
         key = _class_key(pod)
         known = self._classes.get(key)
         if known is None:
             candidates = self._counters_by_selector.candidates(pod.metadata.labels)
-            known = PodClass(pod, counters=[each for each in candidates if each.query.matches(pod)])
+            known = LabelClass(pod, counters=[each for each in candidates if each.query.matches(pod)])
             self._classes[key] = known
             self._classes_by_label.add(pod.metadata.labels, known)
         return known
@@ -156,10 +156,10 @@ class PodCounters:
         if len(self._counters) >= _MOST_COUNTERS:
             self._forget_older_half()
         counter = PodCounter(query, len(rows), self._domains_of)
-        for pod_class in self._classes_by_label.candidates(query.selector):
-            if query.matches(pod_class.example):
-                pod_class.counters.append(counter)
-                for name, pods in pod_class.by_node.items():
+        for label_class in self._classes_by_label.candidates(query.selector):
+            if query.matches(label_class.example):
+                label_class.counters.append(counter)
+                for name, pods in label_class.by_node.items():
                     counter.add(rows[name], pods)
         self._counters[query] = counter
         self._counters_by_selector.add(query.selector, counter)
@@ -171,8 +171,8 @@ class PodCounters:
         for counter in forgotten:
             del self._counters[counter.query]
             self._counters_by_selector.discard(counter.query.selector, counter)
-        for pod_class in self._classes.values():
-            pod_class.counters = [counter for counter in pod_class.counters if counter not in forgotten]
+        for label_class in self._classes.values():
+            label_class.counters = [counter for counter in label_class.counters if counter not in forgotten]
 
 
 def _class_key(pod: Pod) -> _ClassKey:

@@ -15,7 +15,7 @@ from kschedfw.framework.nodes.topology.matching import SelectorIndex
 
 _MOST_TALLIES = 512
 _MOST_CHANGES = 512  # beyond that, it is cheaper to sum up anew than to follow
-_FEW_NODES = 64
+_MOST_ADDED_SINGLY = 64
 
 DomainsOf = Callable[[str], Domains]
 
@@ -66,7 +66,7 @@ class TermGroup:
 
         Many are kept summed up for that: each of a workload's pods may have a label of its own, and so its own tally.
         """
-        if len(self.by_node) <= _FEW_NODES:
+        if len(self.by_node) <= _MOST_ADDED_SINGLY:
             for name, terms in self.by_node.items():
                 sums.add(rows[name], terms, self.weight)
             return

@@ -1,0 +1,82 @@
+"""Amounts of resources: what a pod requests, a node has, or pods on a node take together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+
+from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.quantity import wrapped
+from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
+
+_LEAST: Final = -(1 << 63)
+_MOST: Final = (1 << 63) - 1
+
+
+@attrs.frozen
+class Resource:
+    """Amounts by resource (kube-scheduler `framework.Resource`).
+
+    CPU is in millicores, memory and ephemeral storage are in bytes. `scalar_resources` has extended resources, huge
+    pages, attachable volumes and others of `kubernetes.io`, each in its own whole units. `allowed_pod_number` is how
+    many pods a node takes; a pod's requests have 0 there.
+
+    Sums are int64, as kube-scheduler's: beyond that they wrap around, perhaps below 0.
+    """
+
+    milli_cpu: int = 0
+    memory: int = 0
+    ephemeral_storage: int = 0
+    allowed_pod_number: int = 0
+    scalar_resources: FrozenDict[str, int] = attrs.field(default=EMPTY, repr=dict.__repr__)
+
+    def plus(self, other: Resource) -> Resource:
+        """The sum of everything but the pod number, which stays."""
+        return self._changed(other, 1)
+
+    def minus(self, other: Resource) -> Resource:
+        """The difference of everything but the pod number, which stays. A scalar of which none is left stays, as 0."""
+        return self._changed(other, -1)
+
+    def _changed(self, other: Resource, sign: int) -> Resource:
+        scalar = self.scalar_resources
+        if other.scalar_resources:
+            changed = {
+                name: int64(scalar.get(name, 0) + sign * amount)
+                for name, amount in other.scalar_resources.items()
+            }
+            scalar = FrozenDict({**scalar, **changed})
+        return Resource(
+            int64(self.milli_cpu + sign * other.milli_cpu),
+            int64(self.memory + sign * other.memory),
+            int64(self.ephemeral_storage + sign * other.ephemeral_storage),
+            self.allowed_pod_number,
+            scalar,
+        )
+
+    def get(self, name: str) -> int:
+        """The amount of a resource by its API name (`cpu` in millicores); 0 where there is none."""
+        match name:
+            case "cpu":
+                return self.milli_cpu
+            case "memory":
+                return self.memory
+            case "ephemeral-storage":
+                return self.ephemeral_storage
+            case "pods":
+                return self.allowed_pod_number
+        return self.scalar_resources.get(name, 0)
+
+    def items(self) -> Iterator[tuple[str, int]]:
+        """Amounts by API name: CPU, memory, ephemeral storage, then the scalar resources; the pod number isn't one."""
+        yield CPU, self.milli_cpu
+        yield MEMORY, self.memory
+        yield EPHEMERAL_STORAGE, self.ephemeral_storage
+        yield from self.scalar_resources.items()
+
+
+def int64(amount: int) -> int:
+    """The amount as an int64 holds it: beyond that it wraps around."""
+    return amount if _LEAST <= amount <= _MOST else wrapped(amount)

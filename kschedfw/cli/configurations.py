@@ -1,0 +1,81 @@
+"""The configuration that options of the command line choose: a file's, an algorithm provider's, or the default one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from kschedfw.cli.enabled import UsageError
+from kschedfw.config import (
+    FeatureGates,
+    SchedulerConfiguration,
+    load_configuration,
+    parse_configuration,
+    provider_configuration,
+)
+from kschedfw.framework.profile import Profile
+from kschedfw.scheduler.from_configuration import profiles_of
+
+
+def feature_gates(given: list[str] | None) -> FeatureGates:
+    """What `--feature-gates` say, all together.
+
+    Raises:
+        FeatureGateError: with every gate that doesn't exist, and every value that is none.
+    """
+    return FeatureGates.parse(",".join(given or ()))
+
+
+def selected_configuration(
+    file: Path | None, provider: str | None = None, gates: list[str] | None = None
+) -> SchedulerConfiguration:
+    """The configuration of the file or the algorithm provider; without either, kube-scheduler's defaults.
+
+    Its warnings are printed to stderr.
+
+    Raises:
+        UsageError: there are both.
+        FeatureGateError, UnknownProviderError, ConfigurationError: one of them is refused.
+        OSError: the file can't be read.
+    """
+    if file is not None and provider is not None:
+        raise UsageError(
+            f"--algorithm-provider {provider} takes the place of a configuration, and {file} is one"
+        )
+    switched = feature_gates(gates)
+    if provider is not None:
+        configuration = provider_configuration(provider, switched)
+    elif file is not None:
+        configuration = load_configuration(file, gates=switched)
+    else:
+        default = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+        configuration = parse_configuration(default, "default", gates=switched)
+    print_warnings(configuration)
+    return configuration
+
+
+def selected_profile(configuration: SchedulerConfiguration, scheduler_name: str | None) -> Profile:
+    """The profile of this name, or the only one; its extenders, for which there is no use, are warned about.
+
+    Raises:
+        UsageError: there is none of this name, or several and no name.
+        PluginError, ProfileError: the profile can't run.
+    """
+    profiles = {profile.scheduler_name: profile for profile in profiles_of(configuration)}
+    if scheduler_name is None and len(profiles) > 1:
+        raise UsageError(
+            f"{configuration.source} has several profiles; --scheduler-name says which: {', '.join(profiles)}"
+        )
+    name = next(iter(profiles)) if scheduler_name is None else scheduler_name
+    if name not in profiles:
+        raise UsageError(
+            f"--scheduler-name {name}: {configuration.source} has no such profile; it has {', '.join(profiles)}"
+        )
+    if configuration.extenders:
+        print(f"{configuration.source}: warning: its extenders aren't asked", file=sys.stderr)
+    return profiles[name]
+
+
+def print_warnings(configuration: SchedulerConfiguration) -> None:
+    for warning in configuration.warnings:
+        print(f"{configuration.source}: warning: {warning}", file=sys.stderr)

@@ -1,0 +1,187 @@
+"""The sub-queues (active, backoff, unschedulable) and the moves of pods between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kschedfw.framework.clock import Clock
+from kschedfw.framework.metrics import MetricsRecorder, listens
+from kschedfw.framework.nodes.pod_info import QueuedPodInfo
+from kschedfw.scheduler.queue.backoff import WINDOW, BackoffPolicy, BackoffQueue
+from kschedfw.scheduler.queue.cluster_events import POP_FROM_BACKOFF
+from kschedfw.scheduler.queue.heap import KeyedLine
+from kschedfw.scheduler.queue.hints import Requeue
+from kschedfw.scheduler.queue.protocol import Place, QueueProfile
+from kschedfw.scheduler.queue.unschedulable import UnschedulablePool
+
+
+class SubQueues:
+    """Active pods, those that back off, and those that are unschedulable or gated. Not thread-safe.
+
+    Nobody gets past `pre_enqueue` to become active. With `pop_from_backoff` it is asked when a pod begins to back
+    off, since it may be popped from there; otherwise when its backoff is over.
+    """
+
+    def __init__(
+        self,
+        profiles: Mapping[str, QueueProfile],
+        before: Callable[[QueuedPodInfo, QueuedPodInfo], bool],
+        policy: BackoffPolicy,
+        *,
+        pop_from_backoff: bool,
+        unschedulable_timeout: float,
+        clock: Clock,
+        metrics: MetricsRecorder,
+    ) -> None:
+        self.active = KeyedLine[QueuedPodInfo](before)
+        self.backoff = BackoffQueue(policy, before)
+        self.unschedulable = UnschedulablePool(unschedulable_timeout)
+        self._profiles = profiles
+        self._policy = policy
+        self._pop_from_backoff = pop_from_backoff
+        self._clock = clock
+        self._metrics = metrics
+        self._rejections = Rejections(metrics)
+
+    def find(self, uid: str) -> QueuedPodInfo | None:
+        return self.active.get(uid) or self.backoff.get(uid) or self.unschedulable.get(uid)
+
+    def place(self, uid: str) -> Place | None:
+        if uid in self.active:
+            return Place.ACTIVE
+        if uid in self.backoff:
+            return Place.BACKOFF
+        info = self.unschedulable.get(uid)
+        if info is None:
+            return None
+        return Place.GATED if info.gated else Place.UNSCHEDULABLE
+
+    def counts(self) -> dict[Place, int]:
+        gated = self.unschedulable.gated_count
+        return {
+            Place.ACTIVE: len(self.active),
+            Place.BACKOFF: len(self.backoff),
+            Place.UNSCHEDULABLE: len(self.unschedulable) - gated,
+            Place.GATED: gated,
+        }
+
+    def pop(self) -> QueuedPodInfo | None:
+        """Remove the first active pod, or where there is none, the first one that may be popped from backoff."""
+        info = self.active.pop()
+        if info is None and self._pop_from_backoff:
+            info = self.backoff.pop_early()
+            if info is not None:
+                self._metrics.pod_incoming(Place.ACTIVE, POP_FROM_BACKOFF)
+        if info is not None:
+            self._rejections.forget(info.pod.uid)
+        return info
+
+    def discard(self, uid: str) -> None:
+        self.active.remove(uid)
+        self.backoff.remove(uid)
+        self.unschedulable.remove(uid)
+        self._rejections.forget(uid)
+
+    def rearrange(self, info: QueuedPodInfo) -> None:
+        """Take note that a pod, which is here, was changed."""
+        uid = info.pod.uid
+        if uid in self.active:
+            self.active.push(uid, info)
+        elif uid in self.backoff:
+            self.backoff.update(info)
+        else:
+            self.unschedulable.put(info)
+
+    def requeue(self, info: QueuedPodInfo, verdict: Requeue, event: str) -> None:
+        """Put a pod, new or unschedulable so far, where the verdict wants it."""
+        if verdict is Requeue.SKIP:
+            self._park(info, event)
+        elif verdict is Requeue.AFTER_BACKOFF and self._policy.is_backing_off(info, self._clock.now()):
+            self._to_backoff(info, event)
+        else:
+            self.to_active(info, event)
+
+    def to_active(self, info: QueuedPodInfo, event: str, *, passed_gates: bool = False) -> None:
+        """Make active a pod that isn't backing off, unless it is gated."""
+        if not passed_gates and self._is_held_back(info):
+            self._park(info, event)
+            return
+        if info.initial_attempt_timestamp is None:
+            info.initial_attempt_timestamp = self._clock.now()
+        self.unschedulable.remove(info.pod.uid)
+        self.active.push(info.pod.uid, info)
+        self._rejections.note(info)
+        self._metrics.pod_incoming(Place.ACTIVE, event)
+
+    def from_backoff_to_active(self, info: QueuedPodInfo, event: str) -> None:
+        """Make active a pod that was just removed from backoff."""
+        self.to_active(info, event, passed_gates=self._pop_from_backoff)
+
+    def _to_backoff(self, info: QueuedPodInfo, event: str) -> None:
+        if self._pop_from_backoff and self._is_held_back(info):
+            self._park(info, event)
+            return
+        self.unschedulable.remove(info.pod.uid)
+        self.backoff.add(info)
+        self._rejections.note(info)
+        self._metrics.pod_incoming(Place.BACKOFF, event)
+
+    def _park(self, info: QueuedPodInfo, event: str) -> None:
+        if info.pod.uid not in self.unschedulable:
+            self._metrics.pod_incoming(Place.UNSCHEDULABLE, event)
+        self.unschedulable.put(info)
+        self._rejections.note(info)
+
+    def _is_held_back(self, info: QueuedPodInfo) -> bool:
+        """Ask the pre_enqueue plugins of the pod's profile, and note the one that objects."""
+        profile = self._profiles.get(info.pod.spec.scheduler_name)
+        if profile is not None:
+            status = profile.run_pre_enqueue_plugins(info.pod)
+            if not status.is_success:
+                info.retry_at = self._later(status.retry_at)
+                info.gating_plugin = status.plugin
+                info.unschedulable_plugins.add(status.plugin)
+                # No attempt will follow that this flush could be the reason of.
+                info.was_flushed_from_unschedulable = False
+                return True
+        info.gating_plugin = ""
+        return False
+
+    def _later(self, time: float | None) -> float | None:
+        """When to ask a gate again: at that time, but not over and over if the time isn't in the future."""
+        now = self._clock.now()
+        return now + WINDOW if time is not None and time <= now else time
+
+
+class Rejections:
+    """Tells a recorder of every pod that enters the queue rejected, or leaves it. Not thread-safe.
+
+    A pod counts for each plugin that refused it in its last attempt or keeps it gated, from when it is back in the
+    queue until it is popped or deleted. kube-scheduler doesn't take off pods that are deleted while they are active or
+    back off; here the numbers are those of the pods that there are.
+    """
+
+    def __init__(self, metrics: MetricsRecorder) -> None:
+        self._metrics = metrics
+        self._listens = listens(metrics)
+        self._told: dict[str, tuple[str, frozenset[str]]] = {}
+
+    def note(self, info: QueuedPodInfo) -> None:
+        """Take note of who rejected the pod, which is in the queue."""
+        if not self._listens:
+            return
+        profile, plugins = info.pod.spec.scheduler_name, frozenset(info.rejector_plugins)
+        _, known = self._told.get(info.pod.uid, (profile, frozenset[str]()))
+        self._tell(profile, plugins - known, 1)
+        self._tell(profile, known - plugins, -1)
+        if plugins:
+            self._told[info.pod.uid] = profile, plugins
+
+    def forget(self, uid: str) -> None:
+        """The pod has left the queue."""
+        if (told := self._told.pop(uid, None)) is not None:
+            self._tell(*told, -1)
+
+    def _tell(self, profile: str, plugins: frozenset[str], change: int) -> None:
+        for plugin in sorted(plugins):
+            self._metrics.unschedulable_pods(plugin, profile, change)

@@ -1,0 +1,112 @@
+"""Checks that a plugin takes the time from its handle's clock and chance from its handle's random generator."""
+
+from __future__ import annotations
+
+import datetime
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from unittest import mock
+
+import numpy as np
+
+from kschedfw.testing.plugin_contract.stage import Stage, difference, on_stages
+from kschedfw.testing.plugin_contract.subject import Subject
+from kschedfw.testing.plugin_contract.violation import violated
+
+
+class ChanceChecks(Subject):
+    """Time and chance come from the handle, and from nowhere else."""
+
+    def test_two_instances_with_the_same_seed_and_clock_agree(self) -> None:
+        def check(new_stage: Callable[[], Stage]) -> None:
+            drawn = _global_chance()
+            one = new_stage().books()
+            if _global_chance() != drawn:
+                violated(
+                    f"{self._name} draws from the global random generator",
+                    "draw from `self.handle.random`, which the scheduler seeds: otherwise no decision can be repeated",
+                )
+            other = new_stage().books()
+            if (different := difference(one, other)) != "":
+                violated(
+                    f"two instances of {self._name} with the same seed and clock disagree on {different}: "
+                    f"{one.get(different)!r} and {other.get(different)!r}",
+                    "take chance from `self.handle.random` and time from `self.handle.clock`; keep nothing that "
+                    "changes in the class or the module, for each profile has an instance of its own",
+                )
+            with wall_clock_ahead(_package_of(self)):
+                later = new_stage().books()
+            if (different := difference(one, later)) != "":
+                violated(
+                    f"{self._name} reads the wall clock: {different} is {one.get(different)!r}, and years later "
+                    f"{later.get(different)!r}, although the scheduler's clock stands still",
+                    "ask `self.handle.clock.now()`, which tests and simulations move by hand",
+                )
+
+        on_stages(self, check)
+
+
+def _global_chance() -> object:
+    _, keys, *rest = np.random.get_state()  # that nobody else uses it is the question
+    return random.getstate(), np.asarray(keys).tolist(), rest
+
+
+def _package_of(subject: Subject) -> str:
+    return subject._registry.load(subject._name).__module__.partition(".")[0]
+
+
+_YEARS = 7 * 365 * 86_400 + 12_345
+_CLOCKS: tuple[tuple[str, int], ...] = (
+    ("time", _YEARS),
+    ("time_ns", _YEARS * 1_000_000_000),
+    ("monotonic", _YEARS),
+    ("monotonic_ns", _YEARS * 1_000_000_000),
+    ("perf_counter", _YEARS),
+    ("perf_counter_ns", _YEARS * 1_000_000_000),
+)
+
+
+class _LaterDatetime(datetime.datetime):
+    @classmethod
+    def now(cls, tz: datetime.tzinfo | None = None) -> _LaterDatetime:
+        return super().now(tz) + datetime.timedelta(seconds=_YEARS)
+
+    @classmethod
+    def utcnow(cls) -> _LaterDatetime:
+        return cls.now(datetime.UTC).replace(tzinfo=None)
+
+
+class _LaterDate(datetime.date):
+    @classmethod
+    def today(cls) -> _LaterDate:
+        return super().today() + datetime.timedelta(seconds=_YEARS)
+
+
+@contextmanager
+def wall_clock_ahead(package: str) -> Iterator[None]:
+    """The wall clock is years ahead: in the modules `time` and `datetime`, and where the package imported from them."""
+    later: dict[object, object] = {
+        getattr(time, name): _ahead(getattr(time, name), offset) for name, offset in _CLOCKS
+    }
+    later |= {datetime.datetime: _LaterDatetime, datetime.date: _LaterDate}
+    with ExitStack() as patches:
+        modules = [
+            module
+            for name, module in sys.modules.items()
+            if name == package or name.startswith(f"{package}.")
+        ]
+        for module in (time, datetime, *modules):
+            for name, value in list(vars(module).items()):
+                if isinstance(value, _PATCHED) and value in later:
+                    patches.enter_context(mock.patch.object(module, name, later[value]))
+        yield
+
+
+_PATCHED = (type, type(len))
+
+
+def _ahead(clock: Callable[[], float], offset: int) -> Callable[[], float]:
+    return lambda: clock() + offset
