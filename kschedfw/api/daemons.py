@@ -7,9 +7,10 @@ from typing import Final
 
 import attrs
 
+from kschedfw.api.affinity import NodeAffinity, Toleration, TolerationOperator
 from kschedfw.api.node import Node, TaintEffect
 from kschedfw.api.owners import Owners, make_pod
-from kschedfw.api.pod import NodeAffinity, Pod, PodSpec, PodTemplateSpec, Toleration, TolerationOperator
+from kschedfw.api.pod import Pod, PodSpec, PodTemplateSpec
 from kschedfw.api.selectors import NodeSelector, NodeSelectorTerm, Operator, Requirement, Selector
 from kschedfw.api.workloads import DaemonSet
 

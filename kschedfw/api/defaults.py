@@ -13,21 +13,18 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.meta import DEFAULT_NAMESPACE, Named, ObjectMeta
-from kschedfw.api.node import Node
-from kschedfw.api.pod import (
+from kschedfw.api.affinity import (
     Affinity,
-    Container,
-    Pod,
     PodAffinity,
     PodAffinityTerm,
-    PodSpec,
-    PreemptionPolicy,
-    ResourceRequirements,
     TolerationOperator,
     TopologySpreadConstraint,
 )
+from kschedfw.api.containers import Container, ResourceRequirements
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.meta import DEFAULT_NAMESPACE, Named, ObjectMeta
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod, PodSpec, PreemptionPolicy
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.requests import aggregate
 from kschedfw.api.resource_claims import (

@@ -12,9 +12,9 @@ from typing import Final
 
 import attrs
 
+from kschedfw.api.affinity import TolerationOperator
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.meta import Named, ObjectMeta
-from kschedfw.api.pod import TolerationOperator
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.selectors import NodeSelector
 

@@ -14,9 +14,10 @@ from typing import Final
 
 import attrs
 
+from kschedfw.api.containers import Container
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.node import Node
-from kschedfw.api.pod import Container, Pod
+from kschedfw.api.pod import Pod
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.resource import Resource
 from kschedfw.api.resource_names import (

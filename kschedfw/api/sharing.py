@@ -13,13 +13,14 @@ from typing import Final, TypeVar
 
 import attrs
 
+from kschedfw.api.containers import Container
 from kschedfw.api.convert import json_name, structure
 from kschedfw.api.defaults import default_pod
 from kschedfw.api.evolver import evolver
 from kschedfw.api.field_errors import FieldErrors
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.meta import ObjectMeta
-from kschedfw.api.pod import Container, Pod, PodSpec, PodStatus
+from kschedfw.api.pod import Pod, PodSpec, PodStatus
 from kschedfw.api.validate_pods import pod_spec
 from kschedfw.api.volumes import Volume
 

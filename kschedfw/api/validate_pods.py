@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from kschedfw.api.containers import Container, ResourceRequirements
 from kschedfw.api.field_errors import FieldError, at
 from kschedfw.api.names import label_problems, qualified_name_problems, subdomain_problems
-from kschedfw.api.pod import Container, Pod, PodSpec, ResourceRequirements
+from kschedfw.api.pod import Pod, PodSpec
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.requests import aggregate
 from kschedfw.api.resource_names import (
