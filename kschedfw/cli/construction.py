@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.field_errors import FieldError
 from kschedfw.cluster import InMemoryCluster
-from kschedfw.framework.errors import HookError, PluginError
+from kschedfw.framework.errors import PluginError
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import EnabledPlugin, Profile
-from kschedfw.framework.runtime.args import ArgsError
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.runtime.hook_signatures import hook_problems
 from kschedfw.framework.runtime.registry import Registry
 
 
@@ -30,16 +28,8 @@ def refused_profile(profile: Profile, registry: Registry, path: str) -> Iterator
 
 
 def refused_plugin(name: str, registry: Registry) -> PluginError | None:
-    """What keeps the plugin from being made with its default arguments; if it has none, what is wrong with its hooks.
-
-    Raises:
-        PluginError: it isn't there, or can't be loaded.
-    """
-    plugin = registry.load(name)
+    """Why the plugin can't be loaded, or made with its default arguments if these are valid; None if it can."""
     error = _refusal(Profile([EnabledPlugin(name)]), registry)
-    if isinstance(error, ArgsError):
-        problems = "; ".join(hook_problems(plugin))
-        return HookError(name, problems, registry.distribution(name)) if problems else None
     return error if isinstance(error, PluginError) else None
 
 

@@ -9,7 +9,7 @@ import attrs
 from kschedfw.api.field_errors import FieldError, shown
 from kschedfw.config.catalog import PluginCatalog
 from kschedfw.config.configuration import ConfiguredPlugin, ProfileConfiguration
-from kschedfw.config.expansion import Placement, expand, named
+from kschedfw.config.expansion import Origin, Placement, expand, multi_point, named
 from kschedfw.config.schema import ALL, MULTI_POINT, KubeSchedulerProfile, PluginConfig, Plugins, PluginSet
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.runtime.args import ArgsError, plugin_args
@@ -33,7 +33,8 @@ def build_profile(written: KubeSchedulerProfile, catalog: PluginCatalog, api_ver
     name = written.scheduler_name or ""
     mentions = _mentions(written.plugins)
     placed = expand(written.plugins, catalog)
-    errors = [*_unknown(mentions, catalog, name), *_misplaced(written.plugins, catalog)]
+    errors = [*_unknown(mentions, catalog, name), *_broken_defaults(written.plugins, catalog, name)]
+    errors += _misplaced(written.plugins, catalog)
     enabled = {placement.name for listed in placed.values() for placement in listed} | mentions.keys()
     if all(map(catalog.is_known, enabled)):
         errors += _indispensable(placed, name)
@@ -98,6 +99,16 @@ def _unknown(
             points = ", ".join(dict.fromkeys(where for where, _ in places))
             why = f'{problem} (profile "{profile}" wants it at {points})'
             yield FieldError.invalid(places[0][1].path, name, why)
+
+
+def _broken_defaults(plugins: Plugins, catalog: PluginCatalog, profile: str) -> Iterator[FieldError]:
+    """Default plugins that are installed and can't be used, such as one that replaces an in-tree plugin."""
+    for placement in multi_point(plugins.multi_point):
+        if placement.origin is not Origin.DEFAULT or not catalog.exists(placement.name):
+            continue
+        if (problem := catalog.problem(placement.name)) is not None:
+            why = f'{problem} (profile "{profile}" has it by default)'
+            yield FieldError.invalid("plugins.multiPoint", placement.name, why)
 
 
 def _misplaced(plugins: Plugins, catalog: PluginCatalog) -> Iterator[FieldError]:

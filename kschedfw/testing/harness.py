@@ -23,7 +23,6 @@ from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.results import PreBindPreFlightResult, PreFilterResult
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.runtime.hooks import HookTable
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.runtime.scores import NodeScores
 from kschedfw.framework.status import Status
@@ -90,7 +89,6 @@ class FrameworkHarness:
             random=Random(0),
             parallelizer=Parallelizer(1),
         )
-        self._hooks = HookTable(self.framework.profile, self.framework.plugins, {})
 
     def _stored(self, obj: ObjectT) -> ObjectT:
         there = self.cluster.get(type(obj), obj.metadata.key) is not None
@@ -175,11 +173,11 @@ class FrameworkHarness:
             raise ValueError(
                 f"{hook!r} gives no status alone; these hooks do: {', '.join(sorted(_WITH_STATUS))}"
             )
-        whose = [name for name, _ in self._hooks[hook] if plugin in ("", name)]
+        known = [name for name in self.framework.plugins if hook in self.framework.hooks_of(name)]
+        whose = [name for name in known if plugin in ("", name)]
         if len(whose) != 1:
-            known = ", ".join(name for name, _ in self._hooks[hook]) or "none"
             raise ValueError(
-                f"plugin={plugin!r}: one is needed that has the hook {hook!r}; those are: {known}"
+                f"plugin={plugin!r}: one is needed that has the hook {hook!r}; those are: {', '.join(known) or 'none'}"
             )
         if hook in ("filter", "pre_score"):
             self.pre_filter(pod)
@@ -191,7 +189,7 @@ class FrameworkHarness:
             "node_name": node_name,
             "node_info": self.snapshot.get(node_name) if "node_info" in arguments else None,
         }
-        answer = dict(self._hooks[hook])[whose[0]](*(given[name] for name in arguments))
+        answer = self.framework.hooks_of(whose[0])[hook](*(given[name] for name in arguments))
         if answer is None or isinstance(answer, PreFilterResult | PreBindPreFlightResult):
             return Status.success()
         if not isinstance(answer, Status):

@@ -11,7 +11,6 @@ import pytest
 
 from kschedfw import Registry, hookimpl
 from kschedfw.cli.app import run
-from kschedfw.framework.runtime import hooks
 from kschedfw.plugins.image_locality import ImageLocality
 from kschedfw.plugins.node_name import NodeName
 
@@ -81,25 +80,31 @@ class TestCheck:
         def refuse(self: object, args: object, handle: object) -> None:
             raise KeyError("inventory")
 
-        monkeypatch.setattr(
-            ImageLocality, hooks._CHECKED, None, raising=False
-        )  # no class gets hooks later on
-        monkeypatch.setattr(NodeName, "__init__", refuse)
-        monkeypatch.setattr(ImageLocality, "fliter", hookimpl(lambda self: None), raising=False)
+        for cls in (NodeName, ImageLocality):
+            monkeypatch.setattr(cls, "__init__", refuse)
         file = write(tmp_path / "two.yaml", HEAD + "profiles: [{schedulerName: a}, {schedulerName: b}]\n")
         assert run(["config", "check", file]) == 1
         source = f"(from distribution {Registry().distribution('NodeName')})"
         assert capsys.readouterr().out.splitlines() == [
-            f"{file}: profiles[{index}]: plugin {plugin} {source}: {problem}"
+            f"{file}: profiles[{index}]: plugin '{plugin}' {source}: making it failed: KeyError: 'inventory'"
             for index in range(2)
-            for plugin, problem in (
-                ("'NodeName'", "making it failed: KeyError: 'inventory'"),
-                ("'ImageLocality'", "unknown hook 'fliter'; did you mean 'filter'?"),
-            )
+            for plugin in ("NodeName", "ImageLocality")
         ]
         assert run(["config", "check", file, "--json"]) == 1
         (verdict,) = json.loads(capsys.readouterr().out)
         assert (verdict["valid"], len(verdict["errors"])) == (False, 4)
+
+    def test_a_default_plugin_whose_hooks_do_not_fit(
+        self, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(ImageLocality, "fliter", hookimpl(lambda self: None), raising=False)
+        file = write(tmp_path / "one.yaml", HEAD + "profiles: [{schedulerName: a}]\n")
+        assert run(["config", "check", file]) == 1
+        source = f"(from distribution {Registry().distribution('ImageLocality')})"
+        assert capsys.readouterr().out == (
+            f"{file}: profiles[0].plugins.multiPoint: Invalid value: \"ImageLocality\": plugin 'ImageLocality' "
+            f"{source}: unknown hook 'fliter'; did you mean 'filter'? (profile \"a\" has it by default)\n"
+        )
 
     def test_as_json(self, packing: str, wrong: str, capsys: Captured) -> None:
         assert run(["config", "check", packing, "--json"]) == 0

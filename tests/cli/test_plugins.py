@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib.metadata import EntryPoint
 from typing import Any
 
 import attrs
@@ -14,6 +15,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.cli import app, plugins
 from kschedfw.cli.plugin_summary import summaries, summary
 from kschedfw.framework.errors import PluginError, PluginNotFoundError
+from kschedfw.framework.plugin import PROJECT
 
 
 def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
@@ -131,10 +133,16 @@ class TestWhatCanNotBeMade:
     """Rack takes arguments that it can't do without; that is nothing wrong."""
 
     @pytest.fixture
-    def registry(self) -> Registry:
-        registry = Registry(entry_points=False)
-        for plugin in (Refusing, Misspelt, Rack):
-            registry.register(plugin)
+    def registry(self, monkeypatch: pytest.MonkeyPatch) -> Registry:
+        offered = [
+            EntryPoint(cls.name, f"{__name__}:{cls.__name__}", PROJECT) for cls in (Refusing, Misspelt)
+        ]
+        monkeypatch.setattr(
+            "kschedfw.framework.runtime.registry.entry_points",
+            lambda group: offered if group == PROJECT else [],
+        )
+        registry = Registry()
+        registry.register(Rack)
         return registry
 
     def test_is_listed_with_what_its_construction_says(self, registry: Registry) -> None:

@@ -50,8 +50,6 @@ def plugin_with_hooks(name: str, *hooks: str) -> type[AnyPlugin]:
     """A plugin that has these hooks, of which none does anything."""
 
     def make() -> object:
-        def hook(self: object) -> None: ...
-
-        return hookimpl(hook)
+        return hookimpl(lambda self: None)
 
     return type(name, (Plugin,), {"name": name, **{hook: make() for hook in hooks}})

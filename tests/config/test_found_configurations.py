@@ -57,15 +57,10 @@ def is_beta(file: dict[str, Any]) -> bool:
 
 
 def plugin_class(name: str, hooks: Iterable[str]) -> type[AnyPlugin]:
-    def hook(*_arguments: object) -> None: ...
+    def make() -> object:
+        return hookimpl(lambda *_arguments: None)
 
-    return type(name, (Plugin,), {"name": name, **{each: hookimpl(_copy(hook)) for each in hooks}})
-
-
-def _copy(function: Callable[..., None]) -> Callable[[object], None]:
-    def hook(self: object) -> None: ...
-
-    return hook
+    return type(name, (Plugin,), {"name": name, **{each: make() for each in hooks}})
 
 
 EVERYWHERE = (

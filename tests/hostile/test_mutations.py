@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kschedfw import hookimpl
+from kschedfw import Registry, hookimpl
 from kschedfw.plugins.default_binder import DefaultBinder
-from tests.hostile import fuzz
+from tests.hostile import fuzz, trial
 from tests.hostile.extender_trial import try_answer, try_request
 from tests.hostile.mutations import CLUSTER, CONFIGURATION, POLICY, cluster, configuration
 from tests.hostile.trial import COMMANDS, read_cluster, read_configuration, simulate, try_seed
@@ -83,5 +83,6 @@ def test_a_plugin_that_fails_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OverflowError("int too large")
 
     monkeypatch.setattr(DefaultBinder, "bind", hookimpl(failing))
+    monkeypatch.setattr(trial, "registry", Registry)  # one that hasn't seen the plugin as it was
     with pytest.raises(AssertionError, match="int too large"):
         simulate(read_cluster(json.dumps(CLUSTER)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import attrs
 import numpy as np
@@ -17,8 +17,7 @@ from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nodes.table import TableVersion
 from kschedfw.framework.plugin import AnyPlugin
-from kschedfw.framework.profile import Profile
-from kschedfw.framework.runtime.hooks import HookTable
+from kschedfw.framework.runtime.hooks import Hook
 from kschedfw.framework.status import Status
 from kschedfw.testing import FrameworkHarness
 
@@ -40,13 +39,13 @@ class Asked:
 
     harness: FrameworkHarness
     plugin: AnyPlugin
-    hooks: HookTable
+    hooks: Mapping[str, Hook]
     kept: dict[object, tuple[TableVersion, list[Answer]]] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, harness: FrameworkHarness) -> Asked:
         (plugin,) = harness.framework.plugins.values()
-        return cls(harness, plugin, HookTable(Profile([plugin.name]), {plugin.name: plugin}, {}))
+        return cls(harness, plugin, harness.framework.hooks_of(plugin.name))
 
     def scalar(self, pod: Pod, rows: Iterable[int]) -> list[Answer]:
         infos, state = self.harness.snapshot.node_infos, self._state(pod)
@@ -56,16 +55,15 @@ class Asked:
         table, state = self.harness.snapshot.table, self._state(pod)
         refusals: list[Status | None] = [None] * len(rows)
         scores: list[int | None] = [None] * len(rows)
-        for name, hook in self.hooks["filter_batch"]:
-            if name not in state.skip_filter_plugins:
-                verdicts = hook(state, pod, table, rows)
-                assert verdicts.codes.shape == rows.shape
-                refusals = [verdicts.of(index) for index in range(len(rows))]
-        for name, hook in self.hooks["score_batch"]:
-            if name not in state.skip_score_plugins:
-                answer = hook(state, pod, table, rows)
-                assert (answer.shape, answer.dtype) == (rows.shape, np.int64)
-                scores = answer.tolist()
+        name = self.plugin.name
+        if "filter_batch" in self.hooks and name not in state.skip_filter_plugins:
+            verdicts = self.hooks["filter_batch"](state, pod, table, rows)
+            assert verdicts.codes.shape == rows.shape
+            refusals = [verdicts.of(index) for index in range(len(rows))]
+        if "score_batch" in self.hooks and name not in state.skip_score_plugins:
+            answer = self.hooks["score_batch"](state, pod, table, rows)
+            assert (answer.shape, answer.dtype) == (rows.shape, np.int64)
+            scores = answer.tolist()
         return list(zip(refusals, scores, strict=True))
 
     def keeps_its_promises(self, pod: Pod) -> None:
@@ -94,12 +92,11 @@ class Asked:
 
     def _answer(self, state: CycleState, pod: Pod, info: NodeInfo) -> Answer:
         refusal = score = None
-        for name, hook in self.hooks["filter"]:
-            if name not in state.skip_filter_plugins:
-                refusal = hook(state, pod, info)
-        for name, hook in self.hooks["score"]:
-            if name not in state.skip_score_plugins:
-                score = hook(state, pod, info)
+        name = self.plugin.name
+        if "filter" in self.hooks and name not in state.skip_filter_plugins:
+            refusal = self.hooks["filter"](state, pod, info)
+        if "score" in self.hooks and name not in state.skip_score_plugins:
+            score = self.hooks["score"](state, pod, info)
         return refusal, score
 
 

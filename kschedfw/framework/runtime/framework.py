@@ -104,12 +104,11 @@ class Framework:
         self.plugins: Mapping[str, AnyPlugin] = {
             name: self._make(registry, name) for name in profile.plugin_names
         }
-        sources = {name: registry.distribution(name) for name in self.plugins}
         self._meter = meter = Meter.for_recorder(
             self.handle.metrics, self.handle.clock, profile.scheduler_name, plugin_sampling
         )
         wrap = None if meter is None else meter.measured_hook
-        self._hooks = HookTable(profile, self.plugins, sources, wrap)
+        self._hooks = HookTable(profile, self.plugins, registry, wrap)
         self._has_score_plugins = bool(self._hooks["score"])
         self._less: Hook | None = next((hook for _, hook in self._hooks["queue_sort"]), None)
         parallelizer, batch = self.handle.parallelizer, evaluation is not Evaluation.SCALAR
@@ -147,6 +146,10 @@ class Framework:
     def plugins_at(self, point: ExtensionPoint) -> tuple[str, ...]:
         """The plugins that take part in an extension point, in order."""
         return self._hooks.at(point)
+
+    def hooks_of(self, plugin: str) -> Mapping[str, Hook]:
+        """A plugin's hooks by name, those that the profile enables; each takes all its arguments by position."""
+        return self._hooks.of(plugin)
 
     @property
     def has_filter_plugins(self) -> bool:

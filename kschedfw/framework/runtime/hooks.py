@@ -1,28 +1,24 @@
-"""Checks a profile's plugins against the hookspecs and turns their hooks into plain callables.
+"""Turns the hooks of a profile's plugins into plain callables.
 
-A pluggy call costs many times a bound method's and a cycle makes thousands, so pluggy does what it is best at,
-validation, once; what runs are the bound methods themselves, in profile order.
+A call through pluggy costs many times a bound method's and a cycle makes thousands. So pluggy finds and validates the
+hookimpls, in the registry; what runs are the bound methods, in profile order.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache
 from types import MethodType
-from typing import Any, Final
+from typing import Any
 
-import attrs
 import pluggy
-from pluggy import PluginValidationError
 
-from kschedfw.framework import hookspecs
 from kschedfw.framework.errors import HookError, ProfileError
 from kschedfw.framework.hook_spec import HookSpec
 from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.plugin import PROJECT, AnyPlugin
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
-from kschedfw.framework.runtime.hook_signatures import hook_problems
+from kschedfw.framework.runtime.registry import Registry
 
 Hook = Callable[..., Any]
 """A hookimpl that takes all the arguments of its spec, by position."""
@@ -42,11 +38,11 @@ def points_of(plugin: type[AnyPlugin]) -> frozenset[ExtensionPoint]:
 class HookTable:
     """The hooks of a profile: per hook name, (plugin name, callable) in profile order.
 
-    `sources` are the distributions of plugins by name, for error messages. With `wrap`, the table has what
-    `wrap(spec, plugin name, callable)` returns in place of each callable.
+    Each callable takes all arguments of its hookspec by position. With `wrap`, the table has what
+    `wrap(spec, plugin name, callable)` returns in its place.
 
     Raises:
-        HookError: a hookimpl is misspelt, takes an unknown argument, or lacks the hook it goes with.
+        HookError: a hook was put on a plugin's instance instead of its class.
         ProfileError: a point lists a plugin that has no hook for it, or there are several queue sorts.
     """
 
@@ -54,10 +50,15 @@ class HookTable:
         self,
         profile: Profile,
         plugins: Mapping[str, AnyPlugin],
-        sources: Mapping[str, str | None],
+        registry: Registry,
         wrap: Callable[[HookSpec, str, Hook], Hook] | None = None,
     ) -> None:
-        self._implemented = {name: _hookimpls(plugin, sources.get(name)) for name, plugin in plugins.items()}
+        for plugin in plugins.values():
+            _refuse_own_hooks(plugin)
+        self._implemented = {
+            name: {hook: _bound(hook, impl, plugin) for hook, impl in registry.hookimpls(name).items()}
+            for name, plugin in plugins.items()
+        }
         self._by_hook: dict[str, tuple[tuple[str, Hook], ...]] = {}
         for hook, spec in HOOKS.items():
             enabled = profile.plugin_names if spec.point is None else self._at(profile, spec.point)
@@ -76,6 +77,12 @@ class HookTable:
     def __getitem__(self, hook: str) -> tuple[tuple[str, Hook], ...]:
         return self._by_hook[hook]
 
+    def of(self, plugin: str) -> Mapping[str, Hook]:
+        """A plugin's hooks by name, those that the profile enables."""
+        return {
+            hook: found[plugin] for hook, each in self._by_hook.items() if plugin in (found := dict(each))
+        }
+
     def at(self, point: ExtensionPoint) -> tuple[str, ...]:
         """The plugins that take part in the point, in order."""
         return tuple(dict.fromkeys(name for hook in _hooks_at(point) for name, _ in self[hook]))
@@ -85,120 +92,40 @@ class HookTable:
         if explicit is None:
             return [plugin.name for plugin in profile.multi_point]
         for plugin in explicit:
-            if not _hooks_at(point) & self._implemented[plugin.name].keys():
+            if not any(hook in self._implemented[plugin.name] for hook in _hooks_at(point)):
                 raise ProfileError(
                     f"profile {profile.scheduler_name!r}: {point} lists plugin {plugin.name!r}, without a hook for it"
                 )
         return [plugin.name for plugin in explicit]
 
 
-def _hooks_at(point: ExtensionPoint) -> frozenset[str]:
-    return frozenset(hook for hook, spec in HOOKS.items() if spec.point is point)
+def _hooks_at(point: ExtensionPoint) -> Sequence[str]:
+    return [hook for hook, spec in HOOKS.items() if spec.point is point]
 
 
-class _Manager(pluggy.PluginManager):
-    def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
-        # pluggy before 1.7 evaluates properties to see if they are hooks; some can't be before the framework is made.
-        if isinstance(inspect.getattr_static(plugin, name, None), property | cached_property):
-            return None
-        return super().parse_hookimpl_opts(plugin, name)
+def _refuse_own_hooks(plugin: AnyPlugin) -> None:
+    """Raise HookError if the instance has a hook of its own, which the registry can't know of."""
+    members: dict[str, object] = getattr(plugin, "__dict__", {})
+    for hook in HOOKS.keys() & members.keys():
+        if hasattr(members[hook], f"{PROJECT}_impl"):
+            problem = f"its hook {hook!r} is set on the instance; hooks are methods of the class"
+            raise HookError(plugin.name, problem)
 
 
-@attrs.frozen
-class _Implementation:
-    """A hookimpl in a plugin's class, and the arguments that it takes beside `self`, if it takes that."""
-
-    function: Hook
-    taken: tuple[str, ...]
-    is_method: bool
-
-    @classmethod
-    def of(cls, impl: pluggy.HookImpl) -> _Implementation:
-        function, taken = impl.function, tuple(impl.argnames)
-        if isinstance(function, MethodType) and function.__self__ is impl.plugin:
-            return cls(function.__func__, taken, is_method=True)
-        return cls(function, taken, is_method=False)
-
-    def bound_to(self, plugin: AnyPlugin) -> Hook:
-        return MethodType(self.function, plugin) if self.is_method else self.function
-
-
-@attrs.frozen
-class _Checked:
-    """What was found in a plugin's class while its hooks were `defined` like this."""
-
-    defined: tuple[object, ...]
-    found: Mapping[str, _Implementation]
-
-
-_CHECKED: Final = "_kschedfw_checked"
-"""Where a class keeps that: looking for hooks takes a while, and finds the same in every instance of a class.
-
-A table of classes would keep them for ever: their hooks may refer to them.
-"""
-
-
-def _hookimpls(plugin: AnyPlugin, distribution: str | None) -> dict[str, Hook]:
-    cls = type(plugin)
-    # A class can be changed: tests replace hooks of it for a while.
-    defined = tuple([getattr(cls, hook, None) for hook in HOOKS])
-    known: _Checked | None = vars(cls).get(_CHECKED)
-    if HOOKS.keys() & getattr(plugin, "__dict__", {}).keys():  # hooks of this instance alone
-        found = _check(plugin, distribution)
-    elif known is not None and known.defined == defined:
-        found = known.found
-    else:
-        found = _check(plugin, distribution)
-        setattr(cls, _CHECKED, _Checked(defined, found))
-    return {hook: _positional(hook, impl.bound_to(plugin), impl.taken) for hook, impl in found.items()}
-
-
-def _check(plugin: AnyPlugin, distribution: str | None) -> Mapping[str, _Implementation]:
-    name = plugin.name
-    if problems := list(hook_problems(type(plugin))):
-        raise HookError(name, "; ".join(problems), distribution)
-    manager = _Manager(PROJECT)
-    manager.add_hookspecs(hookspecs)
-    try:
-        manager.register(plugin, name)
-        manager.check_pending()
-    except PluginValidationError as error:
-        raise HookError(name, str(error), distribution) from error
-    found: dict[str, _Implementation] = {}
-    for caller in manager.get_hookcallers(plugin) or ():
-        if not caller.has_spec():
-            continue  # an optional hook, of another version than this one
-        for impl in caller.get_hookimpls():
-            if impl.wrapper or impl.hookwrapper:
-                problem = f"its hook {caller.name!r} is a wrapper; hooks of other plugins can't be wrapped"
-                raise HookError(name, problem, distribution)
-            if optional := [name for name in impl.kwargnames if name in HOOKS[caller.name].arguments]:
-                # pluggy would never pass them, and so neither do we
-                names = ", ".join(optional)
-                problem = f"its hook {caller.name!r} gives {names} a default; hooks' arguments have none"
-                raise HookError(name, problem, distribution)
-            found[caller.name] = _Implementation.of(impl)
-    for hook in HOOKS:
-        if hook not in found and callable(inspect.getattr_static(plugin, hook, None)):
-            raise HookError(name, f"its method {hook!r} is not marked @hookimpl", distribution)
-    for hook in found:
-        needed = HOOKS[hook].goes_with
-        if needed is not None and needed not in found:
-            problem = f"it has the hook {hook!r} but not {needed!r}, which it goes with"
-            raise HookError(name, problem, distribution)
-    return found
-
-
-def _positional(hook: str, function: Hook, taken: tuple[str, ...]) -> Hook:
-    """The hookimpl as a callable that takes the spec's arguments, all of them, in the spec's order."""
-    return function if taken == HOOKS[hook].arguments else _adapter(hook, taken)(function)
+def _bound(hook: str, impl: pluggy.HookImpl, plugin: AnyPlugin) -> Hook:
+    """A hookimpl of the plugin's class as a callable that takes all arguments of its hookspec by position."""
+    function: Hook = impl.function
+    if isinstance(function, MethodType) and function.__self__ is impl.plugin:
+        function = MethodType(function.__func__, plugin)
+    taken, arguments = tuple(impl.argnames), HOOKS[hook].arguments
+    return function if taken == arguments else _adapter(arguments, taken)(function)
 
 
 @cache  # there are only so many hooks and arguments
-def _adapter(hook: str, taken: tuple[str, ...]) -> Callable[[Hook], Hook]:
+def _adapter(arguments: tuple[str, ...], taken: tuple[str, ...]) -> Callable[[Hook], Hook]:
     # Built as source since this runs once per node and plugin: picking arguments at run time from *args costs
     # several times the call itself. Both lists come from hookspecs, never from outside.
     adapter: Callable[[Hook], Hook] = eval(
-        f"lambda function: lambda {', '.join(HOOKS[hook].arguments)}: function({', '.join(taken)})"
+        f"lambda function: lambda {', '.join(arguments)}: function({', '.join(taken)})"
     )
     return adapter

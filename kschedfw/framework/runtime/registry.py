@@ -6,16 +6,19 @@ import importlib
 import sys
 import traceback
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TypeVar
 
 import pluggy
 
-from kschedfw.framework.errors import PluginLoadError, PluginNotFoundError
+from kschedfw.framework import hookspecs
+from kschedfw.framework.errors import HookError, PluginLoadError, PluginNotFoundError
 from kschedfw.framework.plugin import PROJECT, AnyPlugin, Plugin
+from kschedfw.framework.runtime.hook_checks import hook_problems
 
 PluginT = TypeVar("PluginT", bound=type[AnyPlugin])
 
@@ -24,19 +27,31 @@ REPLACING = f"{PROJECT}.replace"
 """The entry-point group of plugins that take the place of one of the same name in the group `kschedfw`."""
 
 
+class _Manager(pluggy.PluginManager):
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
+        # pluggy before 1.7 evaluates properties to see if they are hooks; these need an initialised plugin.
+        if isinstance(getattr(type(plugin), name, None), property | cached_property):
+            return None
+        return super().parse_hookimpl_opts(plugin, name)
+
+
 class Registry:
     """The plugins that profiles may enable.
 
     An entry point is imported only when `load` asks for its name, so a broken distribution that no profile
     enables harms nobody. `Registry(entry_points=False)` knows only what is registered by hand.
 
-    A name belongs to one plugin. Who offers another one of this name has to say that it takes the other's place: an
-    in-process plugin by `register(…, replace=True)`, an installed one by its entry point, in the group
-    `kschedfw.replace` instead of `kschedfw`. Without that it is an error that names both.
+    The hooks of a class are validated when it is registered or loaded. If a method is replaced in the class after that,
+    the frameworks of this registry still call the old one.
+
+    A name belongs to one plugin. Another plugin of this name must say that it replaces the first: an in-process plugin
+    by `register(…, replace=True)`, an installed one by its entry point, in the group `kschedfw.replace` instead of
+    `kschedfw`. Without that it is an error that names both.
     """
 
     def __init__(self, *, entry_points: bool = True) -> None:
-        self._manager = pluggy.PluginManager(PROJECT)
+        self._manager = _Manager(PROJECT)
+        self._manager.add_hookspecs(hookspecs)
         self._entry_points = _installed() if entry_points else {}
         self._imported: set[str] = set()
         self._distributions: dict[
@@ -51,20 +66,21 @@ class Registry:
 
         Raises:
             PluginLoadError: it is no Plugin class, has no name, is blocked, or there is another plugin of its name.
+            HookError: a hook of it doesn't fit the hookspecs.
         """
         _check(plugin, getattr(plugin, "name", None), None)
         name = plugin.name
         if self._manager.is_blocked(name):
             raise PluginLoadError(name, "it is blocked in this registry")
-        known = self._manager.get_plugin(name)
+        known = self._class(name)
         if known is plugin:
             return plugin
         if not replace:
             self._refuse_clash(plugin, known)
         if known is not None:
-            self._manager.unregister(known)
+            self._manager.unregister(name=name)
         self._imported.discard(name)
-        self._manager.register(plugin, name)
+        self._add(plugin)
         return plugin
 
     def _refuse_clash(self, plugin: type[AnyPlugin], known: object | None) -> None:
@@ -96,7 +112,7 @@ class Registry:
         """The distributions (name and version) whose plugin of this name isn't used: another took its place."""
         offers = self._entry_points.get(name, [])
         if self._manager.has_plugin(name) and name not in self._imported:
-            plugin = self._manager.get_plugin(name)
+            plugin = self._class(name)
             return [_distribution(offer) or "?" for offer in offers if not _is_imported_as(plugin, offer)]
         used = _foremost(offers)
         return [_distribution(offer) or "?" for offer in offers if offer not in used]
@@ -118,16 +134,40 @@ class Registry:
             PluginNotFoundError: there is none, or it is blocked.
             PluginLoadError: its import fails, it is no Plugin class, its own name is another, or several
                 distributions offer the name and none of them replaces the others.
+            HookError: a hook of it doesn't fit the hookspecs.
         """
         if self._manager.is_blocked(name):
             raise PluginNotFoundError(name, "it is blocked in this registry")
-        if not self._manager.has_plugin(name):
-            self._import(name)
-        plugin = self._manager.get_plugin(name)
-        assert isinstance(plugin, type)
-        return plugin
+        plugin = self._class(name)
+        return self._import(name) if plugin is None else plugin
 
-    def _import(self, name: str) -> None:
+    def hookimpls(self, name: str) -> Mapping[str, pluggy.HookImpl]:
+        """The hooks that the plugin class of this name implements, as pluggy found them.
+
+        Raises:
+            PluginNotFoundError, PluginLoadError, HookError: as `load` does.
+        """
+        self.load(name)
+        plugin = self._manager.get_plugin(name)
+        return {
+            caller.name: impl
+            for caller in self._manager.get_hookcallers(plugin) or ()
+            if caller.has_spec()  # or it is an optional hook, of another version than this one
+            for impl in caller.get_hookimpls()
+            if impl.plugin is plugin
+        }
+
+    def _add(self, plugin: type[AnyPlugin]) -> None:
+        # pluggy takes objects, and finds out by what a method is bound to that `self` is no argument of the hook. An
+        # instance that isn't initialised will do. Nobody calls these hooks: every framework makes instances of its own.
+        self._manager.register(object.__new__(plugin), plugin.name)
+
+    def _class(self, name: str) -> type[AnyPlugin] | None:
+        """The class that is registered or loaded under this name."""
+        plugin = self._manager.get_plugin(name)
+        return None if plugin is None else type(plugin)
+
+    def _import(self, name: str) -> type[AnyPlugin]:
         offers = _foremost(self._entry_points.get(name, []))
         if not offers:
             raise PluginNotFoundError(name, self._not_found(name))
@@ -138,18 +178,18 @@ class Registry:
                 f"{both} have the same name; uninstall all but one, or have one take the others' place: by its entry "
                 f"point in the group {REPLACING!r}, or by Registry.register(…, replace=True)",
             )
-        distribution = _distribution(offers[0])
         try:
-            plugin = offers[0].load()
+            plugin: type[AnyPlugin] = offers[0].load()
         except Exception as error:
             raise PluginLoadError(
                 name,
                 f"loading {offers[0].value} failed: {type(error).__name__}: {error}{_place_of(error)}",
-                distribution,
+                _distribution(offers[0]),
             ) from error
-        _check(plugin, name, distribution)
-        self._manager.register(plugin, name)
+        _check(plugin, name, offers[0])
+        self._add(plugin)
         self._imported.add(name)
+        return plugin
 
     def _not_found(self, name: str) -> str:
         known = self.names()
@@ -200,23 +240,23 @@ def _offer(entry_point: EntryPoint) -> str:
     return f"{entry_point.value} of {_distribution(entry_point) or '?'}"
 
 
-def _distribution(entry_point: EntryPoint) -> str | None:
-    dist = entry_point.dist
+def _distribution(entry_point: EntryPoint | None) -> str | None:
+    dist = None if entry_point is None else entry_point.dist
     return None if dist is None else f"{dist.name} {dist.version}"
 
 
-def _check(plugin: object, name: object, distribution: str | None) -> None:
+def _check(plugin: object, name: object, offer: EntryPoint | None) -> None:
+    """Raise PluginLoadError or HookError if this is no plugin class of that name with hooks that fit."""
     shown = name if isinstance(name, str) and name else repr(plugin)
-    if not (isinstance(plugin, type) and issubclass(plugin, Plugin)):
-        raise PluginLoadError(shown, f"{plugin!r} is not a subclass of kschedfw.Plugin", distribution)
     own_name = getattr(plugin, "name", None)
-    if not isinstance(own_name, str) or not own_name:
-        raise PluginLoadError(
-            shown, f"{plugin.__qualname__} has no name; set name = {plugin.__name__!r}", distribution
-        )
-    if own_name != name:
-        raise PluginLoadError(
-            shown,
-            f"the entry point is called {name!r} but the plugin {own_name!r}; they must be equal",
-            distribution,
-        )
+    if not (isinstance(plugin, type) and issubclass(plugin, Plugin)):
+        problem = f"{plugin!r} is not a subclass of kschedfw.Plugin"
+    elif not isinstance(own_name, str) or not own_name:
+        problem = f"{plugin.__qualname__} has no name; set name = {plugin.__name__!r}"
+    elif own_name != name:
+        problem = f"the entry point is called {name!r} but the plugin {own_name!r}; they must be equal"
+    elif problems := list(hook_problems(plugin)):
+        raise HookError(shown, "; ".join(problems), _distribution(offer))
+    else:
+        return
+    raise PluginLoadError(shown, problem, _distribution(offer))

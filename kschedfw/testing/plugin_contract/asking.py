@@ -7,7 +7,6 @@ import numpy as np
 from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.results import PostFilterResult, PreFilterResult, Verdicts
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.runtime.hooks import HookTable
 from kschedfw.framework.status import Code, Status
 from kschedfw.testing.plugin_contract.violation import violated
 
@@ -18,16 +17,15 @@ class Asker:
     """The hooks of one plugin of a framework. A violation is an exception, or an answer that the hook may not give."""
 
     def __init__(self, framework: Framework, name: str) -> None:
-        table = HookTable(framework.profile, framework.plugins, {})
         self.name = name
-        self._hooks = {hook: dict(table[hook]).get(name) for hook in HOOKS}
+        self._hooks = framework.hooks_of(name)
 
     def has(self, hook: str) -> bool:
-        return self._hooks[hook] is not None
+        return hook in self._hooks
 
     def answer(self, hook: str, *arguments: object) -> object:
         """What the hook returns. None where the plugin hasn't got it."""
-        function = self._hooks[hook]
+        function = self._hooks.get(hook)
         if function is None:
             return None
         try:

@@ -19,7 +19,6 @@ from kschedfw import (
     Plugin,
     Pod,
     PodInfo,
-    Registry,
     Status,
     hookimpl,
 )
@@ -215,10 +214,17 @@ class TestMistakes:
 
         assert make_framework(Rack).plugins.keys() == {"Rack"}
 
-    def test_an_installed_plugins_error_names_its_distribution(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(Registry, "distribution", lambda self, name: "my-racks 1.2")
-        text = hook_error(plugin("Rack", fliter=answering(None)))
-        assert text.startswith("plugin 'Rack' (from distribution my-racks 1.2): ")
+    def test_a_hook_of_an_instance_alone(self) -> None:
+        class Rack(Plugin):
+            name = "Rack"
+
+            def __init__(self, args: None, handle: Handle) -> None:
+                super().__init__(args, handle)
+                self.filter = hookimpl(answering(None))
+
+        assert hook_error(Rack) == (
+            "plugin 'Rack': its hook 'filter' is set on the instance; hooks are methods of the class"
+        )
 
 
 def test_properties_are_left_alone() -> None:

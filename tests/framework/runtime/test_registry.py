@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kschedfw import KschedfwError, Plugin, Registry
-from kschedfw.framework.errors import PluginLoadError, PluginNotFoundError
+from kschedfw.framework.errors import HookError, PluginLoadError, PluginNotFoundError
 from tests.framework.support import answering, plugin
 
 
@@ -24,6 +24,15 @@ class TestRegister:
         assert own.load("Rack") is rack
         assert own.names() == ["Rack"]
         assert own.distribution("Rack") is None
+
+    def test_its_hooks_must_fit_or_what_was_there_stays(self) -> None:
+        own = registry()
+        fine, wrong = plugin("Rack", filter=answering(None)), plugin("Rack", fliter=answering(None))
+        own.register(fine)
+        with pytest.raises(HookError, match="unknown hook 'fliter'"):
+            own.register(wrong, replace=True)
+        assert own.load("Rack") is fine
+        assert own.hookimpls("Rack").keys() == {"filter"}
 
     def test_it_serves_as_a_decorator(self) -> None:
         own = registry()
@@ -216,6 +225,26 @@ assert "kschedfw.plugins.node_affinity" not in loaded()
             PluginLoadError, match="the entry point is called 'Row' but the plugin 'NodeName'"
         ):
             Registry().load("Row")
+
+    def test_one_whose_hooks_do_not_fit_is_refused_when_it_is_asked_for(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.install(tmp_path, "racks", "Rack = racks_without_filter:Rack")
+        (tmp_path / "racks_without_filter.py").write_text(
+            "import kschedfw\n"
+            "class Rack(kschedfw.Plugin):\n"
+            "    name = 'Rack'\n"
+            "    @kschedfw.hookimpl\n"
+            "    def fliter(self): pass\n"
+        )
+        monkeypatch.syspath_prepend(tmp_path)
+        own = Registry()
+        assert "Rack" in own.names()
+        with pytest.raises(HookError) as caught:
+            own.load("Rack")
+        assert str(caught.value) == (
+            "plugin 'Rack' (from distribution racks 1.0): unknown hook 'fliter'; did you mean 'filter'?"
+        )
 
     def test_a_registry_may_do_without_them(self) -> None:
         assert registry().names() == []

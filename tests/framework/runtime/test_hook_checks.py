@@ -23,7 +23,7 @@ from kschedfw import (
     Verdicts,
     hookimpl,
 )
-from kschedfw.framework.runtime.hook_signatures import hook_problems
+from kschedfw.framework.runtime.hook_checks import hook_problems
 from tests.framework.support import make_framework
 
 if TYPE_CHECKING:

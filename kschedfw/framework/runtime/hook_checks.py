@@ -1,14 +1,14 @@
-"""Compares the signatures of a plugin's hooks with those of the hookspecs.
+"""Checks the hooks of a plugin class against the hookspecs.
 
-What is compared is what is written: an argument or a result without an annotation may be anything, and so may one whose
-annotation can't be evaluated, such as a name that only the type checker imports.
+Of annotations only what is written is compared: an argument or a result without one may be anything, and so may one
+whose annotation can't be evaluated, such as a name that only the type checker imports.
 """
 
 from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from typing import Any, Union, get_args, get_origin
@@ -33,37 +33,45 @@ class _Hookimpl:
     hook: str
     function: Callable[..., object]
     has_self: bool
-    may_be_unknown: bool
+    options: Mapping[str, object]
 
     @classmethod
-    def all_of(cls, plugin: type[AnyPlugin]) -> Iterator[_Hookimpl]:
-        for name in dir(plugin):
-            attribute = inspect.getattr_static(plugin, name)
+    def all_of(cls, members: Mapping[str, object]) -> Iterator[_Hookimpl]:
+        for name in sorted(members):
+            attribute = members[name]
             is_static = isinstance(attribute, staticmethod)
             function = attribute.__func__ if isinstance(attribute, staticmethod | classmethod) else attribute
             options = getattr(function, f"{PROJECT}_impl", None)
             if inspect.isfunction(function) and isinstance(options, dict):
-                yield cls(
-                    options.get("specname") or name,
-                    function,
-                    not is_static,
-                    bool(options.get("optionalhook")),
-                )
+                yield cls(options.get("specname") or name, function, not is_static, options)
 
 
 def hook_problems(plugin: type[AnyPlugin]) -> Iterator[str]:
     """Everything about the hooks of a plugin class that doesn't fit the hookspecs, a sentence each."""
-    for impl in _Hookimpl.all_of(plugin):
+    members: dict[str, object] = {}
+    for base in reversed(plugin.__mro__):
+        members.update(vars(base))
+    implemented = set()
+    for impl in _Hookimpl.all_of(members):
+        implemented.add(impl.hook)
         if impl.hook in HOOKS:
             yield from _problems(impl, plugin)
-        elif not impl.may_be_unknown:
+        elif not impl.options.get("optionalhook"):
             similar = get_close_matches(impl.hook, HOOKS, n=1)
             hint = f"did you mean {similar[0]!r}?" if similar else f"hooks are {', '.join(HOOKS)}"
             yield f"unknown hook {impl.hook!r}; {hint}"
+    for hook, spec in HOOKS.items():
+        if hook not in implemented and callable(members.get(hook)):
+            yield f"its method {hook!r} is not marked @hookimpl"
+        if hook in implemented and spec.goes_with is not None and spec.goes_with not in implemented:
+            yield f"it has the hook {hook!r} but not {spec.goes_with!r}, which it goes with"
 
 
 def _problems(impl: _Hookimpl, plugin: type[AnyPlugin]) -> Iterator[str]:
     hook, allowed = impl.hook, HOOKS[impl.hook].arguments
+    if impl.options.get("wrapper") or impl.options.get("hookwrapper"):
+        yield f"its hook {hook!r} is a wrapper; hooks of other plugins can't be wrapped"
+        return
     if inspect.iscoroutinefunction(impl.function) or inspect.isasyncgenfunction(impl.function):
         yield f"its hook {hook!r} is async, and nobody would await it; write def {impl.function.__name__}"
         return
@@ -75,21 +83,30 @@ def _problems(impl: _Hookimpl, plugin: type[AnyPlugin]) -> Iterator[str]:
     elif impl.has_self:
         del taken[0]
     for each in taken:
-        if each.kind is inspect.Parameter.KEYWORD_ONLY:
-            yield f"its hook {hook!r} takes {each.name} by keyword only; hooks are called by position"
-        if each.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-            continue
-        if each.name not in allowed:
-            if each.default is not each.empty:
-                continue  # nobody passes it, and nobody needs to
-            yield f"its hook {hook!r} has no argument {each.name!r}{_may_take(each.name, allowed)}"
-            continue
-        expected = _spec(hook).parameters[each.name].annotation
-        if not _covers(_evaluated(each.annotation, impl, plugin), _of_spec(expected)):
-            yield f"its hook {hook!r} takes {each.name} as {_shown(each.annotation)}; it is {expected}"
+        yield from _argument_problems(impl, each, plugin)
     expected = _spec(hook).return_annotation
     if not _covers(_of_spec(expected), _evaluated(signature.return_annotation, impl, plugin)):
         yield f"its hook {hook!r} returns {_shown(signature.return_annotation)}; it may return {expected}"
+
+
+def _argument_problems(
+    impl: _Hookimpl, argument: inspect.Parameter, plugin: type[AnyPlugin]
+) -> Iterator[str]:
+    hook, name, allowed = impl.hook, argument.name, HOOKS[impl.hook].arguments
+    if argument.kind is inspect.Parameter.KEYWORD_ONLY:
+        yield f"its hook {hook!r} takes {name} by keyword only; hooks are called by position"
+    if argument.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+        return
+    has_default = argument.default is not argument.empty
+    if name not in allowed:
+        if not has_default:  # or it is left at that
+            yield f"its hook {hook!r} has no argument {name!r}{_may_take(name, allowed)}"
+        return
+    if has_default:  # pluggy never passes these
+        yield f"its hook {hook!r} gives {name} a default; hooks' arguments have none"
+    expected = _spec(hook).parameters[name].annotation
+    if not _covers(_evaluated(argument.annotation, impl, plugin), _of_spec(expected)):
+        yield f"its hook {hook!r} takes {name} as {_shown(argument.annotation)}; it is {expected}"
 
 
 def _may_take(name: str, allowed: Sequence[str]) -> str:
