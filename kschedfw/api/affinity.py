@@ -65,8 +65,9 @@ class NodeAffinity:
 class PodAffinityTerm:
     """Which pods to be near (or far from), and what "near" means (`topology_key`).
 
-    `namespaces` and `namespace_selector` are added up; where both are absent the term's own pod's namespace
-    counts. The loader merges `match_label_keys` and `mismatch_label_keys` into `label_selector`.
+    Pods count in the namespaces that `namespaces` lists or `namespace_selector` selects; where both are absent, in the
+    namespace of the pod that has the term. The loader merges `match_label_keys` and `mismatch_label_keys` into
+    `label_selector`.
     """
 
     topology_key: str

@@ -28,7 +28,7 @@ class RestartPolicy(StrEnum):
 
 @attrs.frozen
 class ContainerPort:
-    """A port of a container; only `host_port` (0 = none) takes something from the node."""
+    """A port of a container; only a `host_port` (0 means none) takes a port of the node."""
 
     container_port: int = 0
     host_port: int = 0

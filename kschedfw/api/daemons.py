@@ -21,7 +21,7 @@ def _tolerate(condition: str, effect: TaintEffect) -> Toleration:
     )
 
 
-# A daemon stays on a node that is in trouble: it may be what helps.
+# Daemon pods stay on a node with problems, which they may be there to solve.
 _ALWAYS: Final = (
     _tolerate("not-ready", TaintEffect.NO_EXECUTE),
     _tolerate("unreachable", TaintEffect.NO_EXECUTE),
@@ -74,7 +74,7 @@ def _is_eligible(node: Node, spec: PodSpec) -> bool:
 
 
 def _tied_to(name: str, spec: PodSpec) -> PodSpec:
-    """The scheduler is to find that one node, whatever other nodes the template asks for."""
+    """The spec with required affinity to this one node in place of the template's."""
     term = NodeSelectorTerm(match_fields=(Requirement("metadata.name", Operator.IN, (name,)),))
     affinity = spec.affinity.node_affinity or NodeAffinity()
     affinity = attrs.evolve(affinity, required=NodeSelector((term,)))

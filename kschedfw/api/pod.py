@@ -154,7 +154,7 @@ class PodStatus:
 
     @property
     def tells_of_resources(self) -> bool:
-        """Whether it has a say in what the pod takes on its node."""
+        """Whether it affects the pod's requests, as while a resize is under way."""
         return bool(
             self.container_statuses
             or self.init_container_statuses
@@ -171,7 +171,7 @@ HostPort: TypeAlias = tuple[str, str, int]
 class Pod(Named):
     """A group of containers that is placed as one (core/v1 Pod).
 
-    Values: two pods with equal contents are equal, and one never changes; `attrs.evolve` makes a changed copy.
+    Pods are immutable, and equal if their contents are; `attrs.evolve` makes a changed copy.
     """
 
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
@@ -190,14 +190,14 @@ class Pod(Named):
 
     @cached_property
     def requests(self) -> PodRequests:
-        """What it takes on a node; computed once, since every cycle and every node asks."""
-        from kschedfw.api.requests import pod_requests  # it needs the classes of this module
+        """What it takes on a node; computed once, since it is read for every node in every cycle."""
+        from kschedfw.api.requests import pod_requests  # that module imports this one
 
         return pod_requests(self)
 
     @cached_property
     def storage(self) -> tuple[Volume, ...]:
-        """Those of its volumes that are claims, or lie outside of the node; hardly any pod has some."""
+        """Those of its volumes that are claims, or storage outside of the node; most pods have none."""
         return tuple([volume for volume in self.spec.volumes if volume.is_storage])
 
     @cached_property
@@ -245,7 +245,7 @@ class Pod(Named):
         spec: PodSpec | None = None,
         status: PodStatus | None = None,
     ) -> Pod:
-        """A copy with one part exchanged that has no say in requests or ports, so that they aren't computed again."""
+        """A copy with another metadata, spec or status that keeps the computed requests and ports, which stay the same."""
         copy = Pod(metadata or self.metadata, spec or self.spec, status or self.status)
         object.__setattr__(copy, "requests", self.requests)
         object.__setattr__(copy, "host_ports", self.host_ports)

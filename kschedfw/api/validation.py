@@ -114,7 +114,7 @@ def _replicas(replicas: int) -> Errors:
 
 
 def _template(template: PodTemplateSpec | None, selector: Selector | None) -> Errors:
-    """The template of pods that are to run for ever."""
+    """The template of a workload whose pods have to have the restart policy Always."""
     if template is None:
         yield FieldError.required("spec.template")
         return
