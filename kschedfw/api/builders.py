@@ -1,7 +1,7 @@
 """Fluent builders: `make_pod("web").requests(cpu="1").build()`.
 
-A builder writes a manifest and has it loaded, so what it makes is exactly what the same manifest in a file would
-make, API defaults included.
+A builder writes a manifest and loads it. So the object is the same as from that manifest in a file, API defaults
+included.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class PodBuilder(_Builder):
         return self
 
     def requests(self, requests: Mapping[str, str | int] | None = None, /, **more: str | int) -> Self:
-        """Requests of the last container: `requests(cpu="500m", memory="1Gi")`.
+        """Set requests of the last container: `requests(cpu="500m", memory="1Gi")`.
 
-        What can't be overcommitted, GPUs for example, becomes a limit, too: the API demands both.
+        Resources that can't be overcommitted, such as GPUs, get an equal limit, which the API requires.
         """
         wanted = {**(requests or {}), **more}
         _at(self._container(), "resources", "requests").update(wanted)
@@ -150,13 +150,13 @@ class PodBuilder(_Builder):
     def pod_affinity(
         self, topology_key: str, labels: Mapping[str, str], *, weight: int | None = None
     ) -> Self:
-        """Be where pods with these labels are; preferred with a weight, else required."""
+        """Require to be near pods with these labels; with a weight prefer it."""
         return self._pod_term("podAffinity", topology_key, labels, weight)
 
     def pod_anti_affinity(
         self, topology_key: str, labels: Mapping[str, str], *, weight: int | None = None
     ) -> Self:
-        """Keep away from pods with these labels; preferred with a weight, else required."""
+        """Require to be away from pods with these labels; with a weight prefer it."""
         return self._pod_term("podAntiAffinity", topology_key, labels, weight)
 
     def spread(
@@ -192,7 +192,7 @@ class PodBuilder(_Builder):
         return self.volume(name, {"persistentVolumeClaim": source})
 
     def ephemeral_volume(self, name: str, *, storage: str = "1Gi", storage_class: str | None = None) -> Self:
-        """Have a claim of its own, `<pod>-<name>`."""
+        """Add a generic ephemeral volume; its claim is called `<pod>-<name>`."""
         spec: Manifest = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}}
         if storage_class is not None:
             spec["storageClassName"] = storage_class
@@ -266,7 +266,7 @@ class NodeBuilder(_Builder):
         return self
 
     def image(self, *names: str, size: int) -> Self:
-        """Have an image of `size` bytes under these names."""
+        """Add an image of `size` bytes with these names."""
         _list(_at(self._manifest, "status"), "images").append({"names": list(names), "sizeBytes": size})
         return self
 
@@ -297,17 +297,17 @@ class VolumeBuilder(_Builder):
         return self._spec("storageClassName", name)
 
     def zone(self, zone: str) -> Self:
-        """Lie in the zone; `a__b` is both."""
+        """Label the volume with its zone; `a__b` stands for two zones, a and b."""
         return self.labels({"topology.kubernetes.io/zone": zone})
 
     def node_affinity_in(self, key: str, *values: str) -> Self:
-        """Be reachable from nodes whose label has one of the values; several calls are alternatives."""
+        """Require the node label to have one of the values; several calls are alternatives."""
         term = _at(self._manifest, "spec", "nodeAffinity", "required")
         _list(term, "nodeSelectorTerms").append(_expression(key, values))
         return self
 
     def source(self, source: Mapping[str, object]) -> Self:
-        """What it is: `source({"awsElasticBlockStore": {"volumeID": "vol-1"}})`."""
+        """Set the source: `source({"awsElasticBlockStore": {"volumeID": "vol-1"}})`."""
         _at(self._manifest, "spec").update(copy.deepcopy(dict(source)))
         return self
 
@@ -315,7 +315,7 @@ class VolumeBuilder(_Builder):
         return self.source({"csi": {"driver": driver, "volumeHandle": handle}})
 
     def claimed_by(self, key: str, *, uid: str = "") -> Self:
-        """Be bound to the claim `namespace/name`."""
+        """Bind the volume to the claim `namespace/name`."""
         namespace, _, name = key.rpartition("/")
         reference = {"kind": "PersistentVolumeClaim", "namespace": namespace or "default", "name": name}
         _at(self._manifest, "status")["phase"] = "Bound"
@@ -350,13 +350,13 @@ class ClaimBuilder(_Builder):
         return self._spec("storageClassName", name)
 
     def bound_to(self, volume: str) -> Self:
-        """Be bound to the volume, as the volume controller leaves a claim."""
+        """Bind the claim to the volume, as the volume controller does."""
         self.annotations({"pv.kubernetes.io/bind-completed": "yes"})
         _at(self._manifest, "status")["phase"] = "Bound"
         return self._spec("volumeName", volume)
 
     def made_for(self, pod: Pod) -> Self:
-        """Belong to a generic ephemeral volume of the pod."""
+        """Make the pod the owner, as of a generic ephemeral volume's claim."""
         owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid, "controller": True}
         _at(self._manifest, "metadata").update(namespace=pod.namespace, ownerReferences=[owner])
         return self

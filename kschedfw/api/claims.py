@@ -33,7 +33,7 @@ class PersistentVolumeClaimSpec:
 
 @attrs.frozen
 class PersistentVolumeClaimTemplate:
-    """The claim of a generic ephemeral volume; of its metadata labels and annotations count."""
+    """The claim of a generic ephemeral volume; only labels and annotations of the metadata are used."""
 
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: PersistentVolumeClaimSpec = attrs.field(factory=PersistentVolumeClaimSpec)

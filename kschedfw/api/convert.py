@@ -166,7 +166,7 @@ def _class_hook(cls: type[Any], converter: cattrs.Converter) -> Callable[[object
 
 
 def _label_selector_hook(converter: cattrs.Converter) -> Callable[[object, object], LabelSelector]:
-    """Selectors of nodes have two operators more; an error names those that a label selector has."""
+    """Name only the operators of label selectors in errors; node selectors have two more."""
     read = _class_hook(LabelSelector, converter)
 
     def hook(value: object, _type: object) -> LabelSelector:

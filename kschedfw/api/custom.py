@@ -1,7 +1,7 @@
-"""Objects of kinds that aren't Kubernetes' own, such as a CustomResourceDefinition brings.
+"""Objects of kinds that aren't Kubernetes' own, such as those of a CustomResourceDefinition.
 
-The loader and the cluster keep them as they are, for they don't know which plugins there will be. A plugin that knows a
-kind has a class for it, and asks the cluster for objects of that class as for pods and nodes.
+The loader and the cluster store them unparsed, since they don't know which plugins will read them. A plugin that reads
+a kind has a class for it, and asks the cluster for objects of that class as it does for pods and nodes.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _HEAD: Final = ("apiVersion", "kind", "metadata")
 
 @attrs.frozen
 class CustomKind:
-    """A kind of the API that someone else has made, such as PodGroup of `scheduling.x-k8s.io/v1alpha1`.
+    """A kind that isn't Kubernetes' own, such as PodGroup of `scheduling.x-k8s.io/v1alpha1`.
 
-    Another version of it is another kind here, since nobody converts between them. `str` gives what kube-scheduler
-    calls it in events: `podgroups.v1alpha1.scheduling.x-k8s.io`.
+    Each version counts as a kind of its own, since objects aren't converted. `str` gives what kube-scheduler calls it
+    in events: `podgroups.v1alpha1.scheduling.x-k8s.io`.
     """
 
     api_version: str
@@ -48,9 +48,9 @@ def plural_of(kind: str) -> str:
 
 @attrs.frozen
 class CustomObject(Named):
-    """An object of a custom kind as it is: `content` is all of the manifest but apiVersion, kind and metadata.
+    """An object of a custom kind, unparsed: `content` is the manifest without apiVersion, kind and metadata.
 
-    Whether its kind lives in namespaces isn't known here; so no namespace and `default` are the same.
+    Whether the kind is namespaced isn't known, so no namespace and `default` count as the same.
     """
 
     kind: CustomKind
@@ -59,7 +59,7 @@ class CustomObject(Named):
     _read: dict[type[CustomResource], CustomResource] = attrs.field(
         factory=dict, init=False, eq=False, repr=False
     )
-    """What it was read as; plugins ask for the same few objects with every pod."""
+    """The object as it was parsed, by class; plugins ask for the same few objects with every pod."""
 
     @property
     def key(self) -> str:
@@ -67,16 +67,16 @@ class CustomObject(Named):
 
 
 def custom_key(kind: CustomKind, key: str) -> str:
-    """The key of a CustomObject: objects of all custom kinds are of that one class, so their keys tell them apart."""
+    """The key of a CustomObject, which includes the kind: objects of all custom kinds share that class."""
     return f"{kind}/{key.removeprefix(f'{DEFAULT_NAMESPACE}/')}"
 
 
 class MissingKindError(KschedfwError, AttributeError):
-    """A class of custom objects doesn't say of which kind they are."""
+    """A CustomResource class has no `kind`."""
 
 
 class _NoKind:
-    """What a class has as its kind as long as it says nothing."""
+    """The `kind` of a class that sets none: reading it raises MissingKindError."""
 
     def __get__(self, obj: object, owner: type) -> CustomKind:
         raise MissingKindError(
@@ -95,8 +95,8 @@ class CustomResource(Named):
             metadata: ObjectMeta
             spec: PodGroupSpec = PodGroupSpec()
 
-    Manifests are read as those of pods are: `min_member` is `minMember`, fields that the class hasn't got are ignored.
-    `validate` yields what else is wrong. Whoever asks for objects of a class without `kind` gets a MissingKindError.
+    Manifests are read as those of pods are: `min_member` is `minMember`, fields that the class doesn't have are
+    ignored. `validate` yields further errors. Asking for objects of a class without `kind` raises MissingKindError.
     """
 
     __slots__ = ()
@@ -112,7 +112,7 @@ class CustomResource(Named):
             )
 
     def validate(self) -> Iterator[FieldError]:
-        """What is wrong with an object all of whose fields have the right types."""
+        """Errors of an object whose fields all have the right types."""
         yield from ()
 
     @classmethod
@@ -120,7 +120,7 @@ class CustomResource(Named):
         """Read an object as this class, as in a queueing hint; None for objects of other kinds.
 
         Raises:
-            ManifestError: there is something wrong with it.
+            ManifestError: a field has the wrong type, or `validate` yields errors.
         """
         if isinstance(obj, cls):
             return obj
@@ -146,7 +146,7 @@ class CustomResource(Named):
         raise ManifestError(errors, f"{cls.kind.name} {metadata.key}")
 
     def as_custom_object(self) -> CustomObject:
-        """The same object as a cluster keeps it."""
+        """The same object in the form in which a cluster stores it."""
         manifest = unstructure(self)
         manifest.pop("metadata", None)
         return CustomObject(self.kind, self.metadata, _frozen_map(manifest))
@@ -156,7 +156,7 @@ def read_custom_object(manifest: Mapping[str, Any], ordinal: int = 0) -> CustomO
     """Read a manifest with kind and apiVersion; `ordinal` makes a name of a `generateName`.
 
     Raises:
-        ManifestError: the metadata, all that is known of it, has wrong types.
+        ManifestError: the metadata has wrong types; nothing else is checked.
     """
     kind = CustomKind(manifest["apiVersion"], manifest["kind"])
     try:

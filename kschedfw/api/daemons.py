@@ -7,9 +7,10 @@ from typing import Final
 
 import attrs
 
+from kschedfw.api.affinity import NodeAffinity, Toleration, TolerationOperator
 from kschedfw.api.node import Node, TaintEffect
 from kschedfw.api.owners import Owners, make_pod
-from kschedfw.api.pod import NodeAffinity, Pod, PodSpec, PodTemplateSpec, Toleration, TolerationOperator
+from kschedfw.api.pod import Pod, PodSpec, PodTemplateSpec
 from kschedfw.api.selectors import NodeSelector, NodeSelectorTerm, Operator, Requirement, Selector
 from kschedfw.api.workloads import DaemonSet
 
@@ -20,7 +21,7 @@ def _tolerate(condition: str, effect: TaintEffect) -> Toleration:
     )
 
 
-# A daemon stays on a node that is in trouble: it may be what helps.
+# Daemon pods stay on a node with problems, which they may be there to solve.
 _ALWAYS: Final = (
     _tolerate("not-ready", TaintEffect.NO_EXECUTE),
     _tolerate("unreachable", TaintEffect.NO_EXECUTE),
@@ -73,7 +74,7 @@ def _is_eligible(node: Node, spec: PodSpec) -> bool:
 
 
 def _tied_to(name: str, spec: PodSpec) -> PodSpec:
-    """The scheduler is to find that one node, whatever other nodes the template asks for."""
+    """The spec with required affinity to this one node in place of the template's."""
     term = NodeSelectorTerm(match_fields=(Requirement("metadata.name", Operator.IN, (name,)),))
     affinity = spec.affinity.node_affinity or NodeAffinity()
     affinity = attrs.evolve(affinity, required=NodeSelector((term,)))

@@ -1,8 +1,7 @@
 """What the API server fills in, as far as scheduling sees it: defaults, and values it derives from others.
 
-Everything here can be applied to its own result without changing it, so a dump from a cluster, where the API
-server has been at work already, comes out as it went in. (Pod-level requests follow from limits; the pod-level
-limits that v1.37 derives from containers are not derived.)
+Every function is idempotent, so objects dumped from a cluster, which have their defaults, don't change. (Pod-level
+requests follow from limits; the pod-level limits that v1.37 derives from containers are not derived.)
 """
 
 from __future__ import annotations
@@ -13,21 +12,18 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.meta import DEFAULT_NAMESPACE, Named, ObjectMeta
-from kschedfw.api.node import Node
-from kschedfw.api.pod import (
+from kschedfw.api.affinity import (
     Affinity,
-    Container,
-    Pod,
     PodAffinity,
     PodAffinityTerm,
-    PodSpec,
-    PreemptionPolicy,
-    ResourceRequirements,
     TolerationOperator,
     TopologySpreadConstraint,
 )
+from kschedfw.api.containers import Container, ResourceRequirements
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.meta import DEFAULT_NAMESPACE, Named, ObjectMeta
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod, PodSpec, PreemptionPolicy
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.requests import aggregate
 from kschedfw.api.resource_claims import (
@@ -52,13 +48,13 @@ from kschedfw.api.workloads import (
 )
 
 NAMESPACE_NAME_LABEL: Final = "kubernetes.io/metadata.name"
-# Any fixed name space does; made-up uids have to be the same in every run.
+# Any fixed UUID namespace will do; generated uids have to be the same in every run.
 _UIDS: Final = uuid.UUID("7c6cb0bb-5f0e-5a53-8f0f-6b7363686564")
 BUILT_IN_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
 def default_metadata(metadata: ObjectMeta, kind: str, *, namespaced: bool) -> ObjectMeta:
-    """Namespace `default` where one is needed, and a made-up uid, always the same for an object of that name."""
+    """Fill in the namespace `default` for namespaced kinds, and a uid made from kind, namespace and name."""
     namespace = metadata.namespace or DEFAULT_NAMESPACE if namespaced else ""
     uid = metadata.uid or str(uuid.uuid5(_UIDS, f"{kind}/{namespace}/{metadata.name}"))
     if (namespace, uid) == (metadata.namespace, metadata.uid):
@@ -67,14 +63,14 @@ def default_metadata(metadata: ObjectMeta, kind: str, *, namespaced: bool) -> Ob
 
 
 def default_node(node: Node) -> Node:
-    """A node that reports only its capacity has all of it for pods."""
+    """Allocatable amounts default to the capacity."""
     if node.status.allocatable or not node.status.capacity:
         return node
     return attrs.evolve(node, status=attrs.evolve(node.status, allocatable=node.status.capacity))
 
 
 def default_namespace(namespace: Namespace) -> Namespace:
-    """Namespaces carry their name as a label."""
+    """Add the label that has the namespace's name."""
     labels = FrozenDict({**namespace.labels, NAMESPACE_NAME_LABEL: namespace.name})
     if not namespace.name or labels == namespace.labels:
         return namespace
@@ -82,7 +78,7 @@ def default_namespace(namespace: Namespace) -> Namespace:
 
 
 def default_claim(claim: ResourceClaim) -> ResourceClaim:
-    """Every request is for one device, unless it says otherwise."""
+    """Requests ask for one device by default."""
     return attrs.evolve(claim, spec=_with_counts(claim.spec))
 
 
@@ -133,7 +129,7 @@ def default_selector(workload: Named) -> Named:
 
 
 def default_pod(pod: Pod) -> Pod:
-    """Requests from limits, host ports in the host's network, selectors from `matchLabelKeys`."""
+    """Fill in requests from limits, host ports in the host's network, selectors from `matchLabelKeys`."""
     spec = pod.spec
     containers = tuple([_default_container(each, spec.host_network) for each in spec.containers])
     init_containers = tuple([_default_container(each, spec.host_network) for each in spec.init_containers])
@@ -233,9 +229,9 @@ def _merge_into_constraint(
 def _merged(
     selector: LabelSelector | None, keys: Iterable[str], operator: Operator, labels: Mapping[str, str]
 ) -> LabelSelector | None:
-    """`selector` with the pod's own values for `keys`, unless it has them already."""
+    """`selector` with a requirement that has the pod's value for each of `keys`, unless it has that already."""
     if selector is None:
-        return None  # matches nothing, and shall go on doing so
+        return None  # it matches nothing, with or without keys
     wanted = [Requirement(key, operator, (labels[key],)) for key in keys if key in labels]
     added = [requirement for requirement in wanted if requirement not in selector.match_expressions]
     if not added:
@@ -249,14 +245,14 @@ def _merged(
 def default_priorities(pods: Iterable[Pod], classes: Iterable[PriorityClass]) -> tuple[Pod, ...]:
     """Give pods the priority and preemption policy of their class, as the Priority admission plugin does.
 
-    Pods that carry a priority keep it. A class that is not among `classes` (and not built in) says nothing: such a
-    pod stays without priority, which counts as 0.
+    A pod that has a priority keeps it. A pod whose class is neither among `classes` nor built in stays without
+    priority, which counts as 0.
     """
     known = {
         name: (value, PreemptionPolicy.PREEMPT_LOWER_PRIORITY) for name, value in BUILT_IN_PRIORITIES.items()
     }
     known |= {each.name: (each.value, each.preemption_policy) for each in classes}
-    # Of several defaults the lowest counts.
+    # If several classes are the default, the one with the lowest priority counts.
     default = min(
         (each for each in classes if each.global_default), key=lambda each: each.value, default=None
     )

@@ -12,26 +12,26 @@ from typing import Final
 
 import attrs
 
+from kschedfw.api.affinity import TolerationOperator
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.meta import Named, ObjectMeta
-from kschedfw.api.pod import TolerationOperator
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.selectors import NodeSelector
 
 IMPLICIT_RESOURCE_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
-"""Before the name of a class, this is an extended resource that stands for its devices."""
+"""Followed by a class's name, this is the extended resource for the class's devices."""
 
 
 @attrs.frozen
 class CELSelector:
-    """An expression in CEL over `device` that is true for the devices that are meant."""
+    """A CEL expression over `device` that is true for the devices to select."""
 
     expression: str = ""
 
 
 @attrs.frozen
 class DeviceSelector:
-    """Which devices are meant (resource.k8s.io/v1 DeviceSelector); there is but one form of it."""
+    """Selects devices (resource.k8s.io/v1 DeviceSelector); CEL is the only form of it."""
 
     cel: CELSelector | None = None
 
@@ -42,7 +42,7 @@ class DeviceSelector:
 
 @attrs.frozen
 class OpaqueConfiguration:
-    """Parameters for a driver, which alone understands them."""
+    """Parameters that only the driver interprets."""
 
     driver: str = ""
     parameters: FrozenDict[str, object] = EMPTY
@@ -50,7 +50,7 @@ class OpaqueConfiguration:
 
 @attrs.frozen
 class DeviceClassConfiguration:
-    """What is told the driver about every device of a class."""
+    """What the driver is told about every device of a class."""
 
     opaque: OpaqueConfiguration | None = None
 
@@ -87,7 +87,7 @@ class DeviceAttribute:
 
 @attrs.frozen
 class CapacityRange:
-    """The amounts of a capacity that can be had: from `min` in steps to `max`; None where there is no such limit."""
+    """The amounts of a capacity that can be requested: from `min` in steps to `max`; None means no such limit."""
 
     min: Quantity | None = None
     max: Quantity | None = None
@@ -120,7 +120,7 @@ class Counter:
 
 @attrs.frozen
 class CounterSet:
-    """What the devices of a pool share: partitions of one card its memory, say."""
+    """Counters that the devices of a pool share, such as the memory of a card that is cut into partitions."""
 
     name: str = ""
     counters: FrozenDict[str, Counter] = EMPTY
@@ -175,9 +175,9 @@ class DeviceToleration:
 
 @attrs.frozen
 class Device:
-    """Something of a node, or that nodes can reach, which pods can have (resource.k8s.io/v1 Device).
+    """A device of a node, or one that several nodes can reach (resource.k8s.io/v1 Device).
 
-    `node_name`, `node_selector` and `all_nodes` count where the slice says that every device speaks for itself.
+    `node_name`, `node_selector` and `all_nodes` count where the slice leaves it to each device which nodes reach it.
     """
 
     name: str = ""

@@ -1,7 +1,7 @@
-"""From texts to documents: cuts them, and reads each document on its own, as JSON or as YAML.
+"""Splits texts into documents, and reads each document as JSON or as YAML.
 
-A document that can't be read becomes a `Document` with a problem; it doesn't hide its neighbours. All of it takes time
-in proportion to the text, whatever is in it.
+A document that can't be read becomes a `Document` with a problem, and the documents around it are read all the same.
+The time is linear in the length of the text, whatever is in it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Document:
     Attributes:
         number: of the document in its source, from 1.
         content: what it says, as dicts, lists and scalars.
-        problem: why it can't be taken; there may be content all the same.
+        problem: why it can't be used; empty if it can. There may be content all the same.
         item: which item of the document it is, such as `items[3]`; empty for the document itself, in which `TAKEN`
             stands for such items.
         end: how far the source has been read, in characters.
@@ -66,7 +66,7 @@ class _Broken:
 
 
 class _Cutter:
-    """Numbers the documents of a source."""
+    """Splits a source into numbered documents."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -114,7 +114,7 @@ class _Cutter:
                 yield Document(self._number, problem=f"is not valid YAML: {yaml_problem(error, line)}")
 
     def _template(self) -> Iterator[Document]:
-        if not self._told_of_template:  # once for a file says it all
+        if not self._told_of_template:  # once for a file is enough
             yield Document(self._number, problem=TEMPLATE_PROBLEM)
         self._told_of_template = True
 
@@ -152,10 +152,10 @@ class _Cutter:
         return Document(self._number, problem=f"is not valid JSON: {json_problem(broken.error)}")
 
     def _recovered(self, part: str, line: int, begin: int, broken: _Broken) -> Iterator[Document]:
-        """What can be made of the part that isn't the JSON it seemed to be."""
+        """The documents of a part that looks like JSON but isn't valid JSON."""
         segments = _at_margin(part)
         if broken.may_be_yaml:
-            # Braces may as well open YAML in its flow style, or a template.
+            # Braces also open YAML in flow style, and templates.
             try:
                 yield from self._built(list(build(part, largest=self._limits.object)), line, begin)
             except DocumentError as error:
@@ -168,7 +168,7 @@ class _Cutter:
             else:
                 return
         yield self._problem(broken)
-        # Where each line is a document, the next may be all right.
+        # If each line is a document, the next one may be valid.
         for segment, next_segment in pairwise(segments):
             line += segment.count("\n")
             window = TextWindow([next_segment], line)
@@ -180,7 +180,7 @@ class _Cutter:
 
 
 def _at_margin(part: str) -> Sequence[str]:
-    """The part cut before every line that begins with a brace, but for its first."""
+    """The part, split before every line but the first that begins with a brace."""
     starts = [0, *(match.start() for match in _OBJECT_AT_MARGIN.finditer(part, 1)), len(part)]
     return [part[start:end] for start, end in pairwise(starts)]
 

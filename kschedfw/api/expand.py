@@ -1,9 +1,9 @@
-"""From workloads to the pods that their controllers would make.
+"""Makes the pods that the controllers of workloads would make.
 
-`expand` takes everything that was loaded, since a dump may hold a workload beside some of its pods: only those
-that are missing are made. Names are made up, but readable and always the same.
+`expand` takes all loaded objects, since a dump may have a workload together with some of its pods: only the missing
+ones are made. Their names are readable, and the same in every run.
 
-How many pods workloads may stand for, all together, has a limit: a number in a manifest is quickly written.
+`Limits.pods` bounds how many pods are made in all, since a manifest can ask for any number.
 
 Not done: claims from a StatefulSet's `volumeClaimTemplates`, and anything over time (rolling updates, the pods that
 a Job starts when others have finished, the Jobs of a CronJob).
@@ -41,7 +41,7 @@ from kschedfw.api.workloads import (
 
 _REVISION_HASH: Final = "controller-revision-hash"
 _COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
-# Kubernetes' alphabet for hashes in names: nothing in it can become a word.
+# Kubernetes' alphabet for hashes in names: it has no vowels, so that no words come out.
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -72,7 +72,7 @@ def expand(
         left -= wanted
         allowed.append(obj)
         if isinstance(obj, StatefulSet):
-            # Only these have names that are fixed beforehand; nothing else shall take them.
+            # The names of a StatefulSet's pods are fixed, so no other pod may get them.
             owners.names.update((obj.namespace, f"{obj.name}-{ordinal}") for ordinal in _ordinals(obj))
     for obj in allowed:
         match obj:
@@ -103,7 +103,7 @@ def _wanted(obj: Named, nodes: int, owners: Owners) -> tuple[int, str]:
         case ReplicaSet() | ReplicationController() | StatefulSet():
             return max(obj.spec.replicas - len(owners.active_pods_of(obj)), 0), "spec.replicas"
         case Job() if obj.spec.completion_mode is CompletionMode.INDEXED:
-            # Each of its indexes is looked at, whatever runs at the same time.
+            # All its indexes count, however few run at the same time.
             return max(obj.spec.completions or 0, 0), "spec.completions"
         case Job():
             number = _missing_pods(obj, len(owners.active_pods_of(obj)))
@@ -228,7 +228,7 @@ def _missing_indexes(job: Job, present: Sequence[Pod]) -> list[int]:
 def _indexes(text: str, number: int) -> set[int]:
     """The numbers in `1,3-5` that are below `number`."""
     found: set[int] = set()
-    reached = 0  # they are in order; what goes back says nothing new
+    reached = 0  # indexes are in ascending order, so lower ones add nothing
     for part in text.split(","):
         first, _, last = part.partition("-")
         if _is_index(first):
@@ -243,7 +243,7 @@ def _is_index(text: str) -> bool:
 
 
 def _hash_of(template: PodTemplateSpec | None) -> str:
-    """Ten characters that tell templates apart; not those that Kubernetes would compute, which depend on Go."""
+    """Ten characters that differ between templates. Kubernetes' own hash depends on Go's representation of them."""
     text = repr(_sorted(unstructure(template))) if template is not None else ""
     number = int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
     letters = []
@@ -254,7 +254,7 @@ def _hash_of(template: PodTemplateSpec | None) -> str:
 
 
 def _sorted(value: object) -> object:
-    """A value in which the order of keys doesn't matter any more."""
+    """The value with maps as sorted lists, so that the order of keys doesn't matter."""
     if isinstance(value, Mapping):
         return sorted((str(key), _sorted(content)) for key, content in value.items())
     return [_sorted(content) for content in value] if isinstance(value, list) else value

@@ -120,14 +120,14 @@ def shown(value: object) -> str:
         plain = dict(value) if isinstance(value, Mapping) else value
         try:
             text = json.dumps(plain, ensure_ascii=False, default=str, skipkeys=True, separators=(",", ":"))
-        except (ValueError, RecursionError):  # endless or bottomless
+        except (ValueError, RecursionError):  # it contains itself, or is nested too deeply
             text = f"({type(value).__name__})"
         text = printable(text, len(text))
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
 def printable(text: str, longest: int = _SHOWN) -> str:
-    """The text on one line, cut where it is long, and without what a terminal would obey or turn around.
+    """The text on one line, cut where it is long, without control and direction characters.
 
     Control characters and the like are written as Go writes them: `\\x1b`, `\\u202e`.
     """
@@ -146,7 +146,7 @@ def first_of(lines: Sequence[str], what: str) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """As Go quotes a text: what can't be seen, or would move a terminal's cursor, is spelled out."""
+    """As Go quotes a text: invisible and control characters are escaped."""
     characters = (
         f"\\{character}"
         if character in '"\\'

@@ -25,16 +25,16 @@ from kschedfw.api.yaml_loader import (
 _SPACE: Final = re.compile(r"[ \t\n\r]*+")
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _LONGEST_TOKEN: Final = 16
-"""How far from the end of an incomplete text the decoder may complain, other than about a text that isn't closed."""
+"""An error no further than this from the end of an incomplete text, in characters, may come from its incompleteness."""
 
 
 class TextWindow:
-    """The part of a text that is being read. The rest is fetched when it is needed, and what is behind, forgotten.
+    """The part of a text that is being read. More is fetched when it is needed, and what has been read is dropped.
 
     Attributes:
         text: what is in view.
         position: where reading goes on in `text`.
-        complete: whether nothing is to come.
+        complete: whether the end of the whole text is in view.
     """
 
     def __init__(self, chunks: Iterable[str], line: int = 1) -> None:
@@ -44,7 +44,7 @@ class TextWindow:
         self._forgotten = 0
 
     def grow(self) -> None:
-        """Bring more into view: at least as much again, so that to begin anew each time costs little in all."""
+        """Fetch at least as much text again, so that starting over after each fetch takes linear time in all."""
         self._line += self.text.count("\n", 0, self.position)
         self._forgotten += self.position
         kept = self.text[self.position :]
@@ -59,7 +59,7 @@ class TextWindow:
         self.text, self.position = "".join(pieces), 0
 
     def skip_space(self) -> str:
-        """Go to the next character that isn't white space, and tell it; empty at the end."""
+        """Go to the next character that isn't white space, and return it; empty at the end."""
         while True:
             match = _SPACE.match(self.text, self.position)
             self.position = match.end() if match else self.position
@@ -70,7 +70,7 @@ class TextWindow:
             self.grow()
 
     def line(self, position: int | None = None) -> int:
-        """The line that a place in `text` is in; by default, of where reading goes on."""
+        """The line number of a position in `text`; by default of the current position."""
         return self._line + self.text.count("\n", 0, self.position if position is None else position)
 
     @property
@@ -79,7 +79,7 @@ class TextWindow:
         return self._forgotten + self.position
 
     def go_back(self, end: int) -> bool:
-        """Go back to where `end` was that; False if that is out of view."""
+        """Go back to the position at which `end` had this value; False if it is out of view."""
         position = end - self._forgotten
         if position < 0:
             return False
@@ -87,7 +87,7 @@ class TextWindow:
         return True
 
     def rest(self) -> Iterator[str]:
-        """All that comes from here on; the window is of no use then."""
+        """The rest of the text; the window can't be used afterwards."""
         yield self.text[self.position :]
         yield from self._chunks
 

@@ -1,8 +1,8 @@
 """Fields that a manifest has and Kubernetes doesn't know: the API server's field validation.
 
-What is known is a fact of the API, kept as a table (`known_fields.txt`, written by `.ci/known_fields.py`). It has more
-than kschedfw reads, and more than any one version of Kubernetes has: what a cluster of another age has in its objects
-is no mistake. `status` is validated as everything else, since the API server decodes objects as a whole.
+A table has the known fields (`known_fields.txt`, written by `.ci/known_fields.py`): all fields of the kinds, in many
+versions of Kubernetes, since objects may come from a cluster of any age. `status` is checked as everything else, since
+the API server decodes whole objects.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from kschedfw.api.field_errors import STRICT, FieldError, UnknownField, at
 FILE: Final = Path(__file__).with_suffix(".txt")
 
 _MOST_NAMED: Final = 50
-"""Of so many unknown fields of an object each is named; whoever has more hasn't misspelt them."""
+"""How many unknown fields of an object are reported one by one."""
 
 
 class FieldValidation(StrEnum):
     """What to do about unknown fields: `kubectl --validate` and the API server's `fieldValidation`."""
 
     IGNORE = "ignore"
-    """Pass over them without a word."""
+    """Ignore them silently."""
     WARN = "warn"
-    """Pass over them, and say so."""
+    """Ignore them with a warning."""
     STRICT = "strict"
     """Refuse the object."""
 
@@ -42,7 +42,7 @@ class _Type(dict[str, "_Type | None"]):
 def unknown_fields(manifest: Mapping[str, object], kind: str) -> tuple[FieldError, ...]:
     """The fields of an object, of a kind of `kinds.KINDS`, that Kubernetes doesn't know, from the outside in."""
     known = _types()[kind]
-    if _all_known(manifest, known):  # nearly always, and then no path has to be put together
+    if _all_known(manifest, known):  # nearly always, and then no paths have to be built
         return ()
     unknown = _unknown(manifest, known, "")
     named: list[FieldError] = [
@@ -55,7 +55,7 @@ def unknown_fields(manifest: Mapping[str, object], kind: str) -> tuple[FieldErro
 
 
 def as_warning(error: FieldError) -> FieldError:
-    """An unknown field where nothing is strict about it."""
+    """The same problem as a warning."""
     return FieldError("", str(error).removeprefix(STRICT))
 
 

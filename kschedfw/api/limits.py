@@ -1,4 +1,4 @@
-"""How much input may be."""
+"""Limits of input."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _MIB: Final = 1 << 20
 
 
 class LimitError(KschedfwError, ValueError):
-    """A limit that can't be: an unknown name, or no whole number from 1 up."""
+    """A limit has an unknown name, or isn't a whole number from 1 up."""
 
 
 @attrs.frozen
 class Limits:
-    """What reading stops at, so that a small file can't take all memory. Everyday input is far below.
+    """Limits of what is read, so that no file, however small, can take all memory. Ordinary input stays far below them.
 
     Attributes:
         unpacked: bytes that a packed file (`.gz`) may unpack to.
@@ -35,7 +35,7 @@ class Limits:
 
     @classmethod
     def of(cls, given: Iterable[str]) -> Self:
-        """The default limits with others in their place, given as `NAME=AMOUNT` (`unpacked=4Gi`).
+        """The default limits, some of them replaced by what is given as `NAME=AMOUNT` (`unpacked=4Gi`).
 
         Raises:
             LimitError: one isn't of that form.
@@ -59,7 +59,7 @@ DEFAULT_LIMITS: Final = Limits()
 
 
 def how_to_raise(name: str, limit: int) -> str:
-    """What an error says of the limit that it is about."""
+    """The part of an error message that says how to raise the limit."""
     return (
         f"the limit `{name}` is {limit}; raise it with --limit {name}=N, or in Python with Limits({name}=N)"
     )

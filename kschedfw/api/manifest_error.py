@@ -12,7 +12,7 @@ class ManifestError(KschedfwError, ValueError):
     """What is wrong with a manifest, and where.
 
     Attributes:
-        errors: the problems with the fields; the loader makes an error of its own of each.
+        errors: the problems with the fields. The loader reports each as a ManifestError of its own.
         subject: the object, such as `Node worker-1`; empty where it isn't known.
         source: the file, or what else the manifest is from; empty for a mapping.
         document: which document of the source, from 1; 0 for a mapping.
@@ -54,7 +54,7 @@ class InvalidManifestsError(KschedfwError, ValueError):
 
 
 def subject_of(manifest: object, kind: str = "") -> str:
-    """What to call an object in an error: `Pod web/frontend-1`, as far as its manifest gives that."""
+    """How errors name an object: `Pod web/frontend-1`, as far as its manifest says."""
     if not isinstance(manifest, Mapping):
         return ""
     metadata = manifest.get("metadata")

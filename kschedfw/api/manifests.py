@@ -1,7 +1,7 @@
 """Loads manifests: files, directories or texts, of a whole cluster or of one pod.
 
-Everything that is wrong is collected as a problem, and everything that is right is loaded all the same. Whoever takes
-the objects is told of the problems, unless he says that he can do without what is invalid.
+Valid objects are loaded even where others are invalid; each error is kept as a problem. Asking for the objects raises
+an error if there are problems, unless the caller wants to do without the invalid objects.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ __all__ = [
 N = TypeVar("N", bound=Named)
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Told while reading how many bytes of how many are read, roughly."""
+"""Called while reading, with how many bytes are read of how many; both are approximate."""
 
 _LIST: Final = "List"
 _SNAPSHOT: Final = {
@@ -76,7 +76,7 @@ _SIMKUBE: Final = (
     "read the objects themselves, such as `kubectl get -o json` writes them"
 )
 _STEP: Final = 1 << 16
-"""How much is read, in characters, before progress is told again."""
+"""How many characters are read between two calls of `Progress`."""
 
 
 @attrs.frozen
@@ -98,11 +98,10 @@ class Manifests:
     warnings: tuple[ManifestError, ...] = ()
 
     def objects(self, *, skip_invalid: bool = False) -> Iterator[Named]:
-        """All objects: what others refer to comes first, pods come last.
+        """All objects, those that others refer to first and pods last.
 
         Raises:
-            InvalidManifestsError: there are problems, all of which it names; unless `skip_invalid` says to do without
-                what is invalid.
+            InvalidManifestsError: there are problems, and `skip_invalid` is false; names all of them.
         """
         if self.problems and not skip_invalid:
             raise InvalidManifestsError(self.problems)
@@ -140,8 +139,8 @@ def read_manifests(
 ) -> Manifests:
     """Load files, directories (with all in them, in the order of their names) and `-`, the standard input.
 
-    Files end in `.yaml`, `.yml` or `.json`, perhaps with `.gz` behind; those that are named themselves may be called
-    anything. They are read piece by piece; `progress` is told how far.
+    In directories, files ending in `.yaml`, `.yml` or `.json` are read, optionally followed by `.gz`; a file that is
+    given by itself may have any name. Files are read in pieces; `progress` is called after each.
 
     A field that Kubernetes doesn't know is a problem, and its object isn't loaded, unless `field_validation` says
     otherwise.
@@ -175,7 +174,7 @@ def _load(
 
 @contextmanager
 def _without_collections() -> Iterator[None]:
-    """Nothing that is read here refers to itself; to look for that again and again takes a sixth of the time."""
+    """Pause the garbage collector, which takes a sixth of the time: nothing that is read has reference cycles."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -199,7 +198,7 @@ class _Loader:
         self._limits = limits
         self._progress, self._total = progress, total
         self._before = self._told = 0
-        """How far reading had come before this source, and where progress was told the last time."""
+        """The bytes of all sources before this one, and the position that was last passed to `progress`."""
         self._objects: dict[tuple[type[Named], str], Named] = {}
         self._places: dict[tuple[type[Named], str], tuple[Source, int]] = {}
         self._ignored: Counter[str] = Counter()
@@ -281,7 +280,7 @@ class _Loader:
         if not isinstance(items, list):
             self._report([FieldError("items", "must be a list")], str(manifest["kind"]))
             return
-        # Items of typed lists needn't repeat what they are.
+        # Items of typed lists may leave out kind and apiVersion.
         kind, version = str(manifest["kind"]).removesuffix(_LIST), manifest.get("apiVersion")
         for index, content in enumerate(items):
             if content is TAKEN:
@@ -306,7 +305,7 @@ class _Loader:
                 self._report([FieldError(key, "must be a list")])
 
     def _unknown_fields(self, manifest: Mapping[str, Any], kind: Kind) -> Sequence[FieldError]:
-        """Those that are to be refused; they may be told as warnings instead."""
+        """The unknown fields to refuse; with WARN they become warnings instead."""
         if self._field_validation is FieldValidation.IGNORE:
             return ()
         unknown = unknown_fields(manifest, kind.name)

@@ -48,7 +48,7 @@ class NodeCondition:
 
 @attrs.frozen
 class NodeSpec:
-    """What is wanted of a node: its taints, and whether it takes new pods."""
+    """The node's taints, and whether it takes new pods."""
 
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False

@@ -25,8 +25,7 @@ T = TypeVar("T", bound=Named)
 def pod_from_manifest(manifest: Mapping[str, Any], *, check: bool = True) -> Pod:
     """Read a Pod; `kind` and `apiVersion` may be missing.
 
-    Without `check` only types matter: what the API server would refuse can be made, as for a test of how a plugin
-    takes it.
+    Without `check` only types matter, so that tests can make pods that the API server would refuse.
 
     Raises:
         ManifestError: with everything that the API server would refuse.
@@ -82,7 +81,7 @@ def supported_kind(manifest: object, kind: str | None = None) -> Kind | None:
     """Which kind a manifest is of; None if scheduling has no use for it.
 
     Raises:
-        ManifestError: if that can't be said, or its API group has no such kind.
+        ManifestError: kind or apiVersion is missing or no text, or the API group has no such kind.
     """
     if not isinstance(manifest, Mapping):
         raise ManifestError(
@@ -115,7 +114,7 @@ def supported_kind(manifest: object, kind: str | None = None) -> Kind | None:
 
 
 def is_custom(manifest: Mapping[str, Any]) -> bool:
-    """Whether a manifest of no supported kind is an object that somebody else has made the kind of.
+    """Whether a manifest of no supported kind is an object of a custom kind.
 
     Not everything with kind and apiVersion is: configuration files have them, but no name.
     """
@@ -134,7 +133,7 @@ def read_object(
 ) -> Named:
     """Read an object of a known kind; `ordinal` makes a name of a `generateName`.
 
-    `unknown` are fields of the manifest that are refused, to be told with everything else.
+    `unknown` are errors about unknown fields, which are raised together with all others.
 
     Raises:
         ManifestError: with everything that the API server would refuse.
@@ -159,7 +158,7 @@ def read_object(
 
 
 def _common_pod(manifest: Mapping[str, Any], kind: Kind, ordinal: int) -> Pod | None:
-    """A valid pod, most of whose spec has been read with another pod; None where it must be read as a whole."""
+    """A valid pod, most of whose spec is shared with earlier pods; None if all of it has to be read."""
     try:
         metadata = structure(manifest.get("metadata") or {}, ObjectMeta)
         status = structure(manifest.get("status") or {}, PodStatus)
@@ -173,7 +172,7 @@ def _common_pod(manifest: Mapping[str, Any], kind: Kind, ordinal: int) -> Pod | 
 
 
 def with_defaults(raw: Named, kind: Kind, ordinal: int = 0) -> Named:
-    """What the API server makes of an object before it looks whether it is valid."""
+    """The object with what the API server fills in before it validates."""
     metadata = _with_default_metadata(raw.metadata, kind, ordinal)
     if metadata is not raw.metadata:
         raw = attrs.evolve(raw, metadata=metadata)  # type: ignore[misc]  # every Named is an attrs class
@@ -186,5 +185,5 @@ def _with_default_metadata(metadata: ObjectMeta, kind: Kind, ordinal: int) -> Ob
     return default_metadata(metadata, kind.name, namespaced=kind.namespaced)
 
 
-# In these versions a workload without selector has that of its template's labels.
+# In these versions the selector of a workload defaults to its template's labels.
 _WITH_DEFAULT_SELECTOR: Final = ("extensions/v1beta1", "apps/v1beta1")

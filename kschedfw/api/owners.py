@@ -1,4 +1,4 @@
-"""Who made which pod: what is there already of a workload, and how its further pods are labelled and named."""
+"""Workloads and their pods: which pods a workload has, and how new ones are labelled and named."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Owners:
         self._loaded = frozenset(self.names)
 
     def is_loaded(self, namespace: str, name: str) -> bool:
-        """Whether there was a pod of that name to begin with."""
+        """Whether a pod of that name was loaded."""
         return (namespace, name) in self._loaded
 
     def take(self, namespace: str, name: str) -> bool:
@@ -96,7 +96,7 @@ def make_pod(
     labels: Mapping[str, str] = EMPTY,
     annotations: Mapping[str, str] = EMPTY,
 ) -> Pod:
-    """A pod of `owner` from its template, with more labels and annotations; the template's own name says nothing."""
+    """A pod of `owner` from its template, with more labels and annotations; the template's name is ignored."""
     given = template.metadata
     metadata = ObjectMeta(
         name=name,

@@ -9,34 +9,27 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
+from kschedfw.api.affinity import (
+    Affinity,
+    Toleration,
+    TopologySpreadConstraint,
+)
+from kschedfw.api.containers import (
+    Container,
+    ContainerStatus,
+    ResourceRequirements,
+    RestartPolicy,
+)
 from kschedfw.api.evolver import evolver
 from kschedfw.api.frozendict import EMPTY, FrozenDict, string_map
 from kschedfw.api.meta import Named, ObjectMeta
-from kschedfw.api.node import Taint, TaintEffect
 from kschedfw.api.quantity import Quantity, quantities
-from kschedfw.api.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm, parse_canonical_int64
 from kschedfw.api.volumes import Volume
 
 if TYPE_CHECKING:
     from kschedfw.api.requests import PodRequests
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
-
-
-class Protocol(StrEnum):
-    """The transport protocol of a port."""
-
-    TCP = "TCP"
-    UDP = "UDP"
-    SCTP = "SCTP"
-
-
-class RestartPolicy(StrEnum):
-    """When the kubelet starts containers again (core/v1 RestartPolicy)."""
-
-    ALWAYS = "Always"
-    ON_FAILURE = "OnFailure"
-    NEVER = "Never"
 
 
 class PodPhase(StrEnum):
@@ -54,196 +47,6 @@ class PreemptionPolicy(StrEnum):
 
     PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
     NEVER = "Never"
-
-
-@attrs.frozen
-class ContainerPort:
-    """A port of a container; only `host_port` (0 = none) takes something from the node."""
-
-    container_port: int = 0
-    host_port: int = 0
-    host_ip: str = attrs.field(default="", metadata={"json": "hostIP"})
-    protocol: Protocol = Protocol.TCP
-    name: str = ""
-
-
-@attrs.frozen
-class ResourceRequirements:
-    """Requests and limits. The loader fills requests that are missing from the limits, as the API server does."""
-
-    requests: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
-    limits: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
-
-
-class RestartRuleAction(StrEnum):
-    """What a restart rule does (core/v1 ContainerRestartRuleAction)."""
-
-    RESTART = "Restart"
-    RESTART_ALL_CONTAINERS = "RestartAllContainers"
-
-
-class ExitCodesOperator(StrEnum):
-    """How an exit code is compared with those of a rule (core/v1 ContainerRestartRuleOnExitCodesOperator)."""
-
-    IN = "In"
-    NOT_IN = "NotIn"
-
-
-@attrs.frozen
-class ContainerRestartRuleOnExitCodes:
-    """The exit codes to which a restart rule applies."""
-
-    operator: ExitCodesOperator
-    values: tuple[int, ...] = ()
-
-
-@attrs.frozen
-class ContainerRestartRule:
-    """What happens when a container ends with such an exit code (core/v1 ContainerRestartRule)."""
-
-    action: RestartRuleAction
-    exit_codes: ContainerRestartRuleOnExitCodes
-
-
-@attrs.frozen
-class Container:
-    """A container or init container; an init container with restart policy Always is a sidecar."""
-
-    name: str = ""
-    image: str = ""
-    ports: tuple[ContainerPort, ...] = ()
-    resources: ResourceRequirements = attrs.field(factory=ResourceRequirements)
-    restart_policy: RestartPolicy | None = None
-    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
-
-    @property
-    def is_sidecar(self) -> bool:
-        """Whether this, as an init container, keeps running beside the main containers."""
-        return self.restart_policy is RestartPolicy.ALWAYS
-
-
-class TolerationOperator(StrEnum):
-    """How a toleration's value is compared with a taint's (core/v1 TolerationOperator)."""
-
-    EQUAL = "Equal"
-    EXISTS = "Exists"
-    GT = "Gt"
-    LT = "Lt"
-
-
-@attrs.frozen
-class Toleration:
-    """Lets a pod onto nodes with matching taints (core/v1 Toleration).
-
-    An empty key with `Exists` tolerates everything; an empty `effect` matches every effect. `Gt` and `Lt`
-    compare the taint's value with the toleration's as integers in canonical form (KEP-5471).
-    """
-
-    key: str = ""
-    operator: TolerationOperator = TolerationOperator.EQUAL
-    value: str = ""
-    effect: TaintEffect | None = None
-    toleration_seconds: int | None = None
-
-    def tolerates(self, taint: Taint) -> bool:
-        if self.effect is not None and self.effect is not taint.effect:
-            return False
-        if self.key and self.key != taint.key:
-            return False
-        match self.operator:
-            case TolerationOperator.EXISTS:
-                return True
-            case TolerationOperator.EQUAL:
-                return self.value == taint.value
-        taint_value, own_value = parse_canonical_int64(taint.value), parse_canonical_int64(self.value)
-        if taint_value is None or own_value is None:
-            return False
-        return taint_value > own_value if self.operator is TolerationOperator.GT else taint_value < own_value
-
-
-@attrs.frozen(cache_hash=True)
-class NodeAffinity:
-    """Which nodes a pod must, or would rather, go to."""
-
-    required: NodeSelector | None = attrs.field(
-        default=None, metadata={"json": "requiredDuringSchedulingIgnoredDuringExecution"}
-    )
-    preferred: tuple[PreferredSchedulingTerm, ...] = attrs.field(
-        default=(), metadata={"json": "preferredDuringSchedulingIgnoredDuringExecution"}
-    )
-
-
-@attrs.frozen
-class PodAffinityTerm:
-    """Which pods to be near (or far from), and what "near" means (`topology_key`).
-
-    `namespaces` and `namespace_selector` are added up; where both are absent the term's own pod's namespace
-    counts. The loader merges `match_label_keys` and `mismatch_label_keys` into `label_selector`.
-    """
-
-    topology_key: str
-    label_selector: LabelSelector | None = None
-    namespaces: tuple[str, ...] = ()
-    namespace_selector: LabelSelector | None = None
-    match_label_keys: tuple[str, ...] = ()
-    mismatch_label_keys: tuple[str, ...] = ()
-
-
-@attrs.frozen
-class WeightedPodAffinityTerm:
-    """A preferred term with its weight (1–100)."""
-
-    weight: int
-    pod_affinity_term: PodAffinityTerm
-
-
-@attrs.frozen(cache_hash=True)
-class PodAffinity:
-    """Both core/v1 PodAffinity and PodAntiAffinity."""
-
-    required: tuple[PodAffinityTerm, ...] = attrs.field(
-        default=(), metadata={"json": "requiredDuringSchedulingIgnoredDuringExecution"}
-    )
-    preferred: tuple[WeightedPodAffinityTerm, ...] = attrs.field(
-        default=(), metadata={"json": "preferredDuringSchedulingIgnoredDuringExecution"}
-    )
-
-
-@attrs.frozen
-class Affinity:
-    """All of a pod's node and pod (anti-)affinity."""
-
-    node_affinity: NodeAffinity | None = None
-    pod_affinity: PodAffinity | None = None
-    pod_anti_affinity: PodAffinity | None = None
-
-
-class UnsatisfiableAction(StrEnum):
-    """What happens to a pod that would break a spread constraint (core/v1 UnsatisfiableConstraintAction)."""
-
-    DO_NOT_SCHEDULE = "DoNotSchedule"
-    SCHEDULE_ANYWAY = "ScheduleAnyway"
-
-
-class NodeInclusionPolicy(StrEnum):
-    """Whether a spread constraint leaves out nodes that the pod's affinity or taints rule out (core/v1)."""
-
-    HONOR = "Honor"
-    IGNORE = "Ignore"
-
-
-@attrs.frozen(cache_hash=True)
-class TopologySpreadConstraint:
-    """How evenly matching pods must lie over the values of a node label (core/v1 TopologySpreadConstraint)."""
-
-    max_skew: int
-    topology_key: str
-    when_unsatisfiable: UnsatisfiableAction = attrs.field(metadata={"required": "can not be empty"})
-    label_selector: LabelSelector | None = None
-    min_domains: int | None = None
-    node_affinity_policy: NodeInclusionPolicy = NodeInclusionPolicy.HONOR
-    node_taints_policy: NodeInclusionPolicy = NodeInclusionPolicy.IGNORE
-    match_label_keys: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -335,15 +138,6 @@ class PodCondition:
 
 
 @attrs.frozen
-class ContainerStatus:
-    """What the kubelet has granted a container; matters while an in-place resize is under way."""
-
-    name: str = ""
-    allocated_resources: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
-    resources: ResourceRequirements | None = None
-
-
-@attrs.frozen
 class PodStatus:
     """How the pod is doing, as the cluster knows it (core/v1 PodStatus)."""
 
@@ -360,7 +154,7 @@ class PodStatus:
 
     @property
     def tells_of_resources(self) -> bool:
-        """Whether it has a say in what the pod takes on its node."""
+        """Whether it affects the pod's requests, as while a resize is under way."""
         return bool(
             self.container_statuses
             or self.init_container_statuses
@@ -377,7 +171,7 @@ HostPort: TypeAlias = tuple[str, str, int]
 class Pod(Named):
     """A group of containers that is placed as one (core/v1 Pod).
 
-    Values: two pods with equal contents are equal, and one never changes; `attrs.evolve` makes a changed copy.
+    Pods are immutable, and equal if their contents are; `attrs.evolve` makes a changed copy.
     """
 
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
@@ -396,14 +190,14 @@ class Pod(Named):
 
     @cached_property
     def requests(self) -> PodRequests:
-        """What it takes on a node; computed once, since every cycle and every node asks."""
-        from kschedfw.api.requests import pod_requests  # it needs the classes of this module
+        """What it takes on a node; computed once, since it is read for every node in every cycle."""
+        from kschedfw.api.requests import pod_requests  # that module imports this one
 
         return pod_requests(self)
 
     @cached_property
     def storage(self) -> tuple[Volume, ...]:
-        """Those of its volumes that are claims, or lie outside of the node; hardly any pod has some."""
+        """Those of its volumes that are claims, or storage outside of the node; most pods have none."""
         return tuple([volume for volume in self.spec.volumes if volume.is_storage])
 
     @cached_property
@@ -451,7 +245,7 @@ class Pod(Named):
         spec: PodSpec | None = None,
         status: PodStatus | None = None,
     ) -> Pod:
-        """A copy with one part exchanged that has no say in requests or ports, so that they aren't computed again."""
+        """A copy with another metadata, spec or status that keeps the computed requests and ports, which stay the same."""
         copy = Pod(metadata or self.metadata, spec or self.spec, status or self.status)
         object.__setattr__(copy, "requests", self.requests)
         object.__setattr__(copy, "host_ports", self.host_ports)

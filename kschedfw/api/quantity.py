@@ -313,7 +313,7 @@ def _meaning_of(suffix: str, text: str) -> tuple[int, int, QuantityFormat]:
 def _as_wide(number: int, scale: int, *, capped: bool) -> tuple[int, int, int]:
     """Round `number` · 10 ** `scale`, which isn't negative, up to nanos; cap it; give both and the grain."""
     if scale < _NANO and number:
-        # The power of ten can be 2³¹ if someone is out for trouble.
+        # The power of ten can be 2³¹ in hostile input.
         drop = min(_NANO - scale, len(str(number)))
         number, scale = _ceil_div(number, 10**drop), _NANO
     if capped and number > _INT64_MAX * 10**-scale:

@@ -1,4 +1,4 @@
-"""How much a pod takes and a node has, in the integers that scheduling counts in.
+"""What a pod requests and a node has, in the integers that scheduling computes with.
 
 Semantics: component-helpers `resource.PodRequests` as kube-scheduler v1.36 calls it (in-place resize and pod-level
 resources are on; node-allocatable resources of claims are off), `PodInfo.CalculateResource`, `framework.Resource.Add`
@@ -14,9 +14,10 @@ from typing import Final
 
 import attrs
 
+from kschedfw.api.containers import Container
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.node import Node
-from kschedfw.api.pod import Container, Pod
+from kschedfw.api.pod import Pod
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.resource import Resource
 from kschedfw.api.resource_names import (
@@ -32,7 +33,7 @@ ResourceList = Mapping[str, Quantity]
 
 DEFAULT_MILLI_CPU: Final = 100
 DEFAULT_MEMORY: Final = 200 * 1024 * 1024
-# What scoring assumes of a container that doesn't say.
+# What scoring assumes for a container that requests none.
 _ASSUMED: Final = {CPU: Quantity.parse(f"{DEFAULT_MILLI_CPU}m"), MEMORY: Quantity.parse(DEFAULT_MEMORY)}
 _COMPUTE: Final = frozenset({CPU, MEMORY})
 _ZERO: Final = Quantity.parse(0)
@@ -41,16 +42,15 @@ _NONE: Final[ResourceList] = EMPTY
 
 @attrs.frozen(cache_hash=True)
 class PodRequests:
-    """What a pod asks for, as its different readers count it.
+    """What a pod requests, as different plugins count it.
 
-    `amounts` is what it takes on its node, `demand` what a node must have left for it. They differ only while an
-    in-place resize is under way, of which a node that is yet to be found knows nothing: `demand` is read off the
-    spec alone.
+    `amounts` is what the pod takes on its node, `demand` what a node must have free for it. They differ only while an
+    in-place resize is under way: `demand` is computed from the spec alone.
 
-    For containers that don't name CPU or memory, NodeResourcesFit's scores assume something. `non_zero_…` is what
-    the pod adds to such a sum of its node: nothing is assumed there of what pod-level requests cover. `scored` is
-    what is added for the pod that is being placed: what the spec says of its containers, and nothing else, plus the
-    overhead. (kube-scheduler v1.36 reads pod-level requests everywhere but there.)
+    NodeResourcesFit's scores assume an amount for containers that request no CPU or memory. `non_zero_milli_cpu` and
+    `non_zero_memory` are what the pod adds to its node's sums of such amounts; nothing is assumed for a resource with a
+    pod-level request. `scored` is what is added for the pod that is being scheduled: the requests of its containers in
+    the spec, and the overhead. (kube-scheduler v1.36 reads pod-level requests everywhere but there.)
     """
 
     amounts: Resource
@@ -69,7 +69,7 @@ class QosClass(StrEnum):
 
 
 def resource_amounts(resources: ResourceList) -> Resource:
-    """Count a list of quantities; names that scheduling doesn't know are left out."""
+    """Convert a list of quantities; names that scheduling doesn't know are left out."""
     if not resources:
         return _NO_AMOUNTS
     cpu, memory = resources.get(CPU, _ZERO).milli_value(), resources.get(MEMORY, _ZERO).value()
@@ -96,10 +96,10 @@ def node_allocatable(node: Node) -> Resource:
 def pod_requests(pod: Pod) -> PodRequests:
     """What the pod asks for, overhead included.
 
-    The containers run together, sidecars beside them; init containers run before, one after the other, each
-    beside the sidecars that come before it. The larger of the two counts. Pod-level requests take the place of
-    the sum. While a resize is under way, the largest of what is asked for, granted and in effect counts; what is
-    asked for doesn't if the node could never grant it.
+    Containers and sidecars run at the same time. Init containers run before them, one after the other, each together
+    with the sidecars that come before it. The larger of the two amounts counts. Pod-level requests replace both. While
+    an in-place resize is under way, the largest of the desired, the allocated and the actual amount counts; the desired
+    one doesn't if the resize is infeasible.
     """
     asked, pod_level = spec_requests(pod), has_pod_level_requests(pod)
     requests, demand = asked, _amounts_of_pod(asked)
@@ -123,10 +123,10 @@ def _amounts_of_pod(requests: ResourceList) -> Resource:
     return attrs.evolve(amounts, allowed_pod_number=0) if PODS in requests else amounts
 
 
-# The order matters, too: messages name resources in it, and must not depend on what was asked for before.
+# The order is a part of the key: messages name resources in it, and must not depend on earlier pods.
 @functools.lru_cache(maxsize=10_000)
 def _shared(requests: PodRequests, _order: tuple[str, ...]) -> PodRequests:
-    """The same object for pods that ask for the same, as those of a workload do."""
+    """The same object for equal requests, such as those of a workload's pods."""
     return requests
 
 
@@ -149,7 +149,7 @@ def total_requests(pod: Pod, assumed: ResourceList = _NONE) -> dict[str, Quantit
         counted: ResourceList = asked
         if status.resources is not None:
             counted = _counted(pod, asked, status.resources.requests, status.allocated_resources)
-        # Only what the spec names; what of that doesn't count and isn't in effect either is nothing at all.
+        # Only resources that the spec names; one that is missing from all the others is 0.
         total |= {name: counted.get(name, _ZERO) for name in _pod_level(asked)}
     return _with_overhead(pod, total)
 
@@ -190,8 +190,8 @@ def _of_containers(pod: Pod, assumed: ResourceList) -> dict[str, Quantity]:
 def _resized(pod: Pod, assumed: ResourceList) -> Callable[[Container], ResourceList]:
     """What a container of the pod requests, where a resize may be under way.
 
-    A status has a say once the kubelet has reported in it what is in effect (`resources`). That of an init container
-    that ends has none, since such a container can't be resized.
+    A container's status counts once the kubelet has reported the actual resources in it. That of an init container that
+    ends doesn't count, since such a container can't be resized.
     """
     status = pod.status
     ends = {container.name for container in pod.spec.init_containers if not container.is_sidecar}
@@ -211,7 +211,7 @@ def _resized(pod: Pod, assumed: ResourceList) -> Callable[[Container], ResourceL
 
 
 def _counted(pod: Pod, asked: ResourceList, in_effect: ResourceList, granted: ResourceList) -> ResourceList:
-    """The largest of the three, or of the last two, where the node could never grant what is asked for."""
+    """The largest of the three; without the desired amount (`asked`) if the resize is infeasible."""
     return _largest(in_effect, granted) if _resize_is_infeasible(pod) else _largest(asked, in_effect, granted)
 
 

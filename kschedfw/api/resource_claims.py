@@ -69,7 +69,7 @@ class DeviceSubRequest:
 
     @property
     def admin_access(self) -> bool:
-        """Alternatives never have it."""
+        """Always false: alternatives have no admin access."""
         return False
 
 
@@ -84,7 +84,7 @@ class DeviceRequest:
 
 @attrs.frozen
 class DeviceConstraint:
-    """What the devices of some requests (all, where none is named) must have in common, or must not."""
+    """What the devices of some requests must have in common, or must not; of all, where none is named."""
 
     requests: tuple[str, ...] = ()
     match_attribute: str = ""
@@ -93,7 +93,7 @@ class DeviceConstraint:
 
 @attrs.frozen
 class DeviceClaimConfiguration:
-    """What is told the driver about the devices of some requests (all, where none is named)."""
+    """What the driver is told about the devices of some requests; of all, where none is named."""
 
     requests: tuple[str, ...] = ()
     opaque: OpaqueConfiguration | None = None
@@ -116,7 +116,7 @@ class ResourceClaimSpec:
 
 
 class ConfigSource(StrEnum):
-    """Who has given a driver's parameters."""
+    """Where a driver's parameters come from."""
 
     FROM_CLASS = "FromClass"
     FROM_CLAIM = "FromClaim"
@@ -160,7 +160,7 @@ class DeviceAllocationResult:
 
 @attrs.frozen
 class AllocationResult:
-    """What a claim was given, and on which nodes it can be used; without a selector on all (resource.k8s.io/v1)."""
+    """The devices of a claim, and the nodes that can use them; all nodes without a selector (resource.k8s.io/v1)."""
 
     devices: DeviceAllocationResult = attrs.field(factory=DeviceAllocationResult)
     node_selector: NodeSelector | None = None
@@ -237,7 +237,7 @@ class ResourceClaimTemplateSpec:
 
 @attrs.frozen
 class ResourceClaimTemplate(Named):
-    """From which every pod that names it gets a claim of its own (resource.k8s.io/v1 ResourceClaimTemplate)."""
+    """A template; each pod that refers to it gets a claim of its own (resource.k8s.io/v1 ResourceClaimTemplate)."""
 
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: ResourceClaimTemplateSpec = attrs.field(factory=ResourceClaimTemplateSpec)

@@ -1,4 +1,4 @@
-"""Which names of resources mean what (apimachinery's and component-helpers' rules for resource names)."""
+"""What kind of resource a name stands for (apimachinery's and component-helpers' rules)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def is_native(name: str) -> bool:
 
 @functools.cache
 def is_extended(name: str) -> bool:
-    """Whether it is a resource of someone else's domain, such as `nvidia.com/gpu`."""
+    """Whether the resource has a domain that isn't Kubernetes' own, such as `nvidia.com/gpu`."""
     if is_native(name) or name.startswith("requests."):
         return False
     # It has to remain a valid name when a quota counts it.

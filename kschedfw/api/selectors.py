@@ -118,7 +118,7 @@ EVERYTHING = Selector()
 
 
 LABEL_OPERATORS: Final = (Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.DOES_NOT_EXIST)
-"""What a LabelSelector may say of labels; nodes' have Gt and Lt beside."""
+"""The operators of a LabelSelector; node selectors also have Gt and Lt."""
 
 
 @attrs.frozen

@@ -39,7 +39,7 @@ class Source:
         name: what problems call it; empty for a text without a name.
         text: the text itself, where it isn't in a file.
         path: its file; `-` is the standard input.
-        problem: why there is none.
+        problem: why it can't be read; empty if it can.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Source:
 
     @property
     def size(self) -> int:
-        """How long it is, roughly, in bytes; 0 where nobody can tell."""
+        """The approximate size in bytes; 0 if it isn't known."""
         if self.path is None:
             return len(self.text)
         try:

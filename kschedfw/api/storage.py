@@ -34,7 +34,7 @@ class VolumeBindingMode(StrEnum):
 
 @attrs.frozen
 class ObjectReference:
-    """Which object is meant (core/v1 ObjectReference)."""
+    """A reference to an object (core/v1 ObjectReference)."""
 
     kind: str = ""
     namespace: str = ""

@@ -1,7 +1,6 @@
-"""What configurations are read with beyond `structure`: unknown fields are mistakes, and some zeros mean "unset".
+"""Reads configurations: unlike in objects, unknown fields are errors, and some zeros mean "unset".
 
-Objects may have fields that nobody here knows, for the API has many; in a configuration a misspelt field would
-silently do nothing.
+Objects may have fields that kschedfw doesn't read; in a configuration a misspelt field would silently do nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def structure_strictly(value: Mapping[str, object], cls: type[T]) -> T:
 
 
 def unknown_fields(value: object, type_: object, path: str = "") -> Iterator[FieldError]:
-    """Keys that no field has."""
+    """An error for each key that no field has."""
     for field_path, content, cls in _objects(value, type_, path):
         known = sorted(json_name(field) for field in attrs.fields(cls))
         for key in content:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from kschedfw.api.affinity import TolerationOperator
 from kschedfw.api.devices import (
     Device,
     DeviceAttribute,
@@ -16,7 +17,7 @@ from kschedfw.api.devices import (
 )
 from kschedfw.api.field_errors import FieldError, at
 from kschedfw.api.names import label_problems, qualified_name_problems, subdomain_problems
-from kschedfw.api.pod import PodSpec, TolerationOperator
+from kschedfw.api.pod import PodSpec
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.resource_claims import (
     DeviceAllocationMode,

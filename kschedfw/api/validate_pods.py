@@ -1,9 +1,9 @@
 """What the API server refuses in a pod, as far as scheduling relies on it (core/v1 `ValidatePodSpec`).
 
-Volumes, security contexts, probes and the like are nobody's business here. Three rules of the API server are left
-out on purpose, because scheduling has an answer without them and simulations make use of that: that no host port
-is named twice in a pod, that huge pages come with CPU or memory, and that a pod in the host's network has the host's
-users (as long as the feature gate UserNamespacesHostNetworkSupport is off).
+Volumes, security contexts, probes and the like aren't checked. Three rules of the API server are left out on purpose,
+because pods that break them can be scheduled, and simulations have such pods: that no host port is named twice in a
+pod, that huge pages come with CPU or memory, and that a pod in the host's network has the host's users (as long as the
+feature gate UserNamespacesHostNetworkSupport is off).
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from kschedfw.api.containers import Container, ResourceRequirements
 from kschedfw.api.field_errors import FieldError, at
 from kschedfw.api.names import label_problems, qualified_name_problems, subdomain_problems
-from kschedfw.api.pod import Container, Pod, PodSpec, ResourceRequirements
+from kschedfw.api.pod import Pod, PodSpec
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.requests import aggregate
 from kschedfw.api.resource_names import (
@@ -144,7 +145,7 @@ def _at_most(most: int, items: Sequence[object], path: str) -> Errors:
 
 
 def resource_list(resources: Mapping[str, Quantity], path: str) -> Errors:
-    """No amount is negative, and what is counted has no fractions."""
+    """No amount may be negative, and amounts of pods and extended resources have to be whole numbers."""
     for name, amount in resources.items():
         if amount < _ZERO:
             yield FieldError.invalid(at(path, name), str(amount), "must be greater than or equal to 0")
@@ -206,5 +207,5 @@ def _pod_resources(spec: PodSpec, resources: ResourceRequirements, path: str) ->
 
 
 def metadata_key(key: str, path: str) -> Errors:
-    """The key of an annotation: like that of a label, but capitals are no matter."""
+    """The key of an annotation: like that of a label, but in any case."""
     yield from label_key(key.lower(), path)

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from kschedfw.api.field_errors import FieldError
-from kschedfw.api.names import (
-    label_problems,
-    label_value_problems,
-    qualified_name_problems,
-    subdomain_problems,
-)
-from kschedfw.api.node import TaintEffect
-from kschedfw.api.pod import (
+from kschedfw.api.affinity import (
     Affinity,
     PodAffinity,
     PodAffinityTerm,
@@ -22,6 +14,14 @@ from kschedfw.api.pod import (
     TopologySpreadConstraint,
     UnsatisfiableAction,
 )
+from kschedfw.api.field_errors import FieldError
+from kschedfw.api.names import (
+    label_problems,
+    label_value_problems,
+    qualified_name_problems,
+    subdomain_problems,
+)
+from kschedfw.api.node import TaintEffect
 from kschedfw.api.selectors import (
     LABEL_OPERATORS,
     LabelSelector,

@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
+from kschedfw.api.containers import RestartPolicy
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.meta import ObjectMeta
 from kschedfw.api.names import label_problems, label_value_problems, subdomain_problems
 from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod, PodTemplateSpec, RestartPolicy
+from kschedfw.api.pod import Pod, PodTemplateSpec
 from kschedfw.api.selectors import LabelSelector, Selector
 from kschedfw.api.storage import CSIStorageCapacity, PersistentVolume
 from kschedfw.api.validate_pods import gated_pod, metadata_key, node_name, pod_spec, resource_list
@@ -113,7 +114,7 @@ def _replicas(replicas: int) -> Errors:
 
 
 def _template(template: PodTemplateSpec | None, selector: Selector | None) -> Errors:
-    """The template of pods that are to run for ever."""
+    """The template of a workload whose pods have to have the restart policy Always."""
     if template is None:
         yield FieldError.required("spec.template")
         return

@@ -19,11 +19,11 @@ from kschedfw.api.storage import ObjectReference, PersistentVolume, PersistentVo
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 """On a claim: both sides of its binding are done."""
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
-"""On a volume or claim: the binding is not its author's wish, and may be undone."""
+"""On a volume or claim: the controller made the binding, not the user, so it may be undone."""
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 """On a claim: the node that a volume is to be provisioned for."""
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
-"""Of a storage class: its volumes are made by hand."""
+"""The provisioner of storage classes whose volumes are made by hand."""
 
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 _STORAGE: Final = "storage"
@@ -55,7 +55,7 @@ def storage_capacity(volume: PersistentVolume) -> Quantity:
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Whether the claim has its volume, and that is known to be its own."""
+    """Whether the claim names its volume, and its binding is complete."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.annotations
 
 
@@ -68,7 +68,7 @@ def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def bound_to_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
-    """The volume with its side of the binding; the same object if that is there already."""
+    """The volume with the claim as its claimRef; the same object if it has that already."""
     reference = ObjectReference(
         kind="PersistentVolumeClaim", namespace=claim.namespace, name=claim.name, uid=claim.uid
     )
@@ -85,9 +85,9 @@ def bound_to_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Pe
 
 @attrs.frozen
 class Candidates:
-    """The volumes that a claim may be bound to, wherever they can be used, best first.
+    """The volumes that a claim may be bound to, on whatever node, best first.
 
-    `prebound` name the claim themselves; only where there is none of them, it may have an `available` one.
+    `prebound` volumes have the claim as their claimRef. The claim may get an `available` one only if there are none.
     """
 
     prebound: tuple[PersistentVolume, ...]

@@ -159,6 +159,6 @@ def claim_name(pod: Named, volume: Volume) -> str | None:
 
 
 def is_claim_of(pod: Named, claim: Named) -> bool:
-    """Whether a claim was made for the pod: one of the right name may be someone else's."""
+    """Whether a claim was made for the pod; another claim may have that name."""
     owner = claim.metadata.controller
     return owner is not None and owner.uid == pod.uid and claim.namespace == pod.namespace

@@ -26,7 +26,7 @@ from yaml.scanner import Scanner
 from kschedfw.api.limits import how_to_raise
 
 DEEPEST: Final = 100
-"""How many objects and lists may be inside each other; whoever reads them has to go as deep."""
+"""How deeply objects and lists may be nested; code that reads them recurses as deeply."""
 
 TOO_DEEP: Final = f"nested too deeply, more than {DEEPEST} levels"
 
@@ -36,7 +36,7 @@ _ALIASED_PER_VALUE: Final = 4
 
 
 class TakenItem:
-    """Stands in a list for an item that was handed out by itself."""
+    """Stands in a list for an item that was yielded by itself."""
 
 
 TAKEN: Final = TakenItem()
@@ -72,7 +72,7 @@ class Built:
 
 
 class _PythonParser(Reader, Scanner, Parser):
-    """For where libyaml isn't there."""
+    """PyYAML's own parser, for installations without libyaml."""
 
     def __init__(self, stream: str) -> None:
         Reader.__init__(self, stream)
@@ -103,7 +103,7 @@ _MERGE: Final = "<<"
 
 @functools.lru_cache(maxsize=1 << 16)
 def plain_scalar(text: str) -> object:
-    """What a plain scalar is: most are texts, and manifests have the same few again and again.
+    """The value of a plain scalar; cached, since manifests repeat the same few texts.
 
     Raises:
         DocumentError: it is a number that is too long.
@@ -138,10 +138,10 @@ def _float(text: str) -> float:
 
 
 def _tagged(tag: str, text: str) -> object:
-    """A scalar that says of what type it is.
+    """The value of a scalar with an explicit tag.
 
     Raises:
-        DocumentError: it isn't, or nothing that JSON has is of that type.
+        DocumentError: the text isn't of the tag's type, or JSON has no such type.
     """
     name = tag.removeprefix("tag:yaml.org,2002:")
     if tag == "!" or name == "str":
@@ -182,10 +182,10 @@ def build(text: str, *, largest: int, whole: bool = False) -> Iterator[Built]:
     """The one document of a text: first, by themselves, the items of a list that say what they are, then the document.
 
     Such an item is an object with kind and apiVersion in the list `items` of the outermost object. In the document
-    `TAKEN` stands in its place. So the objects of a long list needn't all be there at the same time.
+    `TAKEN` stands in its place. So the objects of a long list needn't all be in memory at the same time.
 
-    `largest` is how many characters an object may have; where it has lists, each of their items. With `whole` nothing
-    is handed out by itself.
+    `largest` is how many characters an object may have; where it has lists, each of their items. With `whole` no item
+    is yielded by itself.
 
     Raises:
         DocumentError: the text isn't YAML, has more than one document, or goes beyond a limit.
@@ -225,7 +225,7 @@ _MERGE_KEY: Final = object()
 
 
 class _Builder:
-    """Builds values from events, with a stack of its own: no text can make Python's run over."""
+    """Builds values from events, with a stack of its own, so that no text can exhaust Python's."""
 
     def __init__(self, text: str, largest: int, whole: bool) -> None:
         self._parser = _Parser(text)
@@ -365,7 +365,7 @@ class _Builder:
 
 
 def _key(key: object, line: int) -> str:
-    """A key that isn't a text, as JSON has it."""
+    """A key that isn't a text, as the text that JSON would have."""
     if isinstance(key, bool):
         return "true" if key else "false"
     if isinstance(key, (int, float)):

@@ -7,11 +7,12 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from kschedfw.api.affinity import PodAffinityTerm
 from kschedfw.api.defaults import BUILT_IN_PRIORITIES
 from kschedfw.api.kinds import KIND_OF
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod, PodAffinityTerm
+from kschedfw.api.pod import Pod
 from kschedfw.api.resource_claims import ResourceClaim, ResourceClaimTemplate
 from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kschedfw.api.workloads import (

@@ -30,11 +30,11 @@ from kschedfw import (
     StateKey,
     Status,
     Verdicts,
+    api,
     hookimpl,
     per_signature,
 )
 from kschedfw.api import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
-from kschedfw.api import pod as api
 from kschedfw.api.selector_text import requirement_text
 from kschedfw.framework.cycle_state import StateKeyError
 from kschedfw.framework.evidence import Evidence

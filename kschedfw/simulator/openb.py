@@ -20,12 +20,13 @@ from typing import NoReturn, TypeVar
 
 import attrs
 
+from kschedfw.api.containers import Container, ResourceRequirements, RestartPolicy
 from kschedfw.api.defaults import default_metadata
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.node import Node, NodeCondition, NodeStatus
-from kschedfw.api.pod import Container, Pod, PodSpec, ResourceRequirements, RestartPolicy
+from kschedfw.api.pod import Pod, PodSpec
 from kschedfw.api.quantity import Quantity
 
 ObjectT = TypeVar("ObjectT", bound=Named)

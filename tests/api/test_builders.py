@@ -6,9 +6,10 @@ import pytest
 
 from kschedfw import make_node, make_pod
 from kschedfw.api import NodeBuilder, PodBuilder
+from kschedfw.api.affinity import TolerationOperator, UnsatisfiableAction
+from kschedfw.api.containers import Protocol
 from kschedfw.api.manifests import ManifestError, node_from_manifest, pod_from_manifest
 from kschedfw.api.node import TaintEffect
-from kschedfw.api.pod import Protocol, TolerationOperator, UnsatisfiableAction
 
 POD_BUILDERS = [
     make_pod("p"),

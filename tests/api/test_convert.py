@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw.api.affinity import TolerationOperator
+from kschedfw.api.containers import Protocol
 from kschedfw.api.convert import structure, unstructure
 from kschedfw.api.field_errors import FieldErrors
 from kschedfw.api.node import Node, Taint, TaintEffect
-from kschedfw.api.pod import Pod, Protocol, TolerationOperator
+from kschedfw.api.pod import Pod
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.selectors import LabelSelector, NodeSelectorTerm
 from kschedfw.api.workloads import PodDisruptionBudgetSpec

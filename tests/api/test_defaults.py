@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 import attrs
 from hypothesis import given
 
+from kschedfw.api.affinity import NodeInclusionPolicy, PodAffinity, TolerationOperator
+from kschedfw.api.containers import Protocol
 from kschedfw.api.defaults import default_node, default_pod, default_priorities
 from kschedfw.api.manifests import (
     node_from_manifest,
@@ -15,14 +17,7 @@ from kschedfw.api.manifests import (
     to_manifest,
 )
 from kschedfw.api.node import Node
-from kschedfw.api.pod import (
-    NodeInclusionPolicy,
-    Pod,
-    PodAffinity,
-    PreemptionPolicy,
-    Protocol,
-    TolerationOperator,
-)
+from kschedfw.api.pod import Pod, PreemptionPolicy
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.selectors import LabelSelector, Operator, Requirement
 from kschedfw.api.workloads import PriorityClass, ReplicaSet, ReplicationController
@@ -181,7 +176,8 @@ class TestLabelKeys:
         assert selector == LabelSelector(match_expressions=(Requirement("app", Operator.IN, ("web",)),))
 
     def test_a_selector_that_is_absent_goes_on_matching_nothing(self) -> None:
-        from kschedfw.api.pod import Affinity, PodAffinityTerm, PodSpec
+        from kschedfw.api.affinity import Affinity, PodAffinityTerm
+        from kschedfw.api.pod import PodSpec
 
         term = PodAffinityTerm("zone", match_label_keys=("app",))
         affinity = Affinity(pod_affinity=PodAffinity(required=(term,)))

@@ -11,21 +11,12 @@ import attrs
 import pytest
 from hypothesis import given
 
+from kschedfw.api.affinity import Toleration, TolerationOperator
+from kschedfw.api.containers import Container, ContainerStatus, ResourceRequirements, RestartPolicy
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.meta import ObjectMeta, OwnerReference
 from kschedfw.api.node import Node, Taint, TaintEffect
-from kschedfw.api.pod import (
-    Container,
-    ContainerStatus,
-    Pod,
-    PodPhase,
-    PodSpec,
-    PodStatus,
-    ResourceRequirements,
-    RestartPolicy,
-    Toleration,
-    TolerationOperator,
-)
+from kschedfw.api.pod import Pod, PodPhase, PodSpec, PodStatus
 from kschedfw.api.quantity import Quantity, QuantityError
 from kschedfw.api.requests import pod_requests
 from kschedfw.testing.strategies import pods

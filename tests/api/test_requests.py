@@ -8,9 +8,10 @@ import attrs
 import pytest
 from hypothesis import given
 
+from kschedfw.api.containers import Container, ResourceRequirements
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.manifests import node_from_manifest, pod_from_manifest
-from kschedfw.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
+from kschedfw.api.pod import Pod, PodSpec, PodStatus
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.requests import (
     DEFAULT_MEMORY,

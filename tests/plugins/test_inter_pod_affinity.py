@@ -7,9 +7,10 @@ from typing import Any
 import attrs
 import pytest
 
+from kschedfw.api.affinity import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
-from kschedfw.api.pod import Affinity, Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
+from kschedfw.api.pod import Pod
 from kschedfw.api.selectors import LabelSelector, Operator, Requirement
 from kschedfw.framework.cycle_state import CycleState, StateKeyError
 from kschedfw.framework.events import EventResource

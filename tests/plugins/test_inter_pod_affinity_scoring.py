@@ -8,9 +8,10 @@ import attrs
 import numpy as np
 import pytest
 
+from kschedfw.api.affinity import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
-from kschedfw.api.pod import Affinity, Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
+from kschedfw.api.pod import Pod
 from kschedfw.api.selectors import LabelSelector
 from kschedfw.framework.status import Code
 from kschedfw.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs

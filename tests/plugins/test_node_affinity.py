@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedfw import make_node, make_pod
+from kschedfw.api.affinity import Affinity
+from kschedfw.api.affinity import NodeAffinity as Asked
 from kschedfw.api.node import Node
-from kschedfw.api.pod import Affinity, Pod, PodSpec
-from kschedfw.api.pod import NodeAffinity as Asked
+from kschedfw.api.pod import Pod, PodSpec
 from kschedfw.api.selectors import (
     NodeSelector,
     NodeSelectorTerm,

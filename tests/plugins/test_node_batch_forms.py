@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kschedfw.api.pod import NodeAffinity as AddedAffinity
+from kschedfw.api.affinity import NodeAffinity as AddedAffinity
 from kschedfw.api.pod import Pod
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.plugin import AnyPlugin

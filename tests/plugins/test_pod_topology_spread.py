@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from kschedfw import make_node as node_builder
 from kschedfw import make_pod as pod_builder
+from kschedfw.api.affinity import TopologySpreadConstraint, UnsatisfiableAction
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod, TopologySpreadConstraint, UnsatisfiableAction
+from kschedfw.api.pod import Pod
 from kschedfw.api.selectors import LabelSelector
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.cycle_state import CycleState, StateKeyError

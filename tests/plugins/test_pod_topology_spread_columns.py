@@ -9,8 +9,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kschedfw.api.affinity import UnsatisfiableAction
 from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod, UnsatisfiableAction
+from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo

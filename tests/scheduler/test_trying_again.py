@@ -16,9 +16,10 @@ from kschedfw import (
     make_node,
     make_pod,
 )
+from kschedfw.api.containers import ContainerStatus, ResourceRequirements
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.manifests import pod_from_manifest
-from kschedfw.api.pod import ContainerStatus, PodStatus, ResourceRequirements
+from kschedfw.api.pod import PodStatus
 from kschedfw.api.quantity import Quantity
 from kschedfw.scheduler.queue.protocol import Place
 from tests.framework.support import answering, plugin

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from kschedfw.api.containers import Container, ResourceRequirements
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.meta import ObjectMeta
 from kschedfw.api.node import Node, NodeStatus
-from kschedfw.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
+from kschedfw.api.pod import Pod, PodSpec, PodStatus
 from kschedfw.api.quantity import Quantity
 
 

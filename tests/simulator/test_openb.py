@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from kschedfw.api.containers import RestartPolicy
 from kschedfw.api.manifests import object_from_manifest
 from kschedfw.api.meta import Named
-from kschedfw.api.pod import PodPhase, RestartPolicy
+from kschedfw.api.pod import PodPhase
 from kschedfw.api.quantity import Quantity
 from kschedfw.simulator import OpenbError, openb_notes, read_openb_nodes, read_openb_pods
 

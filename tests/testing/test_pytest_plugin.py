@@ -32,6 +32,27 @@ class Stranger(Plugin):
     "kschedfw_stranger-1.0.dist-info/entry_points.txt": "[kschedfw]\nStranger = kschedfw_stranger:Stranger\n",
 }
 
+RACKS = """
+import attrs
+from kschedfw import Plugin, Status, hookimpl, make_node
+
+@attrs.frozen
+class RackArgs:
+    rack: str = "r1"
+
+class Rack(Plugin[RackArgs]):
+    name = "Rack"
+    args_type = RackArgs
+
+    @hookimpl
+    def filter(self, node_info):
+        if node_info.node.labels.get("rack") != self.args.rack:
+            return Status.unschedulable("node(s) were in the wrong rack")
+
+NODES = [make_node(name).labels(rack=rack).capacity(cpu=4).build() for name, rack in (("a", "r1"), ("b", "r2"))]
+"""
+"""A module with a policy and nodes, which tests of a project may import."""
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -59,6 +80,7 @@ class Project:
         (self.path / "pytest.ini").write_text(
             "[pytest]\naddopts = --strict-markers\nfilterwarnings = error\n"
         )
+        (self.path / "racks.py").write_text(RACKS, encoding="utf-8")
         (self.path / "test_it.py").write_text(tests, encoding="utf-8")
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options],
@@ -117,24 +139,9 @@ def test_them(kschedfw_clock, kschedfw_cluster, kschedfw_framework, kschedfw_reg
 def test_the_marker_says_what_is_in_them(project: Project) -> None:
     project.passes(
         """
-import attrs, pytest
-from kschedfw import Node, Plugin, Pod, Profile, Status, hookimpl
-from kschedfw import make_node, make_pod
-
-@attrs.frozen
-class RackArgs:
-    rack: str = "r1"
-
-class Rack(Plugin[RackArgs]):
-    name = "Rack"
-    args_type = RackArgs
-
-    @hookimpl
-    def filter(self, node_info):
-        if node_info.node.labels.get("rack") != self.args.rack:
-            return Status.unschedulable("node(s) were in the wrong rack")
-
-NODES = [make_node(name).labels(rack=rack).capacity(cpu=4).build() for name, rack in (("a", "r1"), ("b", "r2"))]
+import pytest
+from kschedfw import Pod, Profile, make_pod
+from racks import NODES, Rack
 
 @pytest.mark.kschedfw(plugins=[Rack], args={"Rack": {"rack": "r2"}}, objects=[*NODES, make_pod("web").build()])
 def test_plugins_args_and_objects(kschedfw_scheduler, kschedfw_cluster, kschedfw_framework):
@@ -187,25 +194,10 @@ def test_a_configuration_brings_all_its_profiles_and_extenders(project: Project)
     (project.path / "scheduler.yaml").write_text(CONFIGURATION, encoding="utf-8")
     project.passes(
         """
-import attrs, pytest
+import pytest
 from pathlib import Path
-from kschedfw import Plugin, Pod, Status, hookimpl
-from kschedfw import make_node, make_pod
-
-@attrs.frozen
-class RackArgs:
-    rack: str = "r1"
-
-class Rack(Plugin[RackArgs]):
-    name = "Rack"
-    args_type = RackArgs
-
-    @hookimpl
-    def filter(self, node_info):
-        if node_info.node.labels.get("rack") != self.args.rack:
-            return Status.unschedulable("node(s) were in the wrong rack")
-
-NODES = [make_node(name).labels(rack=rack).capacity(cpu=4).build() for name, rack in (("a", "r1"), ("b", "r2"))]
+from kschedfw import Pod, make_pod
+from racks import NODES, Rack
 PODS = [make_pod(name).scheduler_name(name).build() for name in ("spreading", "racks", "other")]
 
 @pytest.mark.kschedfw(configuration="scheduler.yaml", plugins=[Rack], objects=[*NODES, *PODS])

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import attrs
 
-from kschedfw.api.pod import Pod, PodAffinity, PodAffinityTerm
+from kschedfw.api.affinity import PodAffinity, PodAffinityTerm
+from kschedfw.api.pod import Pod
 from kschedfw.api.requests import PodRequests
 from kschedfw.api.selectors import NOTHING, Selector, as_selector
 

@@ -6,8 +6,8 @@ import pytest
 
 from kschedfw import PodInfo, make_pod
 from kschedfw.api import PodBuilder
+from kschedfw.api.affinity import PodAffinityTerm
 from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.pod import PodAffinityTerm
 from kschedfw.api.selectors import LabelSelector
 from kschedfw.framework.nodes.pod_info import AffinityTerm, QueuedPodInfo
 

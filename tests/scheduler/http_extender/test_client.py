@@ -12,8 +12,9 @@ from typing import Any, ClassVar
 import pytest
 
 from kschedfw import make_node, make_pod
+from kschedfw.api.containers import Container, ResourceRequirements
 from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.pod import Container, Pod, PodSpec, ResourceRequirements
+from kschedfw.api.pod import Pod, PodSpec
 from kschedfw.api.quantity import Quantity
 from kschedfw.framework.extender import Extender, Victims
 from kschedfw.framework.nodes.node_info import NodeInfo

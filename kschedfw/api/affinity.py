@@ -1,0 +1,135 @@
+"""What a pod says about the nodes it may run on: affinity, tolerations, spread constraints (core/v1)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import attrs
+
+from kschedfw.api.node import Taint, TaintEffect
+from kschedfw.api.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm, parse_canonical_int64
+
+
+class TolerationOperator(StrEnum):
+    """How a toleration's value is compared with a taint's (core/v1 TolerationOperator)."""
+
+    EQUAL = "Equal"
+    EXISTS = "Exists"
+    GT = "Gt"
+    LT = "Lt"
+
+
+@attrs.frozen
+class Toleration:
+    """Lets a pod onto nodes with matching taints (core/v1 Toleration).
+
+    An empty key with `Exists` tolerates everything; an empty `effect` matches every effect. `Gt` and `Lt`
+    compare the taint's value with the toleration's as integers in canonical form (KEP-5471).
+    """
+
+    key: str = ""
+    operator: TolerationOperator = TolerationOperator.EQUAL
+    value: str = ""
+    effect: TaintEffect | None = None
+    toleration_seconds: int | None = None
+
+    def tolerates(self, taint: Taint) -> bool:
+        if self.effect is not None and self.effect is not taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        match self.operator:
+            case TolerationOperator.EXISTS:
+                return True
+            case TolerationOperator.EQUAL:
+                return self.value == taint.value
+        taint_value, own_value = parse_canonical_int64(taint.value), parse_canonical_int64(self.value)
+        if taint_value is None or own_value is None:
+            return False
+        return taint_value > own_value if self.operator is TolerationOperator.GT else taint_value < own_value
+
+
+@attrs.frozen(cache_hash=True)
+class NodeAffinity:
+    """Which nodes a pod must, or would rather, go to."""
+
+    required: NodeSelector | None = attrs.field(
+        default=None, metadata={"json": "requiredDuringSchedulingIgnoredDuringExecution"}
+    )
+    preferred: tuple[PreferredSchedulingTerm, ...] = attrs.field(
+        default=(), metadata={"json": "preferredDuringSchedulingIgnoredDuringExecution"}
+    )
+
+
+@attrs.frozen
+class PodAffinityTerm:
+    """Which pods to be near (or far from), and what "near" means (`topology_key`).
+
+    Pods count in the namespaces that `namespaces` lists or `namespace_selector` selects; where both are absent, in the
+    namespace of the pod that has the term. The loader merges `match_label_keys` and `mismatch_label_keys` into
+    `label_selector`.
+    """
+
+    topology_key: str
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class WeightedPodAffinityTerm:
+    """A preferred term with its weight (1–100)."""
+
+    weight: int
+    pod_affinity_term: PodAffinityTerm
+
+
+@attrs.frozen(cache_hash=True)
+class PodAffinity:
+    """Both core/v1 PodAffinity and PodAntiAffinity."""
+
+    required: tuple[PodAffinityTerm, ...] = attrs.field(
+        default=(), metadata={"json": "requiredDuringSchedulingIgnoredDuringExecution"}
+    )
+    preferred: tuple[WeightedPodAffinityTerm, ...] = attrs.field(
+        default=(), metadata={"json": "preferredDuringSchedulingIgnoredDuringExecution"}
+    )
+
+
+@attrs.frozen
+class Affinity:
+    """All of a pod's node and pod (anti-)affinity."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class UnsatisfiableAction(StrEnum):
+    """What happens to a pod that would break a spread constraint (core/v1 UnsatisfiableConstraintAction)."""
+
+    DO_NOT_SCHEDULE = "DoNotSchedule"
+    SCHEDULE_ANYWAY = "ScheduleAnyway"
+
+
+class NodeInclusionPolicy(StrEnum):
+    """Whether a spread constraint leaves out nodes that the pod's affinity or taints rule out (core/v1)."""
+
+    HONOR = "Honor"
+    IGNORE = "Ignore"
+
+
+@attrs.frozen(cache_hash=True)
+class TopologySpreadConstraint:
+    """How evenly matching pods must lie over the values of a node label (core/v1 TopologySpreadConstraint)."""
+
+    max_skew: int
+    topology_key: str
+    when_unsatisfiable: UnsatisfiableAction = attrs.field(metadata={"required": "can not be empty"})
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: NodeInclusionPolicy = NodeInclusionPolicy.HONOR
+    node_taints_policy: NodeInclusionPolicy = NodeInclusionPolicy.IGNORE
+    match_label_keys: tuple[str, ...] = ()

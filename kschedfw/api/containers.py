@@ -1,0 +1,101 @@
+"""A pod's containers, and what they ask for (core/v1)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import attrs
+
+from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.quantity import Quantity, quantities
+
+
+class Protocol(StrEnum):
+    """The transport protocol of a port."""
+
+    TCP = "TCP"
+    UDP = "UDP"
+    SCTP = "SCTP"
+
+
+class RestartPolicy(StrEnum):
+    """When the kubelet starts containers again (core/v1 RestartPolicy)."""
+
+    ALWAYS = "Always"
+    ON_FAILURE = "OnFailure"
+    NEVER = "Never"
+
+
+@attrs.frozen
+class ContainerPort:
+    """A port of a container; only a `host_port` (0 means none) takes a port of the node."""
+
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = attrs.field(default="", metadata={"json": "hostIP"})
+    protocol: Protocol = Protocol.TCP
+    name: str = ""
+
+
+@attrs.frozen
+class ResourceRequirements:
+    """Requests and limits. The loader fills requests that are missing from the limits, as the API server does."""
+
+    requests: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
+    limits: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
+
+
+class RestartRuleAction(StrEnum):
+    """What a restart rule does (core/v1 ContainerRestartRuleAction)."""
+
+    RESTART = "Restart"
+    RESTART_ALL_CONTAINERS = "RestartAllContainers"
+
+
+class ExitCodesOperator(StrEnum):
+    """How an exit code is compared with those of a rule (core/v1 ContainerRestartRuleOnExitCodesOperator)."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+
+
+@attrs.frozen
+class ContainerRestartRuleOnExitCodes:
+    """The exit codes to which a restart rule applies."""
+
+    operator: ExitCodesOperator
+    values: tuple[int, ...] = ()
+
+
+@attrs.frozen
+class ContainerRestartRule:
+    """What happens when a container ends with such an exit code (core/v1 ContainerRestartRule)."""
+
+    action: RestartRuleAction
+    exit_codes: ContainerRestartRuleOnExitCodes
+
+
+@attrs.frozen
+class Container:
+    """A container or init container; an init container with restart policy Always is a sidecar."""
+
+    name: str = ""
+    image: str = ""
+    ports: tuple[ContainerPort, ...] = ()
+    resources: ResourceRequirements = attrs.field(factory=ResourceRequirements)
+    restart_policy: RestartPolicy | None = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
+
+    @property
+    def is_sidecar(self) -> bool:
+        """Whether this, as an init container, keeps running beside the main containers."""
+        return self.restart_policy is RestartPolicy.ALWAYS
+
+
+@attrs.frozen
+class ContainerStatus:
+    """What the kubelet has granted a container; matters while an in-place resize is under way."""
+
+    name: str = ""
+    allocated_resources: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
+    resources: ResourceRequirements | None = None
