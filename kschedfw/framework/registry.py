@@ -8,7 +8,8 @@ import traceback
 from collections import defaultdict
 from collections.abc import Sequence
 from difflib import get_close_matches
-from importlib.metadata import EntryPoint, entry_points
+from functools import lru_cache
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
 from typing import TypeVar
 
@@ -201,8 +202,12 @@ def _offer(entry_point: EntryPoint) -> str:
 
 
 def _distribution(entry_point: EntryPoint) -> str | None:
-    dist = entry_point.dist
-    return None if dist is None else f"{dist.name} {dist.version}"
+    return None if entry_point.dist is None else _name_and_version(entry_point.dist)
+
+
+@lru_cache(maxsize=64)  # one distribution offers many plugins, and each look parses its metadata
+def _name_and_version(distribution: Distribution) -> str:
+    return f"{distribution.name} {distribution.version}"
 
 
 def _check(plugin: object, name: object, distribution: str | None) -> None:

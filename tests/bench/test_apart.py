@@ -12,6 +12,8 @@ from kschedfw.bench.apart import BenchmarkError, end_of_process, footprint_apart
 from kschedfw.bench.measure import Progress
 from kschedfw.bench.stage import Case
 
+pytestmark = pytest.mark.slow
+
 
 def process_id(progress: Progress) -> int:
     progress(1, 2)

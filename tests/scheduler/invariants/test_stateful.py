@@ -20,6 +20,8 @@ from kschedfw.framework.snapshot import Snapshot
 from tests.scheduler.invariants import properties
 from tests.scheduler.invariants.world import STEPS, World, replay, run_world
 
+pytestmark = pytest.mark.slow
+
 SEEDS = tuple(range(1, 41))
 STEPS_PER_SEED = 600
 
@@ -65,7 +67,6 @@ TestSchedulerMachine.settings = settings(
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "seeds", [SEEDS[start::4] for start in range(4)], ids=lambda seeds: f"from-{seeds[0]}"
 )
