@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help demo docs quick test downstream coverage soak fuzz lint fmt changelog clean
+.PHONY: help demo docs quick test downstream coverage soak fuzz lint fmt changelog build clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -76,6 +76,9 @@ fmt: $(VENV)/.installed-dev ## format the code, and fix what ruff can fix
 
 changelog: $(VENV)/.installed-dev ## show the next release's changelog
 	@$(BIN)/towncrier build --draft
+
+build: $(VENV)/.installed-dev ## make the sdist and the wheel in dist
+	@$(BIN)/python -m hatchling build --clean
 
 clean: ## remove environments, caches and build products
 	rm -rf $(VENV) $(DOWNSTREAM) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
