@@ -27,6 +27,8 @@ from kschedfw.api.owners import make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.api.requests import ResourceAmounts, node_allocatable, pod_qos_class, pod_requests
 
+pytestmark = pytest.mark.slow
+
 SharedData = Callable[[str], Path]
 
 # Kubernetes refuses this one for a field that scheduling doesn't read: spec.podCIDRs.

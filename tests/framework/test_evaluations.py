@@ -8,6 +8,7 @@ from random import Random
 
 import attrs
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,6 +38,8 @@ from kschedfw.framework.results import IntArray
 from kschedfw.scheduler import Nominator
 from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, plugin
+
+pytestmark = pytest.mark.slow
 
 KIND = "kind"
 KINDS = 4
