@@ -12,9 +12,11 @@ SECONDS ?= 600
 DIST ?= plugins/*/
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# The tests start many processes, each of which would compile kschedfw anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help demo docs test downstream coverage soak fuzz lint fmt changelog clean
+.PHONY: help demo docs quick test downstream coverage soak fuzz lint fmt changelog build clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -26,7 +28,11 @@ docs: $(VENV)/.installed-dev ## make the documentation's site in build/docs
 	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 	@echo build/docs/index.html
 
-test: lint ## all checks: those of lint, then the tests
+quick: lint ## for every save: lint and the unit tests, with few examples of each property
+	@echo '== pytest tests -m "not slow"'
+	@$(BIN)/python -m pytest tests -m 'not slow' --hypothesis-profile quick --numprocesses auto --dist worksteal
+
+test: lint ## all checks: those of lint, then all tests
 	@echo '== pytest tests'
 	@$(BIN)/python -m pytest tests --numprocesses auto --dist worksteal
 	@echo '== pytest docs README.md'
@@ -70,6 +76,9 @@ fmt: $(VENV)/.installed-dev ## format the code, and fix what ruff can fix
 
 changelog: $(VENV)/.installed-dev ## show the next release's changelog
 	@$(BIN)/towncrier build --draft
+
+build: $(VENV)/.installed-dev ## make the sdist and the wheel in dist
+	@$(BIN)/python -m hatchling build --clean
 
 clean: ## remove environments, caches and build products
 	rm -rf $(VENV) $(DOWNSTREAM) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

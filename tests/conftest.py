@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,10 +12,17 @@ from hypothesis import settings
 
 REPOSITORY = Path(__file__).parents[1]
 
-# In CI a test either fails for everyone or for no one, and a slow machine is no failure.
+# In CI a test either fails for everyone or for no one, and a slow machine is no failure. `make quick` asks for its own.
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=60)
 settings.register_profile("default", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+def pytest_collection_finish() -> None:
+    """Spare every garbage collection, of which tests that measure make many, what pytest knows of all tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -450,6 +450,7 @@ class TestWhoeverTakesTheObjects:
         assert [obj.name for obj in parse_manifests(a_node_named("a")).objects()] == ["a"]
 
 
+@pytest.mark.slow
 class TestLongLists:
     """They are read item by item, which nobody notices but for the memory that it takes."""
 

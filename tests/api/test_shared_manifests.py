@@ -28,6 +28,8 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.requests import node_allocatable, pod_qos_class, pod_requests
 from kschedfw.api.resource import Resource
 
+pytestmark = pytest.mark.slow
+
 SharedData = Callable[[str], Path]
 
 # Kubernetes refuses this one for a field that scheduling doesn't read: spec.podCIDRs.

@@ -18,6 +18,8 @@ from kschedfw.bench.child_process import (
 from kschedfw.bench.measure import Progress
 from kschedfw.bench.stage import Case
 
+pytestmark = pytest.mark.slow
+
 
 def process_id(progress: Progress) -> int:
     progress(1, 2)

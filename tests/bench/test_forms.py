@@ -28,6 +28,8 @@ from kschedfw.framework.runtime.evaluation import Evaluation
 from tests.bench.plugins import Open, Silent
 from tests.bench.test_measure import Ticking, case
 
+pytestmark = pytest.mark.slow
+
 SCALAR, BATCH, MEMO = Evaluation.SCALAR, Evaluation.BATCH, Evaluation.MEMO
 
 times = st.lists(st.floats(1e-6, 1.0), min_size=4, max_size=6)

@@ -18,6 +18,8 @@ from kschedfw.bench.workloads import WORKLOADS
 from kschedfw.cli.enabled import changed_default_profile
 from tests.bench.plugins import Broken
 
+pytestmark = pytest.mark.slow
+
 INSTALLED = Registry()
 """Shared, since finding out what is installed takes longer than most measurements here."""
 

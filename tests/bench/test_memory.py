@@ -6,6 +6,7 @@ import time
 from functools import partial
 
 import attrs
+import pytest
 
 from kschedfw import Registry
 from kschedfw.bench.footprint import measure_footprint
@@ -14,6 +15,8 @@ from kschedfw.bench.measure import measure
 from kschedfw.bench.memory import held_memory, peak_resident_bytes
 from kschedfw.bench.stage import Case
 from kschedfw.bench.workload import Placement
+
+pytestmark = pytest.mark.slow
 
 INSTALLED = Registry()
 

@@ -13,7 +13,7 @@ from kschedfw.bench.growth import Axis, cases
 from kschedfw.bench.measure import measure
 from kschedfw.bench.stage import ADAPTIVE, ALL_NODES, Case
 
-pytestmark = pytest.mark.benchmark
+pytestmark = [pytest.mark.benchmark, pytest.mark.slow]
 
 INSTALLED = Registry()
 BASIC = Case("basic", nodes=1_000, initial_pods=100, pods=50)

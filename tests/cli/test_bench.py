@@ -23,6 +23,8 @@ from kschedfw.bench.yardstick import KUBE_SCHEDULER
 from kschedfw.cli.app import run
 from kschedfw.config import default_profile
 
+pytestmark = pytest.mark.slow
+
 INSTALLED = Registry()
 
 

@@ -19,6 +19,8 @@ from kschedfw.api.manifests import _Loader
 from kschedfw.cli import app, main
 from kschedfw.scheduler import Scheduler
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, "-m", "kschedfw"]
 
 MANY_PODS = """\

@@ -170,6 +170,7 @@ def on_a_terminal(*args: str, answers: bytes) -> int:
     return process.wait(timeout=60)
 
 
+@pytest.mark.slow
 class TestQuestions:
     def test_what_no_option_says_is_asked_for(self) -> None:
         assert on_a_terminal("rack", "--author", "A", "--license", "MIT", answers=b", it is said\r") == 0

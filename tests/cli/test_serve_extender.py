@@ -26,6 +26,7 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: object, code: int 
     return captured.err
 
 
+@pytest.mark.slow
 def test_serves_until_ctrl_c() -> None:
     with served("--plugin", "NodeName") as url:
         assert url.startswith("http://127.0.0.1:")
@@ -33,6 +34,7 @@ def test_serves_until_ctrl_c() -> None:
             assert reply.read() == b"ok\n"
 
 
+@pytest.mark.slow
 def test_serves_on_ipv6() -> None:
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
@@ -42,6 +44,7 @@ def test_serves_on_ipv6() -> None:
         assert url.startswith("http://[::1]:")
 
 
+@pytest.mark.slow
 def test_sigterm_ends_it_too() -> None:
     process = subprocess.Popen(
         [*COMMAND, "--plugin", "NodeName", "--port", "0"], stderr=subprocess.PIPE, text=True
@@ -193,6 +196,7 @@ class TestInThisProcess:
         assert "metadata.name" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_its_help_does_not_wait_for_the_server() -> None:
     late = {"uvicorn", "httpx2", "kschedfw.extender_server"}
     code = f"import sys, kschedfw.cli.serve_extender; assert not {late} & sys.modules.keys()"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import attrs
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,6 +64,7 @@ def test_nothing_of_the_former_place_is_left() -> None:
     assert (again.status.phase, again.status.conditions) == (PodPhase.PENDING, ())
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(clusters(most_nodes=4, most_bound=6, most_pending=3), st.sets(st.integers(0, 5)))
 def test_only_what_is_wanted_and_the_order_of_pods_stays(cluster: Cluster, chosen: set[int]) -> None:

@@ -45,6 +45,7 @@ class TestWorkload:
         assert workload.resources == ("cpu", "memory", "nvidia.com/gpu")
 
 
+@pytest.mark.slow
 class TestFragmentation:
     def test_what_no_pod_fits_beside_is_lost(self) -> None:
         # n1 has 1 CPU left, and pods want 2; n2 is empty.

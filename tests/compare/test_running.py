@@ -166,6 +166,7 @@ class TestJson:
         assert moves["moves"][0]["against"]["plugin"] == "NodeResourcesFit"
 
 
+@pytest.mark.slow
 class TestProperties:
     @given(clusters(most_nodes=4, most_pending=5))
     @settings(max_examples=8)

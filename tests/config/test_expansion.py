@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -127,6 +128,7 @@ def test_each_names_the_distribution_that_it_comes_from() -> None:
 CHOICES = st.lists(st.sampled_from([*SCORES, "Extra", "Other"]), unique=True, max_size=5)
 
 
+@pytest.mark.slow
 @given(CHOICES, CHOICES, CHOICES, CHOICES, st.booleans())
 def test_however_it_is_configured(
     enabled: list[str], disabled: list[str], everywhere: list[str], nowhere: list[str], none: bool

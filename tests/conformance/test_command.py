@@ -11,6 +11,8 @@ import pytest
 
 from kschedfw.testing.conformance.__main__ import main
 
+pytestmark = pytest.mark.slow
+
 DATA = Path(__file__).parent / "data"
 
 

@@ -31,7 +31,7 @@ CATEGORIES = [
     "full",
 ]
 
-pytestmark = pytest.mark.conformance
+pytestmark = [pytest.mark.conformance, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

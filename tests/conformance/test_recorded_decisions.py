@@ -35,7 +35,7 @@ COMPARED = {
 }
 REFUSED_CONFIGURATIONS = 20
 
-pytestmark = pytest.mark.conformance
+pytestmark = [pytest.mark.conformance, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 GOOD = """
 from kschedfw import Plugin, Status, hookimpl
 

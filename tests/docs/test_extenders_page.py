@@ -13,6 +13,8 @@ import trustme
 
 from kschedfw.config import load_configuration
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "docs" / "extenders.md").read_text(encoding="utf-8")
 COMMANDS = [

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.examples.running import output_as_shown
+
+pytestmark = pytest.mark.slow
 
 
 def test_it_prints_what_its_readme_shows() -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
+import pytest
 from hypothesis import strategies as st
 
 from kschedfw import Pod
 from kschedfw.api.manifests import pod_from_manifest
 from kschedfw.testing import PluginContract, strategies
 from tests.examples.running import output_as_shown
+
+pytestmark = pytest.mark.slow
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "02-stateful-plugin"
 LICENCES = runpy.run_path(str(EXAMPLE / "licences.py"))

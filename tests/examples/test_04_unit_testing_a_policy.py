@@ -8,6 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "04-unit-testing-a-policy"
 WITHOUT_CONTRACT = ("-k", "not Contract")
 

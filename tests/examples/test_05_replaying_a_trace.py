@@ -9,6 +9,8 @@ import pytest
 
 from tests.examples.running import output_as_shown
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "05-replaying-a-trace"
 REPLAY = runpy.run_path(str(EXAMPLE / "replay.py"))
 

@@ -10,6 +10,8 @@ import uvicorn
 from kschedfw import load_configuration
 from tests.examples.running import REPOSITORY, output_as_shown
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = REPOSITORY / "examples" / "06-extender"
 
 

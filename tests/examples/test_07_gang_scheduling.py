@@ -6,6 +6,8 @@ import pytest
 
 from tests.examples.running import REPOSITORY, output_as_shown
 
+pytestmark = pytest.mark.slow
+
 COSCHEDULING = REPOSITORY / "plugins" / "kschedfw-coscheduling" / "src"
 
 

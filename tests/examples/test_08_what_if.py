@@ -6,6 +6,8 @@ import pytest
 
 from tests.examples.running import output_as_shown
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def lines() -> list[str]:

@@ -11,6 +11,8 @@ import pytest
 from kschedfw import default_profile
 from tests.examples.running import REPOSITORY, output_as_shown
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = REPOSITORY / "examples" / "09-learning-weights"
 
 
@@ -20,7 +22,6 @@ def learn(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return runpy.run_path(str(EXAMPLE / "learn.py"))
 
 
-@pytest.mark.slow
 def test_learned_weights_beat_the_default_on_held_out_days() -> None:
     lines = output_as_shown("09-learning-weights", "learn.py")
     days = [line.split() for line in lines if line.strip()[:1].isdigit()]

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+pytestmark = pytest.mark.slow
+
 SAMPLE = Path(__file__).parents[2] / "examples" / "sample-cluster"
 FILES = ["namespaces.yaml", "nodes.yaml", "priorityclasses.yaml", "workloads.yaml"]
 

@@ -21,6 +21,8 @@ from kschedfw.testing import decide
 from kschedfw.testing.strategies import Cluster, clusters
 from tests.explain.test_faithful import in_memory, simulated
 
+pytestmark = pytest.mark.slow
+
 ZONE = "topology.kubernetes.io/zone"
 
 

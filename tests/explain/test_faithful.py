@@ -26,6 +26,8 @@ from kschedfw.testing.conformance.mode import Mode
 from kschedfw.testing.conformance.scenario import LISTS, Scenario, read_scenarios
 from kschedfw.testing.strategies import Cluster, clusters
 
+pytestmark = pytest.mark.slow
+
 SCENARIOS = Path(__file__).parents[1] / "conformance" / "data"
 
 

@@ -20,6 +20,8 @@ from kschedfw.testing import FrameworkHarness
 from kschedfw.testing.strategies import Cluster, clusters, pods
 from tests.extender_server.asgi import send
 
+pytestmark = pytest.mark.slow
+
 PLUGINS = [name for name in default_profile().plugin_names if name not in ("PrioritySort", "DefaultBinder")]
 
 

@@ -30,6 +30,8 @@ from kschedfw.testing import FakeClock
 from tests.extender_server.processes import served
 from tests.scheduler.http_extender.servers import Answer, refused_url, scripted
 
+pytestmark = pytest.mark.slow
+
 NODES = [
     make_node("tainted").taint("dedicated").build(),
     make_node("disliked").taint("noisy", effect="PreferNoSchedule").build(),

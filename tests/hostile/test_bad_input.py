@@ -44,6 +44,7 @@ def bomb(levels: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+@pytest.mark.slow
 class TestTextsThatTookLong:
     @pytest.mark.parametrize(
         "text",

@@ -34,6 +34,8 @@ pytest.importorskip("uvicorn")
 
 from kschedfw.cli import extender_http  # needs uvicorn
 
+pytestmark = pytest.mark.slow
+
 POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 NAMES = [f"n{i}" for i in range(50)]
 BODY = json.dumps({"Pod": POD, "NodeNames": NAMES}).encode()

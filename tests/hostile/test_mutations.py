@@ -21,6 +21,8 @@ from tests.hostile.extender_trial import try_answer, try_request
 from tests.hostile.mutations import CLUSTER, CONFIGURATION, POLICY, cluster, configuration
 from tests.hostile.trial import COMMANDS, read_cluster, read_configuration, simulate, try_seed
 
+pytestmark = pytest.mark.slow
+
 
 def test_what_is_changed_is_right_before() -> None:
     """Otherwise every change would be refused for the same reason."""

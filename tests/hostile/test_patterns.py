@@ -18,6 +18,8 @@ import pytest
 
 import kschedfw
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = Path(kschedfw.__file__).parent
 PROJECT = PACKAGE.parent
 PLUGINS = sorted((PROJECT / "plugins").glob("*/src/**/*.py"))

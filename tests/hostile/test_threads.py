@@ -9,6 +9,8 @@ from kschedfw.scheduler.bindings import Bindings
 from tests.hostile import threads
 from tests.hostile.threads import Drill
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_nothing_is_lost_and_all_ends(seed: int) -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from importlib.metadata import distribution
 
+import pytest
+
 from kschedfw.testing import PluginContract
+
+pytestmark = pytest.mark.slow
 
 ATTRIBUTES: dict[str, dict[str, object]] = {
     # It asks the filters what they would say were other pods gone.

@@ -23,6 +23,8 @@ from kschedfw.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffini
 from tests.plugins.cycles import Cycle, make, make_node, make_pod, short
 from tests.topologies import LABELS, Step, affinities, histories, pods
 
+pytestmark = pytest.mark.slow
+
 BLUE = {"team": "blue"}
 
 

@@ -21,6 +21,8 @@ from kschedfw.testing import FrameworkHarness
 from kschedfw.testing.strategies import Cluster, clusters, nodes, pods
 from tests.plugins.batches import Asked, some_rows, take
 
+pytestmark = pytest.mark.slow
+
 PLUGINS = (NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts, ImageLocality)
 NAMES = [f"node-{index}" for index in range(6)]
 

@@ -46,6 +46,7 @@ def test_a_term_matches_the_same_nodes_at_once_as_one_by_one(term: NodeSelectorT
     assert mask.tolist() == [term.matches(node.labels, node.name) for node in NODES]
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(clusters(most_nodes=6, most_bound=0), pods(), st.data())
 def test_required_affinity_allows_the_same_nodes_at_once_as_one_by_one(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -226,6 +227,7 @@ def test_so_they_do_with_the_systems_defaults(infos: list[NodeInfo], data: st.Da
     assert_scores_agree(cycle(infos, service), pod, some_rows(data, infos), require_all=False)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)  # drawing all that pods can have takes long
 @given(strategies.clusters(), st.data())
 def test_so_they_do_on_clusters_of_all_kinds(cluster: strategies.Cluster, data: st.DataObject) -> None:

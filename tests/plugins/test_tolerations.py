@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from kschedfw.testing.strategies import Cluster, clusters, nodes, pods
 from tests.plugins.batches import some_rows
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(clusters(most_nodes=6, most_bound=0), pods(), st.data())
 def test_the_same_nodes_have_untolerated_taints_at_once_as_one_by_one(

@@ -27,6 +27,8 @@ from tests.plugins.volume_objects import (
     volume_pods,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def change(snapshot: Snapshot, data: st.DataObject) -> None:
     """One node gets another state or other pods, comes or goes, or two change places."""

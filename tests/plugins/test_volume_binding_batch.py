@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from kschedfw.api.pod import Pod
 from kschedfw.testing import FrameworkHarness
 from tests.plugins.batches import Asked, some_rows
 from tests.plugins.storage import ZONE, claim, csi_node, driver, room, storage_class, volume
+
+pytestmark = pytest.mark.slow
 
 CLAIMS = ("c0", "c1", "c2")
 CLASSES = ("wait", "make")

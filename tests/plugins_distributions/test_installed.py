@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[2]
 COSTAWARE = REPOSITORY / "plugins" / "kschedfw-costaware"
 

@@ -12,6 +12,8 @@ import pytest
 
 from kschedfw.cli import app
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[2]
 DOWNSTREAM = [sys.executable, str(REPOSITORY / ".ci" / "downstream.py")]
 CHECKS = {

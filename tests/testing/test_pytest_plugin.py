@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+pytestmark = pytest.mark.slow
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -58,7 +61,8 @@ NODES = [make_node(name).labels(rack=rack).capacity(cpu=4).build() for name, rac
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with kschedfw, as pip installs it, and a stranger's plugin."""
     site = tmp_path_factory.mktemp("site")
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install", "--no-deps"]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+    pip += ["--no-deps", "--no-compile"]  # far from all of kschedfw is imported
     built_here = importlib.util.find_spec("hatchling") is not None
     options = ["--no-build-isolation"] if built_here else []
     subprocess.run([*pip, *options, "--target", str(site), str(REPOSITORY)], check=True, timeout=300)
@@ -241,40 +245,45 @@ def test_with_entry_points(kschedfw_framework, kschedfw_registry):
     )
 
 
-@pytest.mark.parametrize(
-    ("marker", "text"),
-    [
-        ("plugin=[]", "got an unexpected keyword argument 'plugin'"),
-        ("[]", "takes keywords only"),
-        ("configuration='none.yaml'", "configuration none.yaml: "),
-        ("configuration='test_it.py'", "configuration test_it.py: "),
-        (
-            "configuration='x', args={'NodeResourcesFit': {}}",
-            "with a configuration there is no profile, no args",
-        ),
-        (
-            "configuration={}",
-            "configuration: expected the path of a file or a SchedulerConfiguration, found dict",
-        ),
-        ("configuration='none.yaml'", "(a relative path starts from the test's own file)"),
-        ("objects=[{}]", "objects: kind: Required value"),
-        ("objects=['a']", "objects: expected an object or its manifest, a mapping; found str"),
-        ("scheduler_name='x'", "scheduler_name is for a configuration's profiles"),
-    ],
-)
-def test_a_wrong_marker_is_one_clear_error(project: Project, marker: str, text: str) -> None:
-    code, output = project.run(
-        f"""
-import pytest
+WRONG = [
+    ("plugin=[]", "got an unexpected keyword argument 'plugin'"),
+    ("[]", "takes keywords only"),
+    ("configuration='none.yaml'", "configuration none.yaml: "),
+    ("configuration='test_it.py'", "configuration test_it.py: "),
+    (
+        "configuration='x', args={'NodeResourcesFit': {}}",
+        "with a configuration there is no profile, no args",
+    ),
+    (
+        "configuration={}",
+        "configuration: expected the path of a file or a SchedulerConfiguration, found dict",
+    ),
+    ("configuration='none.yaml'", "(a relative path starts from the test's own file)"),
+    ("objects=[{}]", "objects: kind: Required value"),
+    ("objects=['a']", "objects: expected an object or its manifest, a mapping; found str"),
+    ("scheduler_name='x'", "scheduler_name is for a configuration's profiles"),
+]
 
-@pytest.mark.kschedfw({marker})
-def test_it(kschedfw_scheduler): ...
-"""
+
+@pytest.fixture(scope="module")
+def refusals(tmp_path_factory: pytest.TempPathFactory, site: Path) -> list[str]:
+    """What pytest shows of each test with a wrong marker, in one run."""
+    tests = (
+        f"@pytest.mark.kschedfw({marker})\ndef test_{i}(kschedfw_scheduler): ...\n"
+        for i, (marker, _) in enumerate(WRONG)
     )
+    project = Project(tmp_path_factory.mktemp("wrong"), site)
+    code, output = project.run("import pytest\n" + "".join(tests))
     assert code == 1
-    assert text in output
     assert "Traceback" not in output
     assert "During handling of the above exception" not in output
+    return re.split(r"^_+ ERROR at setup of test_\d+ _+$", output, flags=re.MULTILINE)[1:]
+
+
+@pytest.mark.parametrize(("number", "text"), [(i, text) for i, (_, text) in enumerate(WRONG)])
+def test_a_wrong_marker_is_one_clear_error(refusals: list[str], number: int, text: str) -> None:
+    assert len(refusals) == len(WRONG)
+    assert text in refusals[number]
 
 
 def test_the_contract_of_a_stranger_runs_under_it(project: Project) -> None:

@@ -12,6 +12,8 @@ from kschedfw import InMemoryCluster, make_node, make_pod
 from tests.typing.embedder import Loop, run_files
 from tests.typing.plugin_author import Rack, reserved
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 FILES = ("plugin_author.py", "embedder.py", "mistakes.py", "hook_mistakes.py")
 
@@ -28,7 +30,6 @@ def mypy(where: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, check=False, capture_output=True, text=True, cwd=where)
 
 
-@pytest.mark.slow
 def test_realistic_code_has_no_type_errors_and_mistakes_have(tmp_path: Path) -> None:
     package = tmp_path / "tests" / "typing"
     package.mkdir(parents=True)

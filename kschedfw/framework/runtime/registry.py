@@ -8,8 +8,8 @@ import traceback
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from functools import cached_property
-from importlib.metadata import EntryPoint, entry_points
+from functools import cached_property, lru_cache
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
 from typing import TypeVar
 
@@ -242,7 +242,12 @@ def _offer(entry_point: EntryPoint) -> str:
 
 def _distribution(entry_point: EntryPoint | None) -> str | None:
     dist = None if entry_point is None else entry_point.dist
-    return None if dist is None else f"{dist.name} {dist.version}"
+    return None if dist is None else _name_and_version(dist)
+
+
+@lru_cache(maxsize=64)  # one distribution offers many plugins, and each look parses its metadata
+def _name_and_version(distribution: Distribution) -> str:
+    return f"{distribution.name} {distribution.version}"
 
 
 def _check(plugin: object, name: object, offer: EntryPoint | None) -> None:

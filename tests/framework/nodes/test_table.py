@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,6 +48,7 @@ def test_a_table_without_nodes_has_its_columns() -> None:
     assert table.taints.codes.shape == (0,)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(snapshots())
 def test_each_row_is_its_node(snapshot: Snapshot) -> None:
@@ -67,6 +69,7 @@ def test_each_row_is_its_node(snapshot: Snapshot) -> None:
         assert table.unschedulable[row] == info.node.spec.unschedulable
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(snapshots())
 def test_labels_and_taints_decode_to_the_nodes(snapshot: Snapshot) -> None:
@@ -210,6 +213,7 @@ def histories(draw: st.DrawFn) -> list[list[NodeInfo]]:
     return states
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(histories())
 def test_a_table_that_follows_is_one_that_is_made_anew(states: list[list[NodeInfo]]) -> None:

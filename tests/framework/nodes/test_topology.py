@@ -119,6 +119,7 @@ def assert_right(snapshot: Snapshot) -> None:
     assert index.has_terms == any(info.has_affinity for info in infos)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(histories(), st.data())
 def test_an_index_that_follows_is_as_good_as_a_look_at_every_pod(
@@ -132,6 +133,7 @@ def test_an_index_that_follows_is_as_good_as_a_look_at_every_pod(
     assert_right(snapshot)
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(histories())
 def test_it_is_as_good_with_room_for_few_answers_and_many_on_a_node(steps: list[Step]) -> None:

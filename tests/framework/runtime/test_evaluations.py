@@ -8,6 +8,7 @@ from random import Random
 
 import attrs
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,6 +39,8 @@ from kschedfw.framework.plugin import per_signature
 from kschedfw.framework.runtime.columns import UNKNOWN_SCORE
 from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, plugin
+
+pytestmark = pytest.mark.slow
 
 KIND = "kind"
 KINDS = 4

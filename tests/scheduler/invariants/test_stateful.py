@@ -20,6 +20,8 @@ from kschedfw.framework.nodes.snapshot import Snapshot
 from tests.scheduler.invariants import properties
 from tests.scheduler.invariants.world import STEPS, World, replay, run_world
 
+pytestmark = pytest.mark.slow
+
 SEEDS = tuple(range(1, 41))
 STEPS_PER_SEED = 600
 
@@ -65,13 +67,23 @@ TestSchedulerMachine.settings = settings(
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "seeds", [SEEDS[start::4] for start in range(4)], ids=lambda seeds: f"from-{seeds[0]}"
 )
 def test_many_steps(seeds: tuple[int, ...]) -> None:
+    """Much happens in them: properties that nothing could violate would prove nothing."""
+    seen: Counter[str] = Counter()
     for seed in seeds:
-        run_world(seed, STEPS_PER_SEED)
+        world = run_world(seed, STEPS_PER_SEED)
+        for event in world.cluster.truth.events:
+            seen[event.reason] += event.count
+        seen["bound"] += len(world.cluster.bound)
+        seen["attempts"] += sum(world.journal.attempts.values())
+        seen["preemptions"] += len(world.journal.victims)
+    assert seen["bound"] >= 100
+    assert seen["attempts"] >= 500
+    assert seen["preemptions"] >= 10
+    assert seen["FailedScheduling"] >= 200
 
 
 @pytest.mark.parametrize("complete_hints", [False, True])
@@ -83,23 +95,6 @@ def test_who_waits_for_the_flush_is_known(seed: int, complete_hints: bool) -> No
 
 def test_there_are_enough_steps() -> None:
     assert len(SEEDS) * STEPS_PER_SEED >= 20_000
-
-
-def test_much_happens_in_a_world() -> None:
-    """Properties that nothing could violate would prove nothing."""
-    seen: Counter[str] = Counter()
-    for seed in range(1, 9):
-        world = run_world(seed, STEPS_PER_SEED)
-        cluster = world.cluster.truth
-        for event in cluster.events:
-            seen[event.reason] += event.count
-        seen["bound"] += len(world.cluster.bound)
-        seen["attempts"] += sum(world.journal.attempts.values())
-        seen["preemptions"] += len(world.journal.victims)
-    assert seen["bound"] >= 100
-    assert seen["attempts"] >= 500
-    assert seen["preemptions"] >= 10
-    assert seen["FailedScheduling"] >= 200
 
 
 def test_the_same_seed_and_steps_make_the_same_run() -> None:

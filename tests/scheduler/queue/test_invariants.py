@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import attrs
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -21,6 +22,8 @@ from kschedfw.scheduler.queue import Place
 from kschedfw.testing import FakeClock
 from tests.framework.support import plugin
 from tests.scheduler.queue.support import NODE_ADD, NODE_LABEL, Queue, subscriber
+
+pytestmark = pytest.mark.slow
 
 OWN_LABELS = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.UPDATE_POD_LABEL)
 NAMES = ("a", "b", "c", "d", "e")
