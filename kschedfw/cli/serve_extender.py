@@ -118,7 +118,7 @@ def serve_extender(
 ) -> None:
     try:
         # Other commands needn't wait for it.
-        from kschedfw.cli.extender_http import Server, configured, listen
+        from kschedfw.serve.http_server import Server, configured, listen
     except ModuleNotFoundError:
         raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
 
@@ -155,7 +155,12 @@ def serve_extender(
         print(f"kschedfw: extender at {url}; Ctrl-C ends it", file=sys.stderr, flush=True)
 
     with listening:
-        Server(settings, say_where).run(sockets=[listening])
+        Server(settings, say_where, _end_at_once).run(sockets=[listening])
+
+
+def _end_at_once() -> None:
+    print("kschedfw: a plugin is still at work; ended all the same", file=sys.stderr, flush=True)
+    os._exit(0)
 
 
 def _is_here(listening: socket.socket) -> bool:
