@@ -35,11 +35,12 @@ class CustomKind:
 
     def __str__(self) -> str:
         group, _, version = self.api_version.rpartition("/")
-        return f"{_plural(self.name.lower())}.{version}.{group}"
+        return f"{plural_of(self.name)}.{version}.{group}"
 
 
-def _plural(name: str) -> str:
-    """As Kubernetes guesses it (`UnsafeGuessKindToResource`)."""
+def plural_of(kind: str) -> str:
+    """A kind's plural, as Kubernetes guesses it (`UnsafeGuessKindToResource`): `podgroups` for PodGroup."""
+    name = kind.lower()
     if name.endswith("s"):
         return f"{name}es"
     return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
