@@ -78,3 +78,19 @@ class Subscription:
     @property
     def is_closed(self) -> bool:
         return self._closed
+
+
+class Journal:
+    """What writes every change down at once, in the thread that makes it and with the cluster's lock held."""
+
+    def __init__(self, write: Handler) -> None:
+        self._write = write
+
+    def put(self, event: WatchEvent) -> None:
+        self._write(event)
+
+    def deliver(self) -> None:
+        """It has happened."""
+
+    def close(self) -> None:
+        """The cluster forgets it."""

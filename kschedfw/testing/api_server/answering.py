@@ -1,0 +1,129 @@
+"""Answers a request: finds out what is to be done with which objects, and how the client wants to see them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any, Final
+
+from kschedfw.testing.api_server import status
+from kschedfw.testing.api_server.access import Access, User
+from kschedfw.testing.api_server.eviction import marked_as_evicted, spend_budget
+from kschedfw.testing.api_server.lists import Lists, list_json
+from kschedfw.testing.api_server.pod_rules import bound
+from kschedfw.testing.api_server.registry import Registry
+from kschedfw.testing.api_server.requests import Request
+from kschedfw.testing.api_server.resources import ONLY_CREATED, PODS
+from kschedfw.testing.api_server.responses import Response, success
+from kschedfw.testing.api_server.reviews import review
+from kschedfw.testing.api_server.store import OutdatedError, Store, Stored
+from kschedfw.testing.api_server.watching import Watch, shown_in_full, start_watch
+
+_SHOWN_WHEN_GONE: Final = frozenset(
+    {"Pod", "PersistentVolume", "PersistentVolumeClaim", "Service", "ServiceAccount", "ResourceQuota"}
+)
+
+
+class Answering:
+    """Does what requests that are allowed ask for. Every method raises StatusError for what is refused."""
+
+    def __init__(self, store: Store, access: Access, random: Random) -> None:
+        self._store = store
+        self._access = access
+        self._registry = Registry(store, random)
+        self.lists = Lists(store)
+        self._verbs: Mapping[str, Callable[[Request], Response | Watch]] = {
+            "get": self._get,
+            "list": self._list,
+            "watch": self._watch,
+            "create": self._create,
+            "update": lambda request: _shown(request, self._registry.update(request)),
+            "patch": lambda request: _shown(request, self._registry.patch(request)),
+            "delete": self._delete,
+            "deletecollection": self._delete_all,
+        }
+
+    def answer(self, user: User, request: Request) -> Response | Watch:
+        if request.target.resource is None:
+            raise status.no_such_resource()
+        resource, part = request.resource, request.subresource
+        if resource.plural in ONLY_CREATED and resource.plural != "bindings":
+            if request.verb != "create":
+                raise status.method_not_allowed()
+            return Response.of_json(review(self._access, user, request), 201)
+        if part and part not in resource.subresources:
+            raise status.no_such_resource()
+        answer = self._verbs.get(request.verb)
+        if answer is None or (part == "status" and request.verb not in ("get", "update", "patch")):
+            raise status.method_not_allowed()
+        return answer(request)
+
+    def _get(self, request: Request) -> Response:
+        if request.subresource not in ("", "status"):
+            raise status.method_not_allowed()
+        return _shown(request, self._registry.get(request.resource, request.namespace, request.name))
+
+    def _list(self, request: Request) -> Response:
+        return Response(200, list_json(request.resource, self.lists.page(request)))
+
+    def _watch(self, request: Request) -> Watch:
+        return start_watch(self._store, request, shown_in_full(request))
+
+    def _create(self, request: Request) -> Response:
+        match request.subresource:
+            case "binding":
+                return self._bind(request)
+            case "eviction":
+                return self._evict(request)
+        if request.resource.plural == "bindings" or request.name:
+            raise status.method_not_allowed()
+        return _shown(request, self._registry.create(request), 201)
+
+    def _delete(self, request: Request) -> Response:
+        gone = self._registry.delete(request)
+        is_still_there = self._store.get(gone.resource, *gone.key) is not None
+        if is_still_there or request.resource.kind in _SHOWN_WHEN_GONE:
+            return _shown(request, gone)
+        resource = request.resource
+        details = {"name": request.name, "group": resource.group, "kind": resource.plural, "uid": gone.uid}
+        return success(details)
+
+    def _delete_all(self, request: Request) -> Response:
+        page = self.lists.page(request)
+        self._registry.delete_all(request, list(page.items))
+        return Response(200, list_json(request.resource, page))
+
+    # --- what can be done with pods alone ---
+
+    def _bind(self, request: Request) -> Response:
+        binding = request.document()
+        self._change(request, lambda pod: bound(self._store, pod, binding))
+        return success({}, 201)
+
+    def _evict(self, request: Request) -> Response:
+        eviction = request.document()
+        options: dict[str, Any] = eviction.get("deleteOptions") or {}
+        while True:
+            pod = self._registry.get(PODS, request.namespace, request.name)
+            budget = spend_budget(self._store, pod)
+            if request.is_dry_run or options.get("dryRun") == ["All"]:
+                return success({}, 201)
+            try:
+                if budget is not None:
+                    self._registry.replace(*budget)
+                self._registry.evict(pod, marked_as_evicted(self._store, pod), options)
+            except OutdatedError:
+                continue
+            return success({}, 201)
+
+    def _change(self, request: Request, change: Callable[[Stored], Mapping[str, Any]]) -> Stored:
+        while True:
+            pod = self._registry.get(request.resource, request.namespace, request.name)
+            try:
+                return self._registry.replace(pod, change(pod), dry_run=request.is_dry_run)
+            except OutdatedError:
+                continue
+
+
+def _shown(request: Request, stored: Stored, code: int = 200) -> Response:
+    return Response(code, shown_in_full(request)(stored) + b"\n")
