@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, Final
 
+from kschedfw.serve.asgi import Response
 from kschedfw.testing.api_server import status
 from kschedfw.testing.api_server.access import Access, User
 from kschedfw.testing.api_server.eviction import marked_as_evicted, spend_budget
@@ -14,7 +15,7 @@ from kschedfw.testing.api_server.pod_rules import bound
 from kschedfw.testing.api_server.registry import Registry
 from kschedfw.testing.api_server.requests import Request
 from kschedfw.testing.api_server.resources import ONLY_CREATED, PODS
-from kschedfw.testing.api_server.responses import Response, success
+from kschedfw.testing.api_server.responses import json_response, success
 from kschedfw.testing.api_server.reviews import review
 from kschedfw.testing.api_server.store import OutdatedError, Store, Stored
 from kschedfw.testing.api_server.watching import Watch, shown_in_full, start_watch
@@ -50,7 +51,7 @@ class Answering:
         if resource.plural in ONLY_CREATED and resource.plural != "bindings":
             if request.verb != "create":
                 raise status.method_not_allowed()
-            return Response.of_json(review(self._access, user, request), 201)
+            return json_response(review(self._access, user, request), 201)
         if part and part not in resource.subresources:
             raise status.no_such_resource()
         answer = self._verbs.get(request.verb)

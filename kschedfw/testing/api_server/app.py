@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from kschedfw.framework.clock import Clock
+from kschedfw.serve.asgi import Receive, Response, Scope, Send
 from kschedfw.testing.api_server.access import ANONYMOUS, Access, User
 from kschedfw.testing.api_server.answering import Answering
 from kschedfw.testing.api_server.audit import AuditEvent, AuditLog
 from kschedfw.testing.api_server.requests import Request, parse_query, parse_target, verb_of
-from kschedfw.testing.api_server.responses import Response
+from kschedfw.testing.api_server.responses import error_response
 from kschedfw.testing.api_server.status import StatusError
 from kschedfw.testing.api_server.store import Store
 from kschedfw.testing.api_server.watching import Watch, error_frame
-
-Message = MutableMapping[str, Any]
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 
 _MOST_BYTES: Final = 3 << 20
 """Bytes of a request's body, as with the API server."""
@@ -75,12 +70,12 @@ class ApiApp:
         try:
             answer = await self._answer(exchange, scope, receive)
         except StatusError as error:
-            answer = Response.of_error(error)
+            answer = error_response(error)
         if answer is None:
             return  # the client has gone before it had asked
-        self._note(exchange, answer.code if isinstance(answer, Response) else 200)
+        self._note(exchange, answer.status if isinstance(answer, Response) else 200)
         if isinstance(answer, Response):
-            await _respond(send, answer)
+            await answer.send(send)
         else:
             await self._stream(answer, receive, send)
 
@@ -168,13 +163,3 @@ async def _body(receive: Receive) -> bytes | None:
 async def _gone(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-async def _respond(send: Send, response: Response) -> None:
-    headers = [
-        (b"content-type", response.content_type.encode()),
-        (b"content-length", str(len(response.body)).encode()),
-        *response.headers,
-    ]
-    await send({"type": "http.response.start", "status": response.code, "headers": headers})
-    await send({"type": "http.response.body", "body": response.body})

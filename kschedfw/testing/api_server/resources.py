@@ -64,6 +64,7 @@ DISRUPTION_BUDGETS: Final = Resource(
 PRIORITY_CLASSES: Final = Resource(
     "priorityclasses", "PriorityClass", "scheduling.k8s.io", namespaced=False, short_names=("pc",)
 )
+LEASES: Final = Resource("leases", "Lease", "coordination.k8s.io")
 _RBAC: Final = "rbac.authorization.k8s.io"
 ROLES: Final = Resource("roles", "Role", _RBAC)
 ROLE_BINDINGS: Final = Resource("rolebindings", "RoleBinding", _RBAC)
@@ -112,7 +113,7 @@ _BUILT_IN: Final = (
     Resource("resourceslices", "ResourceSlice", "resource.k8s.io", namespaced=False),
     Resource("resourceclaims", "ResourceClaim", "resource.k8s.io", subresources=_STATUS),
     Resource("resourceclaimtemplates", "ResourceClaimTemplate", "resource.k8s.io"),
-    Resource("leases", "Lease", "coordination.k8s.io"),
+    LEASES,
     Resource("events", "Event", "events.k8s.io", short_names=("ev",), kept_as=EVENTS),
     ROLES,
     ROLE_BINDINGS,

@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any
 
-import attrs
 import msgspec
 
+from kschedfw.serve.asgi import Response
 from kschedfw.testing.api_server.status import StatusError
 
 
-@attrs.frozen
-class Response:
-    """An HTTP response whose body is there as a whole."""
-
-    code: int
-    body: bytes
-    content_type: str = "application/json"
-    headers: tuple[tuple[bytes, bytes], ...] = ()
-
-    @classmethod
-    def of_json(cls, document: Any, code: int = 200) -> Self:
-        return cls(code, msgspec.json.encode(document))
-
-    @classmethod
-    def of_text(cls, text: str, code: int = 200) -> Self:
-        return cls(code, text.encode(), "text/plain; charset=utf-8")
-
-    @classmethod
-    def of_error(cls, error: StatusError) -> Self:
-        seconds = error.details.get("retryAfterSeconds")
-        headers = ((b"retry-after", str(seconds).encode()),) if seconds else ()
-        return cls(error.code, msgspec.json.encode(error.status), headers=headers)
+def json_response(document: Any, code: int = 200) -> Response:
+    return Response(code, msgspec.json.encode(document))
 
 
-def success(details: dict[str, Any], code: int = 200) -> Response:
+def error_response(error: StatusError) -> Response:
+    seconds = error.details.get("retryAfterSeconds")
+    headers = ((b"retry-after", str(seconds).encode()),) if seconds else ()
+    return Response(error.code, msgspec.json.encode(error.status), headers=headers)
+
+
+def success(details: Mapping[str, Any], code: int = 200) -> Response:
     """The Status of something that was done and leaves no object to show."""
     given = {key: value for key, value in details.items() if value}
     body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
-    return Response.of_json({**body, "details": given} if given else {**body, "code": code}, code)
+    return json_response({**body, "details": given} if given else {**body, "code": code}, code)

@@ -22,7 +22,8 @@ from kschedfw.testing.api_server.access import Access, User
 from kschedfw.testing.api_server.answering import Answering
 from kschedfw.testing.api_server.app import ApiApp
 from kschedfw.testing.api_server.audit import AuditLog
-from kschedfw.testing.api_server.resources import Catalogue
+from kschedfw.testing.api_server.faults import Faults, FaultyApp
+from kschedfw.testing.api_server.resources import LEASES, Catalogue
 from kschedfw.testing.api_server.store import Store
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class ApiServer:
         history: How many changes of each resource are remembered for watches that go on from an older version.
         bookmark_seconds: How often a watch gets a bookmark, if it wants them.
         seed: Of what is drawn: uids, the letters of generated names.
+        faults: What goes wrong.
         certificate: Serve https with it.
         port: 0 for any that is free.
     """
@@ -70,6 +72,7 @@ class ApiServer:
         history: int = 100_000,
         bookmark_seconds: float = 60.0,
         seed: int = 0,
+        faults: Faults | None = None,
         clock: Clock | None = None,
         certificate: Certificate | None = None,
         port: int = 0,
@@ -82,16 +85,26 @@ class ApiServer:
                 self.cluster.add(Namespace(ObjectMeta(name)))
         self._access = Access(self._store)
         self._answering = Answering(self._store, self._access, Random(seed))
-        self.app = ApiApp(
+        self._app = ApiApp(
             self._store, self._answering, self._access, clock, bookmark_seconds=bookmark_seconds
         )
+        self.app = FaultyApp(self._app, Faults() if faults is None else faults)
         self._certificate = certificate
         self._port = port
         self._thread: ServingThread | None = None
 
     @property
     def audit(self) -> AuditLog:
-        return self.app.audit
+        return self._app.audit
+
+    @property
+    def faults(self) -> Faults:
+        """What goes wrong; may be set at any time."""
+        return self.app.faults
+
+    @faults.setter
+    def faults(self, faults: Faults) -> None:
+        self.app.faults = faults
 
     @property
     def url(self) -> str:
@@ -106,6 +119,14 @@ class ApiServer:
         """Forget the past: watches that go on from an earlier version, and continue tokens, are answered 410."""
         self._store.compact()
         self._answering.lists.forget()
+
+    def hand_lease(self, name: str, holder: str = "", *, namespace: str = "kube-system") -> None:
+        """Give a lease to somebody else; to nobody, if there is no `holder`. Its last holder isn't told."""
+        lease = self._store.get(LEASES, namespace, name)
+        if lease is None:
+            raise ServerError(f"there is no Lease {namespace}/{name}")
+        spec = {**lease.manifest.get("spec", {}), "holderIdentity": holder}
+        self._store.replace(lease, {**lease.manifest, "spec": spec})
 
     def kubeconfig(self, path: Path, *, token: str = "", namespace: str = "default") -> Path:
         """Write a kubeconfig to this file that clients reach the server with, and return its path."""

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import uvicorn
 
+from kschedfw.testing.api_server.faults import ABORT
+
 _SECONDS: Final = 10.0
 """Seconds for the thread to begin, and to end."""
 
@@ -39,6 +41,7 @@ class ServingThread:
             timeout_graceful_shutdown=1,
         )
         config.load()
+        config.http_protocol_class = _abortable(config.http_protocol_class)
         config.ssl = context
         self._server = _Server(config)
         self._thread = threading.Thread(target=self._run, name="kschedfw-api-server", daemon=True)
@@ -91,13 +94,25 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for listening in self.servers:
             listening.close()
-        while self.server_state.connections:
+        for each in sockets or ():
+            each.close()
+        while self.server_state.connections or self.server_state.tasks:
             self.abort_connections()
             await asyncio.sleep(0.001)
-        await super().shutdown(sockets)
 
     def abort_connections(self) -> None:
         for connection in list(self.server_state.connections):
             transport = getattr(connection, "transport", None)
             if transport is not None:
                 transport.abort()
+
+
+def _abortable(protocol: type[Any]) -> type[Any]:
+    """uvicorn's protocol, which lets the application break off the connection."""
+
+    class Abortable(protocol):  # type: ignore[misc]  # which one is known only now
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            self.scope["extensions"] = {ABORT: self.transport.abort}
+
+    return Abortable
