@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, Final
 
+from kschedfw.framework.clock import Clock
 from kschedfw.serve.asgi import Response
 from kschedfw.testing.api_server import status
 from kschedfw.testing.api_server.access import Access, User
+from kschedfw.testing.api_server.discovery import discover
 from kschedfw.testing.api_server.eviction import marked_as_evicted, spend_budget
 from kschedfw.testing.api_server.lists import Lists, list_json
 from kschedfw.testing.api_server.pod_rules import bound
@@ -18,7 +20,8 @@ from kschedfw.testing.api_server.resources import ONLY_CREATED, PODS
 from kschedfw.testing.api_server.responses import json_response, success
 from kschedfw.testing.api_server.reviews import review
 from kschedfw.testing.api_server.store import OutdatedError, Store, Stored
-from kschedfw.testing.api_server.watching import Watch, shown_in_full, start_watch
+from kschedfw.testing.api_server.tables import row_table, table, wants_table
+from kschedfw.testing.api_server.watching import Shown, Watch, shown_in_full, start_watch
 
 _SHOWN_WHEN_GONE: Final = frozenset(
     {"Pod", "PersistentVolume", "PersistentVolumeClaim", "Service", "ServiceAccount", "ResourceQuota"}
@@ -28,9 +31,10 @@ _SHOWN_WHEN_GONE: Final = frozenset(
 class Answering:
     """Does what requests that are allowed ask for. Every method raises StatusError for what is refused."""
 
-    def __init__(self, store: Store, access: Access, random: Random) -> None:
+    def __init__(self, store: Store, access: Access, clock: Clock, random: Random) -> None:
         self._store = store
         self._access = access
+        self._clock = clock
         self._registry = Registry(store, random)
         self.lists = Lists(store)
         self._verbs: Mapping[str, Callable[[Request], Response | Watch]] = {
@@ -46,7 +50,7 @@ class Answering:
 
     def answer(self, user: User, request: Request) -> Response | Watch:
         if request.target.resource is None:
-            raise status.no_such_resource()
+            return discover(self._store.catalogue, request)
         resource, part = request.resource, request.subresource
         if resource.plural in ONLY_CREATED and resource.plural != "bindings":
             if request.verb != "create":
@@ -62,13 +66,28 @@ class Answering:
     def _get(self, request: Request) -> Response:
         if request.subresource not in ("", "status"):
             raise status.method_not_allowed()
-        return _shown(request, self._registry.get(request.resource, request.namespace, request.name))
+        found = self._registry.get(request.resource, request.namespace, request.name)
+        if wants_table(request.headers):
+            return Response(200, row_table(found, now=self._clock.now(), include=_included(request)))
+        return _shown(request, found)
 
     def _list(self, request: Request) -> Response:
-        return Response(200, list_json(request.resource, self.lists.page(request)))
+        page = self.lists.page(request)
+        if wants_table(request.headers):
+            now = self._clock.now()
+            return Response(200, table(request.resource, page, now=now, include=_included(request)))
+        return Response(200, list_json(request.resource, page))
 
     def _watch(self, request: Request) -> Watch:
-        return start_watch(self._store, request, shown_in_full(request))
+        return start_watch(self._store, request, self._shown_in_watch(request))
+
+    def _shown_in_watch(self, request: Request) -> Shown:
+        if not wants_table(request.headers):
+            return shown_in_full(request)
+        first = iter([True])
+        return lambda stored: row_table(
+            stored, now=self._clock.now(), include=_included(request), with_columns=next(first, False)
+        )
 
     def _create(self, request: Request) -> Response:
         match request.subresource:
@@ -124,6 +143,10 @@ class Answering:
                 return self._registry.replace(pod, change(pod), dry_run=request.is_dry_run)
             except OutdatedError:
                 continue
+
+
+def _included(request: Request) -> str:
+    return request.query.get("includeObject", "Metadata")
 
 
 def _shown(request: Request, stored: Stored, code: int = 200) -> Response:

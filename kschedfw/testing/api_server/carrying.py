@@ -21,8 +21,8 @@ def carried(manifest: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[st
 
 
 def _carried(manifest: object, old: object, new: object) -> object:
-    if isinstance(manifest, Mapping) and isinstance(old, Mapping) and isinstance(new, Mapping):
-        return carried(manifest, old, new)
+    if isinstance(manifest, Mapping) and isinstance(new, Mapping):
+        return carried(manifest, old if isinstance(old, Mapping) else {}, new)
     if (
         isinstance(manifest, list)
         and isinstance(old, list)

@@ -10,11 +10,12 @@ import attrs
 import msgspec
 
 from kschedfw.testing.api_server.resources import Catalogue, Resource
-from kschedfw.testing.api_server.status import StatusError, bad_request
+from kschedfw.testing.api_server.status import StatusError, bad_request, unsupported_media_type
 
 _NAMESPACE_PARTS: Final = ("status", "finalize")
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch"}
-_DEEPEST: Final = 100
+_MOST_PARAMETERS: Final = 100
+_PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 
 
 @attrs.frozen
@@ -71,6 +72,8 @@ class Request:
 
     def json(self) -> Any:
         """The body. Raises StatusError where it is no JSON."""
+        if self.headers.get("content-type", "").startswith(_PROTOBUF):
+            raise unsupported_media_type(["application/json"])
         return read_json(self.body)
 
     def document(self) -> dict[str, Any]:
@@ -127,7 +130,9 @@ def verb_of(method: str, target: Target, query: Mapping[str, str]) -> str:
 def parse_query(text: bytes) -> dict[str, str]:
     try:
         return dict(
-            parse_qsl(text.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=_DEEPEST)
+            parse_qsl(
+                text.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=_MOST_PARAMETERS
+            )
         )
     except ValueError:
         raise StatusError(400, "BadRequest", "too many parameters") from None

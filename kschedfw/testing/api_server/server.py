@@ -84,7 +84,7 @@ class ApiServer:
             if self.cluster.get(Namespace, name) is None:
                 self.cluster.add(Namespace(ObjectMeta(name)))
         self._access = Access(self._store)
-        self._answering = Answering(self._store, self._access, Random(seed))
+        self._answering = Answering(self._store, self._access, clock, Random(seed))
         self._app = ApiApp(
             self._store, self._answering, self._access, clock, bookmark_seconds=bookmark_seconds
         )
