@@ -45,6 +45,8 @@ from kschedfw.cli.output import print_report, progress_bar, reading_bar
 from kschedfw.cli.plugins import plugins_app
 from kschedfw.cli.reschedule import RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
+from kschedfw.cli.run import RUN_HELP
+from kschedfw.cli.run import run as run_scheduler
 from kschedfw.cli.serve_extender import SERVE_EXTENDER_HELP, serve_extender
 from kschedfw.config import ConfigurationError, SchedulerConfiguration
 from kschedfw.explain import Explaining, ExplanationWriter
@@ -270,6 +272,7 @@ app.add_typer(config_app, name="config")
 app.command(
     "serve-extender", help=SERVE_EXTENDER_HELP, short_help="Offer plugins to a stock kube-scheduler."
 )(serve_extender)
+app.command("run", help=RUN_HELP, short_help="Schedule the pods of a cluster.")(run_scheduler)
 app.command("bench", help=BENCH_HELP, short_help="Measure how fast a profile schedules on this machine.")(
     bench
 )

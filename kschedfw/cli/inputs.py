@@ -14,6 +14,7 @@ from kschedfw.api.field_errors import UnknownField, printable
 from kschedfw.api.limits import DEFAULT_LIMITS, Limits
 from kschedfw.api.manifests import FieldValidation, Manifests, Progress, read_manifests
 from kschedfw.cli.enabled import UsageError
+from kschedfw.cli.live import NO_LIVE_CLUSTER, Live
 from kschedfw.cluster import InMemoryCluster, from_manifests
 from kschedfw.simulator import openb_notes, read_openb_nodes, read_openb_pods
 
@@ -74,17 +75,27 @@ def read_input(
     pods: Sequence[Path],
     options: ReadingOptions = DEFAULT_OPTIONS,
     *,
+    live: Live = NO_LIVE_CLUSTER,
     progress: Progress | None = None,
 ) -> Input:
     """Read everything into one cluster; `progress` is told how many bytes of how many are read.
 
+    With a `live` cluster, files are what comes on top of it.
+
     Raises:
         InvalidInputError: something is wrong with it, unless the options skip what is invalid.
+        KubernetesError: the live cluster can't be read.
         OpenbError: a CSV is not one of the OpenB trace.
-        UsageError: there is a directory where a CSV should be.
-        AlreadyExistsError: two CSVs have a node or pod of the same name.
+        UsageError: there is a directory where a CSV should be, or neither a file nor a live cluster.
+        AlreadyExistsError: two CSVs have a node or pod of the same name, or a file has what the live cluster has.
         OSError: a file can't be read.
     """
+    if live.is_wanted:
+        if format is InputFormat.OPENB:
+            raise UsageError("--format openb: a trace and a live cluster don't go together")
+        return _on_top_of(_read_live(live), (*cluster, *pods), options)
+    if not cluster and not pods:
+        raise UsageError("there is no cluster: give files, or a live one with --context or --kubeconfig")
     if format is InputFormat.OPENB:
         return _read_openb(cluster, pods)
     return read_manifest_input((*cluster, *pods), options, csv_hint=OPENB_HINT, progress=progress)
@@ -126,6 +137,27 @@ def read_manifest_input(
     if left_out:
         notes.append(f"left out of the input, since invalid: {left_out:,}; standard error says what")
     return Input(from_manifests(manifests, skip_invalid=True), problems, notes)
+
+
+def _read_live(live: Live) -> Input:
+    """What can't be read is left out and told: it has no better version elsewhere."""
+    found = live.read()
+    notes = [f"read from {found.source}", *(f"{right}" for right in found.missing_rights)]
+    if left_out := len(found.manifests.problems):
+        notes.append(f"left out of the input, since it can't be read: {left_out:,}; standard error says what")
+    problems = [*map(str, found.manifests.problems), *(f"warning: {right}" for right in found.missing_rights)]
+    return Input(from_manifests(found.manifests, skip_invalid=True), problems, notes)
+
+
+def _on_top_of(base: Input, paths: Sequence[Path], options: ReadingOptions) -> Input:
+    if not paths:
+        return base
+    added = read_manifest_input(paths, options)
+    for kind in (*KIND_OF, CustomObject):
+        for obj in added.cluster.list(kind):
+            if not (isinstance(obj, Namespace) and obj.name in added.cluster.implied_namespaces):
+                base.cluster.add(attrs.evolve(obj, metadata=attrs.evolve(obj.metadata, uid="")))
+    return Input(base.cluster, [*base.problems, *added.problems], [*base.notes, *added.notes])
 
 
 def _is_csv(path: Path) -> bool:
