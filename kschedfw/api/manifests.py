@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
 import attrs
 
@@ -135,6 +135,50 @@ class Manifests:
     ignored: FrozenDict[str, int] = EMPTY
     problems: tuple[ManifestError, ...] = ()
     warnings: tuple[ManifestError, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        objects: Iterable[Named],
+        ignored: FrozenDict[str, int] = EMPTY,
+        problems: Iterable[ManifestError] = (),
+        warnings: Iterable[ManifestError] = (),
+    ) -> Self:
+        """Objects by kind, in their order; pods get the priorities of their classes."""
+        by_class: dict[type[Named], list[Any]] = {}
+        for obj in objects:
+            by_class.setdefault(type(obj), []).append(obj)
+
+        def these(kind: type[N]) -> tuple[N, ...]:
+            return tuple(by_class.get(kind, ()))
+
+        priority_classes = these(PriorityClass)
+        return cls(
+            nodes=these(Node),
+            pods=default_priorities(these(Pod), priority_classes),
+            namespaces=these(Namespace),
+            services=these(Service),
+            replication_controllers=these(ReplicationController),
+            replica_sets=these(ReplicaSet),
+            stateful_sets=these(StatefulSet),
+            pod_disruption_budgets=these(PodDisruptionBudget),
+            priority_classes=priority_classes,
+            persistent_volumes=these(PersistentVolume),
+            persistent_volume_claims=these(PersistentVolumeClaim),
+            storage_classes=these(StorageClass),
+            csi_nodes=these(CSINode),
+            csi_drivers=these(CSIDriver),
+            csi_storage_capacities=these(CSIStorageCapacity),
+            volume_attachments=these(VolumeAttachment),
+            device_classes=these(DeviceClass),
+            resource_slices=these(ResourceSlice),
+            resource_claim_templates=these(ResourceClaimTemplate),
+            resource_claims=these(ResourceClaim),
+            custom_objects=these(CustomObject),
+            ignored=ignored,
+            problems=tuple(problems),
+            warnings=tuple(warnings),
+        )
 
     def objects(self, *, skip_invalid: bool = False) -> Iterator[Named]:
         """All objects: what others refer to comes first, pods come last.
@@ -268,37 +312,8 @@ class _Loader:
 
     def result(self) -> Manifests:
         everything = list(expand(self._objects.values(), self._limits, self._refuse))
-
-        def of(cls: type[N]) -> tuple[N, ...]:
-            return tuple(obj for obj in everything if isinstance(obj, cls))
-
-        priority_classes = of(PriorityClass)
-        return Manifests(
-            nodes=of(Node),
-            pods=default_priorities(of(Pod), priority_classes),
-            namespaces=of(Namespace),
-            services=of(Service),
-            replication_controllers=of(ReplicationController),
-            replica_sets=of(ReplicaSet),
-            stateful_sets=of(StatefulSet),
-            pod_disruption_budgets=of(PodDisruptionBudget),
-            priority_classes=priority_classes,
-            persistent_volumes=of(PersistentVolume),
-            persistent_volume_claims=of(PersistentVolumeClaim),
-            storage_classes=of(StorageClass),
-            csi_nodes=of(CSINode),
-            csi_drivers=of(CSIDriver),
-            csi_storage_capacities=of(CSIStorageCapacity),
-            volume_attachments=of(VolumeAttachment),
-            device_classes=of(DeviceClass),
-            resource_slices=of(ResourceSlice),
-            resource_claim_templates=of(ResourceClaimTemplate),
-            resource_claims=of(ResourceClaim),
-            custom_objects=of(CustomObject),
-            ignored=FrozenDict(sorted(self._ignored.items())),
-            problems=tuple(self._problems),
-            warnings=tuple(self._warnings),
-        )
+        ignored = FrozenDict(sorted(self._ignored.items()))
+        return Manifests.of(everything, ignored, self._problems, self._warnings)
 
     def _load_document(self, document: Document) -> None:
         self._document = document.number

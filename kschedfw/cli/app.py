@@ -19,10 +19,12 @@ from kschedfw.cli.bench import BENCH_HELP, bench
 from kschedfw.cli.chosen import chosen_configuration
 from kschedfw.cli.compare import COMPARE_HELP, compare
 from kschedfw.cli.config import config_app
+from kschedfw.cli.dump import DUMP_HELP, dump
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.explain import EXPLAIN_HELP, explain
 from kschedfw.cli.inputs import InputFormat, InvalidInputError, ReadingOptions, read_input
+from kschedfw.cli.live import ContextOption, KubeconfigOption, Live, NamespaceOption
 from kschedfw.cli.missing_output import lack_of_work
 from kschedfw.cli.options import (
     AttemptTimeOption,
@@ -126,8 +128,11 @@ def _command(
 
 @app.command(help=SIMULATE_HELP, short_help="Schedule the pending pods of a cluster.")
 def simulate(
-    cluster: ClusterArgument,
+    cluster: ClusterArgument = None,
     pods: PodsOption = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    namespace: NamespaceOption = None,
     format: FormatOption = InputFormat.MANIFESTS,
     config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
@@ -193,8 +198,9 @@ def simulate(
     ] = False,
 ) -> None:
     options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
-    with reading_bar(enabled=not no_progress) as reading:
-        loaded = read_input(format, cluster, pods or [], options, progress=reading)
+    live = Live(kubeconfig, context, namespace)
+    with reading_bar(enabled=not no_progress and not live.is_wanted) as reading:
+        loaded = read_input(format, cluster or [], pods or [], options, live=live, progress=reading)
     tell(loaded.problems)
     configuration = chosen_configuration(config, algorithm_provider, feature_gates)
     loaded, _ = free_bound_pods(loaded, reschedule or ())
@@ -269,6 +275,7 @@ def _arrivals(
 app.command("compare", help=COMPARE_HELP, short_help="Compare configurations on the same cluster.")(compare)
 app.command("explain", help=EXPLAIN_HELP, short_help="Explain why a pod goes to a node, or to none.")(explain)
 app.add_typer(config_app, name="config")
+app.command("dump", help=DUMP_HELP, short_help="Write the state of a live cluster to a file.")(dump)
 app.command(
     "serve-extender", help=SERVE_EXTENDER_HELP, short_help="Offer plugins to a stock kube-scheduler."
 )(serve_extender)

@@ -17,6 +17,7 @@ from kschedfw.cli.compare_page import page_writer
 from kschedfw.cli.compare_profiles import WHAT_THERE_IS, candidates_of, check_pods
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.inputs import InputFormat, ReadingOptions, read_input
+from kschedfw.cli.live import ContextOption, KubeconfigOption, Live, NamespaceOption
 from kschedfw.cli.missing_output import lack_of_work
 from kschedfw.cli.options import (
     AttemptTimeOption,
@@ -59,12 +60,15 @@ Exit codes:
 
 
 def compare(
-    cluster: ClusterArgument,
+    cluster: ClusterArgument = None,
     profile: Annotated[
         list[str] | None,
         typer.Option(metavar="WHAT", help=f"What to compare: {WHAT_THERE_IS}. Give it two times or more."),
     ] = None,
     pods: PodsOption = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    namespace: NamespaceOption = None,
     format: FormatOption = InputFormat.MANIFESTS,
     select_host: SelectHostOption = SelectHost.RANDOM,
     reschedule: RescheduleOption = None,
@@ -102,8 +106,9 @@ def compare(
     conditions = conditions_of(fail_on or ())
     candidates = candidates_of(profile or [])
     options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
-    with reading_bar(enabled=not no_progress) as reading:
-        loaded = read_input(format, cluster, pods or [], options, progress=reading)
+    live = Live(kubeconfig, context, namespace)
+    with reading_bar(enabled=not no_progress and not live.is_wanted) as reading:
+        loaded = read_input(format, cluster or [], pods or [], options, live=live, progress=reading)
     tell(loaded.problems)
     loaded, _ = free_bound_pods(loaded, reschedule or ())
     check_pods(candidates, loaded.cluster)

@@ -15,7 +15,7 @@ from kschedfw.api.limits import DEFAULT_LIMITS, Limits
 from kschedfw.api.manifests import FieldValidation, Manifests, Progress, read_manifests
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.live import NO_LIVE_CLUSTER, Live
-from kschedfw.cluster import InMemoryCluster, from_manifests
+from kschedfw.cluster import InMemoryCluster
 from kschedfw.simulator import openb_notes, read_openb_nodes, read_openb_pods
 
 KINDS_NAMED = 5
@@ -93,7 +93,10 @@ def read_input(
     if live.is_wanted:
         if format is InputFormat.OPENB:
             raise UsageError("--format openb: a trace and a live cluster don't go together")
-        return _on_top_of(_read_live(live), (*cluster, *pods), options)
+        parts = [_read_live(live)]
+        if files := (*cluster, *pods):
+            parts.append(_read_files(files, options))
+        return _cluster_of(*parts)
     if not cluster and not pods:
         raise UsageError("there is no cluster: give files, or a live one with --context or --kubeconfig")
     if format is InputFormat.OPENB:
@@ -114,6 +117,30 @@ def read_manifest_input(
         InvalidInputError: something is wrong with them, unless the options skip what is invalid.
         OSError: a file can't be read.
     """
+    return _cluster_of(_read_files(paths, options, csv_hint, progress))
+
+
+@attrs.frozen
+class _Part:
+    """Manifests from one place, and what there is to say of them."""
+
+    manifests: Manifests
+    problems: Sequence[str]
+    notes: Sequence[str]
+
+
+def _cluster_of(*parts: _Part) -> Input:
+    objects = [obj for part in parts for obj in part.manifests.objects(skip_invalid=True)]
+    return Input(
+        InMemoryCluster(objects),
+        [problem for part in parts for problem in part.problems],
+        [note for part in parts for note in part.notes],
+    )
+
+
+def _read_files(
+    paths: Sequence[Path], options: ReadingOptions, csv_hint: str = "", progress: Progress | None = None
+) -> _Part:
     csvs = [path for path in paths if _is_csv(path) and path.exists()]
     manifests = read_manifests(
         *(path for path in paths if path not in csvs),
@@ -136,28 +163,18 @@ def read_manifest_input(
     notes = _notes(manifests)
     if left_out:
         notes.append(f"left out of the input, since invalid: {left_out:,}; standard error says what")
-    return Input(from_manifests(manifests, skip_invalid=True), problems, notes)
+    return _Part(manifests, problems, notes)
 
 
-def _read_live(live: Live) -> Input:
-    """What can't be read is left out and told: it has no better version elsewhere."""
+def _read_live(live: Live) -> _Part:
+    """What can't be read is left out and told: there is no better version of it elsewhere."""
     found = live.read()
-    notes = [f"read from {found.source}", *(f"{right}" for right in found.missing_rights)]
+    missing = [f"{found.source}: {right}" for right in found.missing_rights]
+    problems = [*map(str, found.manifests.problems), *(f"warning: {each}" for each in missing)]
+    notes = [f"read from {found.source}", *missing, *_notes(found.manifests)]
     if left_out := len(found.manifests.problems):
-        notes.append(f"left out of the input, since it can't be read: {left_out:,}; standard error says what")
-    problems = [*map(str, found.manifests.problems), *(f"warning: {right}" for right in found.missing_rights)]
-    return Input(from_manifests(found.manifests, skip_invalid=True), problems, notes)
-
-
-def _on_top_of(base: Input, paths: Sequence[Path], options: ReadingOptions) -> Input:
-    if not paths:
-        return base
-    added = read_manifest_input(paths, options)
-    for kind in (*KIND_OF, CustomObject):
-        for obj in added.cluster.list(kind):
-            if not (isinstance(obj, Namespace) and obj.name in added.cluster.implied_namespaces):
-                base.cluster.add(attrs.evolve(obj, metadata=attrs.evolve(obj.metadata, uid="")))
-    return Input(base.cluster, [*base.problems, *added.problems], [*base.notes, *added.notes])
+        notes.append(f"left out, since it can't be read: {left_out:,}; standard error says what")
+    return _Part(found.manifests, problems, notes)
 
 
 def _is_csv(path: Path) -> bool:

@@ -44,9 +44,13 @@ class _Status(msgspec.Struct):
     message: str = ""
 
 
-class _ListMeta(msgspec.Struct, rename={"version": "resourceVersion", "token": "continue"}):
+class _ListMeta(
+    msgspec.Struct,
+    rename={"version": "resourceVersion", "token": "continue", "remaining": "remainingItemCount"},
+):
     version: str = ""
     token: str = ""
+    remaining: int = 0
 
 
 class Page(msgspec.Struct):
@@ -62,6 +66,11 @@ class Page(msgspec.Struct):
     @property
     def token(self) -> str:
         return self.metadata.token
+
+    @property
+    def remaining(self) -> int:
+        """How many objects are to come, as far as the server tells."""
+        return self.metadata.remaining
 
 
 _decode_page: Final = msgspec.json.Decoder(Page).decode
