@@ -271,14 +271,18 @@ class Transport:
 
     def _read(self, request: Request, response: HTTPResponse) -> Reply:
         limit = self._limits.response
+        uncertain = request.method != "GET"
+        if response.length is None and not response.chunked:
+            # Its head was cut, or else nobody could tell whether the body was.
+            raise UnavailableError(f"{request}: the answer doesn't say how long it is", uncertain=uncertain)
         try:
             body = response.read(limit + 1)
         except (OSError, HTTPException, ValueError) as error:
-            raise UnavailableError(f"{request}: {_why(error)}", uncertain=request.method != "GET") from None
+            raise UnavailableError(f"{request}: {_why(error)}", uncertain=uncertain) from None
         if len(body) > limit:
-            raise UnavailableError(f"{request}: the answer has more than {limit} bytes", uncertain=True)
-        if response.length:  # read with an amount doesn't see by itself that the answer was cut
-            raise UnavailableError(f"{request}: the answer was cut", uncertain=request.method != "GET")
+            raise UnavailableError(f"{request}: the answer has more than {limit} bytes", uncertain=uncertain)
+        if response.length:  # to read an amount doesn't notice by itself that the answer was cut
+            raise UnavailableError(f"{request}: the answer was cut", uncertain=uncertain)
         return Reply(response.status, dict(response.headers.items()), body)
 
     # Connections
