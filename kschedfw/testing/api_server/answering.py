@@ -12,7 +12,7 @@ from kschedfw.testing.api_server import status
 from kschedfw.testing.api_server.access import Access, User
 from kschedfw.testing.api_server.discovery import discover
 from kschedfw.testing.api_server.eviction import marked_as_evicted, spend_budget
-from kschedfw.testing.api_server.lists import Lists, list_json
+from kschedfw.testing.api_server.lists import list_json, page_of
 from kschedfw.testing.api_server.pod_rules import bound
 from kschedfw.testing.api_server.registry import Registry
 from kschedfw.testing.api_server.requests import Request
@@ -24,8 +24,17 @@ from kschedfw.testing.api_server.tables import row_table, table, wants_table
 from kschedfw.testing.api_server.watching import Shown, Watch, shown_in_full, start_watch
 
 _SHOWN_WHEN_GONE: Final = frozenset(
-    {"Pod", "PersistentVolume", "PersistentVolumeClaim", "Service", "ServiceAccount", "ResourceQuota"}
+    {
+        "Namespace",
+        "Pod",
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "Service",
+        "ServiceAccount",
+        "ResourceQuota",
+    }
 )
+_GROUPS_SHOWN_WHEN_GONE: Final = ("resource.k8s.io", "storage.k8s.io")
 
 
 class Answering:
@@ -36,7 +45,6 @@ class Answering:
         self._access = access
         self._clock = clock
         self._registry = Registry(store, random)
-        self.lists = Lists(store)
         self._verbs: Mapping[str, Callable[[Request], Response | Watch]] = {
             "get": self._get,
             "list": self._list,
@@ -59,7 +67,9 @@ class Answering:
         if part and part not in resource.subresources:
             raise status.no_such_resource()
         answer = self._verbs.get(request.verb)
-        if answer is None or (part == "status" and request.verb not in ("get", "update", "patch")):
+        is_command = request.verb == "create" and part in ("binding", "eviction")
+        of_one = is_command or request.verb in ("get", "update", "patch", "delete")
+        if answer is None or of_one != bool(request.name):
             raise status.method_not_allowed()
         return answer(request)
 
@@ -72,7 +82,7 @@ class Answering:
         return _shown(request, found)
 
     def _list(self, request: Request) -> Response:
-        page = self.lists.page(request)
+        page = page_of(self._store, request)
         if wants_table(request.headers):
             now = self._clock.now()
             return Response(200, table(request.resource, page, now=now, include=_included(request)))
@@ -95,21 +105,21 @@ class Answering:
                 return self._bind(request)
             case "eviction":
                 return self._evict(request)
-        if request.resource.plural == "bindings" or request.name:
+        if request.resource.plural == "bindings":
             raise status.method_not_allowed()
         return _shown(request, self._registry.create(request), 201)
 
     def _delete(self, request: Request) -> Response:
         gone = self._registry.delete(request)
-        is_still_there = self._store.get(gone.resource, *gone.key) is not None
-        if is_still_there or request.resource.kind in _SHOWN_WHEN_GONE:
-            return _shown(request, gone)
         resource = request.resource
+        is_still_there = self._store.get(gone.resource, *gone.key) is not None
+        if is_still_there or resource.kind in _SHOWN_WHEN_GONE or resource.group in _GROUPS_SHOWN_WHEN_GONE:
+            return _shown(request, gone)
         details = {"name": request.name, "group": resource.group, "kind": resource.plural, "uid": gone.uid}
         return success(details)
 
     def _delete_all(self, request: Request) -> Response:
-        page = self.lists.page(request)
+        page = page_of(self._store, request)
         self._registry.delete_all(request, list(page.items))
         return Response(200, list_json(request.resource, page))
 
@@ -117,11 +127,13 @@ class Answering:
 
     def _bind(self, request: Request) -> Response:
         binding = request.document()
+        _check_named(binding, request, "Binding")
         self._change(request, lambda pod: bound(self._store, pod, binding))
         return success({}, 201)
 
     def _evict(self, request: Request) -> Response:
         eviction = request.document()
+        _check_named(eviction, request, "Eviction")
         options: dict[str, Any] = eviction.get("deleteOptions") or {}
         while True:
             pod = self._registry.get(PODS, request.namespace, request.name)
@@ -143,6 +155,11 @@ class Answering:
                 return self._registry.replace(pod, change(pod), dry_run=request.is_dry_run)
             except OutdatedError:
                 continue
+
+
+def _check_named(document: Mapping[str, Any], request: Request, kind: str) -> None:
+    if (document.get("metadata") or {}).get("name") != request.name:
+        raise status.bad_request(f"name in URL does not match name in {kind} object")
 
 
 def _included(request: Request) -> str:

@@ -131,7 +131,7 @@ class ApiApp:
                 await send({"type": "http.response.body", "body": error_frame(error), "more_body": True})
                 return
             now = loop.time()
-            if watch.bookmarks and now >= bookmark_at:
+            if watch.bookmarks and (now >= bookmark_at or now >= end):
                 frames.append(watch.bookmark())
                 bookmark_at = now + self._bookmark_seconds
             if frames:

@@ -21,45 +21,87 @@ _CONTAINER: Final[Mapping[str, Any]] = {
     "resources": {},
     "terminationMessagePath": "/dev/termination-log",
     "terminationMessagePolicy": "File",
-    "imagePullPolicy": "IfNotPresent",
 }
 
-_NOT_READY: Final = tuple(
+WITH_GENERATION: Final = frozenset(
     {
-        "key": f"node.kubernetes.io/{state}",
-        "operator": "Exists",
-        "effect": "NoExecute",
-        "tolerationSeconds": 300,
+        *("Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"),
+        *("PodDisruptionBudget", "ResourceSlice", "DeviceClass", "PriorityClass", "CustomResourceDefinition"),
     }
-    for state in ("not-ready", "unreachable")
 )
+"""Kinds whose `metadata.generation` counts the changes of their spec; besides these, the custom ones."""
+
+
+_NODE_INFO: Final = dict.fromkeys(
+    (
+        *("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion"),
+        *("kubeletVersion", "kubeProxyVersion", "operatingSystem", "architecture"),
+    ),
+    "",
+)
+_COUNTS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+_EVENT: Final[Mapping[str, Any]] = {
+    "source": {},
+    "firstTimestamp": None,
+    "lastTimestamp": None,
+    "eventTime": None,
+    "reportingComponent": "",
+    "reportingInstance": "",
+}
+
+
+def as_new(resource: Resource, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest of a new object, with the defaults of its kind and the status that it begins with."""
+    filled = with_defaults(resource, manifest)
+    if resource.custom or resource.kind in WITH_GENERATION:
+        filled["metadata"] = {**filled["metadata"], "generation": 1}
+    given = filled.get("status") or {}
+    match resource.kind:
+        case "Pod":
+            filled["status"] = {"phase": "Pending", "qosClass": _qos_class(filled["spec"]), **given}
+        case "Namespace":
+            filled["status"] = {"phase": "Active", **given}
+        case "PersistentVolumeClaim" | "PersistentVolume":
+            filled["status"] = {"phase": "Pending", **given}
+        case "Node":
+            endpoints = {"kubeletEndpoint": {"Port": 0}}
+            filled["status"] = {"daemonEndpoints": endpoints, "nodeInfo": _NODE_INFO, **given}
+        case "PodDisruptionBudget":
+            processed = (
+                {"observedGeneration": 1} if given else {}
+            )  # whoever has written a status has seen the spec
+            filled["status"] = {**dict.fromkeys(_COUNTS, 0), **processed, **given}
+        case "VolumeAttachment":
+            filled["status"] = {"attached": False, **given}
+        case "ResourceClaim":
+            filled["status"] = given
+    return filled
 
 
 def with_defaults(resource: Resource, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest of a new object with the defaults of its kind."""
+    """The manifest with the defaults of its kind, but for its status."""
     filled = dict(manifest)
     match resource.kind:
         case "Pod":
             filled["spec"] = _pod_spec(filled.get("spec") or {})
-            filled["status"] = {"phase": "Pending", "qosClass": _qos_class(filled["spec"])} | (
-                filled.get("status") or {}
-            )
         case "Namespace":
             metadata = filled["metadata"]
-            labels = {"kubernetes.io/metadata.name": metadata["name"], **(metadata.get("labels") or {})}
+            labels = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata["name"]}
             filled["metadata"] = {**metadata, "labels": labels}
             filled["spec"] = {"finalizers": ["kubernetes"]}
-            filled["status"] = {"phase": "Active", **(filled.get("status") or {})}
-        case "PersistentVolumeClaim" | "PersistentVolume":
-            spec = {"volumeMode": "Filesystem", **(filled.get("spec") or {})}
-            if resource.kind == "PersistentVolume":
-                spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
-            filled["spec"] = spec
-            filled["status"] = {"phase": "Pending", **(filled.get("status") or {})}
+        case "PersistentVolumeClaim":
+            filled["spec"] = {"volumeMode": "Filesystem", **(filled.get("spec") or {})}
+        case "PersistentVolume":
+            spec = {"volumeMode": "Filesystem", "persistentVolumeReclaimPolicy": "Retain"}
+            filled["spec"] = {**spec, **(filled.get("spec") or {})}
+        case "Node":
+            filled["spec"] = filled.get("spec") or {}
+        case "Event":
+            filled = {**_EVENT, **filled}
         case "StorageClass":
             filled = {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate", **filled}
         case "PriorityClass":
-            filled.setdefault("preemptionPolicy", "PreemptLowerPriority")
+            filled = {"preemptionPolicy": "PreemptLowerPriority", **filled}
     return filled
 
 
@@ -68,9 +110,17 @@ def _pod_spec(given: Mapping[str, Any]) -> dict[str, Any]:
     for containers in ("containers", "initContainers"):
         if isinstance(spec.get(containers), list):
             spec[containers] = [
-                {**_CONTAINER, **each} if isinstance(each, dict) else each for each in spec[containers]
+                {**_CONTAINER, "imagePullPolicy": _pull_policy(each.get("image")), **each}
+                if isinstance(each, dict)
+                else each
+                for each in spec[containers]
             ]
     return spec
+
+
+def _pull_policy(image: object) -> str:
+    tag = str(image or "").rpartition("/")[2].partition(":")[2]
+    return "Always" if tag in ("", "latest") and "@" not in str(image) else "IfNotPresent"
 
 
 def _qos_class(spec: Mapping[str, Any]) -> str:

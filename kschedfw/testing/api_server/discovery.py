@@ -31,8 +31,6 @@ VERSION: Final = {
 
 def discover(catalogue: Catalogue, request: Request) -> Response:
     """The answer to a request for no object. Raises StatusError where there is nothing."""
-    if request.verb not in ("get", "head"):
-        raise status.method_not_allowed()
     aggregated = "as=APIGroupDiscoveryList" in request.headers.get("accept", "")
     match [part for part in request.target.path.split("/") if part]:
         case ["healthz" | "livez" | "readyz", *_]:
@@ -61,7 +59,11 @@ def discover(catalogue: Catalogue, request: Request) -> Response:
             return json_response(group_document(_of(catalogue, "", "v1")))
         case ["openapi", "v3", "apis", group, version] if version in catalogue.versions().get(group, ()):
             return json_response(group_document(_of(catalogue, group, version)))
-    raise status.no_such_resource()
+        case ["api", *_]:
+            raise status.no_such_resource()
+        case ["apis", group, version, *_] if version in catalogue.versions().get(group, ()):
+            raise status.no_such_resource()
+    return Response(404, b"404 page not found\n", PLAIN_TEXT)
 
 
 def _of(catalogue: Catalogue, group: str, version: str) -> list[Resource]:

@@ -39,19 +39,26 @@ def spend_budget(store: Store, pod: Stored) -> tuple[Stored, dict[str, Any]] | N
     budget = store.get(DISRUPTION_BUDGETS, namespace, budgets[0].name)
     assert budget is not None
     said = budget.manifest.get("status") or {}
+    if said.get("observedGeneration", 0) < budget.manifest["metadata"].get("generation", 0):
+        raise _refused(f"The disruption budget {budgets[0].name} is still being processed by the server.", 10)
     allowed = said.get("disruptionsAllowed", 0)
     if allowed <= 0:
         message = (
             f"The disruption budget {budgets[0].name} needs {said.get('desiredHealthy', 0)} healthy pods and has "
             f"{said.get('currentHealthy', 0)} currently"
         )
-        raise status.too_many_requests(
-            "Cannot evict pod as it would violate the pod's disruption budget.",
-            causes=[{"reason": "DisruptionBudget", "message": message}],
-        )
+        raise _refused(message)
     disrupted = {**(said.get("disruptedPods") or {}), name: store.time()}
     status_after = {**said, "disruptionsAllowed": allowed - 1, "disruptedPods": disrupted}
     return budget, {**budget.manifest, "status": status_after}
+
+
+def _refused(why: str, retry_after: int = 0) -> status.StatusError:
+    return status.too_many_requests(
+        "Cannot evict pod as it would violate the pod's disruption budget.",
+        retry_after=retry_after,
+        causes=[{"reason": "DisruptionBudget", "message": why}],
+    )
 
 
 def marked_as_evicted(store: Store, pod: Stored) -> dict[str, Any]:

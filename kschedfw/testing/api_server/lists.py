@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -16,9 +15,8 @@ from kschedfw.testing.api_server.events import as_shown
 from kschedfw.testing.api_server.requests import Request
 from kschedfw.testing.api_server.resources import Resource
 from kschedfw.testing.api_server.selection import matcher, selection_of
+from kschedfw.testing.api_server.status import StatusError
 from kschedfw.testing.api_server.store import Store, Stored
-
-_REMEMBERED: Final = 16
 
 _TOO_OLD: Final = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
@@ -49,57 +47,50 @@ class Page:
         return metadata
 
 
-class Lists:
-    """Finds what a list request wants; remembers the lists that clients read page by page, the last few of them."""
+def page_of(store: Store, request: Request) -> Page:
+    """The page that a list request wants.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._remembered: OrderedDict[tuple[Resource, int], Sequence[Stored]] = OrderedDict()
+    Raises:
+        StatusError: the request is malformed, or asks for a moment that is yet to come or forgotten already.
+    """
+    resource = request.resource.kept_as or request.resource
+    limit, token = request.number("limit"), request.query.get("continue", "")
+    matches = matcher(selection_of(request.resource, request.namespace, request.query))
+    start = ("", "")
+    found: Sequence[Stored]
+    if token:
+        if request.query.get("resourceVersion") not in (None, "", "0"):
+            raise status.bad_request("specifying resource version is not allowed when using continue")
+        version, start = _read_token(token)
+        try:
+            found = store.at(resource, version)
+        except StatusError:
+            raise status.expired(_TOO_OLD) from None
+    else:
+        version, found = _wanted(store, request, resource)
+    items = [each for each in found if each.key > start and matches(each.manifest)]
+    if not limit or len(items) <= limit:
+        return Page(version, items)
+    selects = "labelSelector" in request.query or "fieldSelector" in request.query
+    page = items[:limit]
+    return Page(version, page, _token(version, page[-1]), None if selects else len(items) - limit)
 
-    def forget(self) -> None:
-        """Let all continue tokens expire."""
-        self._remembered.clear()
 
-    def page(self, request: Request) -> Page:
-        """Raises StatusError where the request is malformed, or asks for a moment that is past or yet to come."""
-        resource = request.resource.kept_as or request.resource
-        limit, token = request.number("limit"), request.query.get("continue", "")
-        matches = matcher(selection_of(request.resource, request.namespace, request.query))
-        version, start = _read_token(token) if token else (0, ("", ""))
-        if token:
-            if request.query.get("resourceVersion") not in (None, "", "0"):
-                raise status.bad_request("specifying resource version is not allowed when using continue")
-            found = self._remembered.get((resource, version))
-            if found is None:
-                raise status.expired(_TOO_OLD)
-        else:
-            version, found = self._present(request, resource)
-        items = [each for each in found if each.key > start and matches(each.manifest)]
-        if not limit or len(items) <= limit:
-            return Page(version, items)
-        if (resource, version) not in self._remembered:
-            self._remembered[resource, version] = found
-            while len(self._remembered) > _REMEMBERED:
-                self._remembered.popitem(last=False)
-        selects = "labelSelector" in request.query or "fieldSelector" in request.query
-        page = items[:limit]
-        return Page(version, page, _token(version, page[-1]), None if selects else len(items) - limit)
-
-    def _present(self, request: Request, resource: Resource) -> tuple[int, Sequence[Stored]]:
-        wanted, match = request.number("resourceVersion"), request.query.get("resourceVersionMatch", "")
-        if match and not request.query.get("resourceVersion"):
-            raise status.bad_request("resourceVersionMatch is forbidden unless resourceVersion is provided")
-        version, found = self._store.all(resource)
-        if wanted > version:
-            raise status.too_large_version(wanted, version)
-        if match == "Exact" and wanted != version:
-            remembered = self._remembered.get((resource, wanted))
-            if remembered is not None:
-                return wanted, remembered
-            if wanted == 0 or self._store.changes(resource, wanted):
-                raise status.too_old(wanted, version)
-            return wanted, found
-        return version, found
+def _wanted(store: Store, request: Request, resource: Resource) -> tuple[int, Sequence[Stored]]:
+    """The version that the request asks for, and the objects that there are in it."""
+    wanted, match = request.number("resourceVersion"), request.query.get("resourceVersionMatch", "")
+    if match and not request.query.get("resourceVersion"):
+        why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        raise status.invalid_options("resourceVersionMatch", why)
+    version, found = store.all(resource)
+    if wanted > version:
+        raise status.too_large_version(wanted, version)
+    if match == "Exact":
+        try:
+            return wanted, store.at(resource, wanted)
+        except StatusError:
+            raise status.expired("The resourceVersion for the provided list is too old.") from None
+    return version, found
 
 
 def list_json(resource: Resource, page: Page) -> bytes:
@@ -124,5 +115,5 @@ def _read_token(token: str) -> tuple[int, tuple[str, str]]:
             base64.urlsafe_b64decode(padded), type=tuple[int, str, str]
         )
     except (binascii.Error, ValueError, msgspec.MsgspecError):
-        raise status.bad_request("continue key is not valid: it wasn't made by this server") from None
+        raise status.bad_request("invalid continue token: continue key is not valid") from None
     return version, (namespace, name)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedfw.testing.api_server.resources import Resource
-from kschedfw.testing.api_server.status import StatusError, bad_request, unsupported_media_type
+from kschedfw.testing.api_server.status import bad_request, impossible_patch, unsupported_media_type
 from kschedfw.testing.api_server.strategic_merge import strategic_merge
 
 JSON_PATCH: Final = "application/json-patch+json"
@@ -21,7 +21,7 @@ def patched(resource: Resource, manifest: Mapping[str, Any], patch: Any, content
     """The manifest with the patch, which isn't changed. Raises StatusError."""
     kinds = {JSON_PATCH, MERGE_PATCH} if resource.custom else {JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH}
     if content_type not in kinds:
-        raise unsupported_media_type(sorted(kinds))
+        raise unsupported_media_type()
     if content_type == JSON_PATCH:
         return json_patch(manifest, patch)
     if not isinstance(patch, dict):
@@ -52,10 +52,8 @@ def json_patch(manifest: Mapping[str, Any], operations: Any) -> dict[str, Any]:
     for operation in operations:
         try:
             result = _operated(result, operation)
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            raise StatusError(
-                422, "Invalid", f"the server rejected our request due to an error in our request: {error!r}"
-            ) from None
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+            raise impossible_patch() from None
     if not isinstance(result, dict):
         raise bad_request("the patch leaves no object")
     return result

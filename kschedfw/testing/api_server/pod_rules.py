@@ -44,8 +44,8 @@ def admitted_pod(store: Store, pod: Manifest) -> dict[str, Any]:
     priority = chosen.get("value", 0)
     if spec.get("priority", priority) != priority:
         why = (
-            "the integer value of priority must not be provided in pod spec; priority admission controller computed "
-            f"{priority} from the given PriorityClass name"
+            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; priority admission "
+            f"controller computed {priority} from the given PriorityClass name"
         )
         raise status.forbidden(PODS, name, why)
     spec["priority"] = priority
@@ -107,13 +107,13 @@ def bound(store: Store, pod: Stored, binding: Manifest) -> dict[str, Any]:
     target = target if isinstance(target, dict) else {}
     node_name = target.get("name")
     if not isinstance(node_name, str) or not node_name:
-        raise status.invalid(pod.resource, name, [("target.name", "Required value")])
+        raise status.unnamed_error("target.name: Required value")
     if target.get("kind", "Node") not in ("", "Node"):
         why = f'Unsupported value: "{target["kind"]}": supported values: "Node", "<empty>"'
-        raise status.invalid(pod.resource, name, [("target.kind", why)])
+        raise status.unnamed_error(f"target.kind: {why}")
     uid = (binding.get("metadata") or {}).get("uid")
     if uid and uid != pod.uid:
-        raise status.other_uid(pod.resource, name, uid, pod.uid, subresource="binding")
+        raise status.other_uid(pod.resource, pod.key, uid, pod.uid)
     spec = manifest["spec"]
     why = ""
     if "deletionTimestamp" in manifest["metadata"]:

@@ -10,8 +10,8 @@ from typing import Any, Final
 from kschedfw.api.names import subdomain_problems
 from kschedfw.cluster import AlreadyExistsError, NotFoundError
 from kschedfw.testing.api_server import status
-from kschedfw.testing.api_server.defaults import with_defaults
-from kschedfw.testing.api_server.events import as_kept
+from kschedfw.testing.api_server.defaults import as_new, with_defaults
+from kschedfw.testing.api_server.events import as_kept, check_new_event
 from kschedfw.testing.api_server.patches import patched
 from kschedfw.testing.api_server.pod_rules import admitted_pod, check_pod_update
 from kschedfw.testing.api_server.requests import Request
@@ -23,12 +23,20 @@ Manifest = Mapping[str, Any]
 _RANDOM_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _OWNED_BY_SERVER: Final = (
     "uid",
+    "generation",
     "creationTimestamp",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
     "selfLink",
 )
 _ATTEMPTS: Final = 100
+_CONDITIONAL: Final = frozenset(
+    {
+        *("Lease", "PodDisruptionBudget", "CSINode", "CSIDriver", "CSIStorageCapacity", "VolumeAttachment"),
+        "CustomResourceDefinition",
+    }
+)
+"""Kinds of which an update has to say for which version it is; besides these, the custom ones."""
 
 
 class Registry:
@@ -56,7 +64,7 @@ class Registry:
         else:
             metadata.pop("namespace", None)
         if metadata.get("resourceVersion"):
-            raise status.bad_request("resourceVersion should not be set on objects to be created")
+            raise status.unnamed_error("resourceVersion should not be set on objects to be created")
         for field in _OWNED_BY_SERVER:
             metadata.pop(field, None)
         metadata["uid"] = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
@@ -75,9 +83,10 @@ class Registry:
         resource = request.resource
         if resource.kept_as is not None:
             resource, manifest = resource.kept_as, as_kept(manifest)
+            check_new_event(manifest)
         if "status" in resource.subresources and resource.kind != "Node":
             manifest.pop("status", None)
-        manifest = with_defaults(resource, manifest)
+        manifest = as_new(resource, manifest)
         if resource.kind == "Pod":
             manifest = admitted_pod(self._store, manifest)
         if request.is_dry_run:
@@ -146,8 +155,13 @@ class Registry:
         resource, before = old.resource, old.manifest
         metadata, present = _metadata(new), before["metadata"]
         version, uid = metadata.get("resourceVersion"), metadata.get("uid")
+        if not version and request.verb == "update" and (resource.custom or resource.kind in _CONDITIONAL):
+            raise status.unversioned(request.resource, request.name)
         if uid and uid != present["uid"]:
-            raise status.other_uid(request.resource, request.name, uid, present["uid"])
+            if request.verb == "patch":
+                why = ("metadata.uid", f'Invalid value: "{uid}": field is immutable')
+                raise status.invalid(request.resource, request.name, [why])
+            raise status.other_uid(request.resource, old.key, uid, present["uid"])
         if version and version != present["resourceVersion"]:
             raise status.outdated(request.resource, request.name)
         for field in ("name", "namespace", "resourceVersion", "generateName", *_OWNED_BY_SERVER):
@@ -157,10 +171,14 @@ class Registry:
         new["metadata"] = metadata
         if request.subresource == "status":
             return {**before, "metadata": metadata, **_part(new, "status")}
+        new = with_defaults(resource, new)
+        metadata = new["metadata"]
         if "status" in resource.subresources:
             new = {**{key: value for key, value in new.items() if key != "status"}, **_part(before, "status")}
         if resource.kind == "Pod":
             check_pod_update(before, new)
+        if "generation" in present and new.get("spec") != before.get("spec"):
+            metadata["generation"] = present["generation"] + 1
         return new
 
     # --- deleting ---
@@ -213,21 +231,24 @@ class Registry:
             raise status.failed_precondition(resource, name, why)
 
     def _delete(self, old: Stored, grace: int | None) -> Stored:
-        metadata = dict(old.manifest["metadata"])
-        if old.resource.kind == "Pod":
-            metadata["deletionGracePeriodSeconds"] = seconds = _grace_of(old.manifest, grace)
-        else:
-            metadata["deletionGracePeriodSeconds"] = seconds = 0
-        if not self._is_awaited(old.resource, metadata):
-            if old.resource.kind == "Namespace":
-                self._empty(old)
-            return self._store.remove(old)
-        if "deletionTimestamp" in metadata and seconds >= old.manifest["metadata"].get(
-            "deletionGracePeriodSeconds", 0
-        ):
+        before = old.manifest["metadata"]
+        seconds = _grace_of(old.manifest, grace) if old.resource.kind == "Pod" else 0
+        is_ending = "deletionTimestamp" in before
+        if is_ending and seconds >= before.get("deletionGracePeriodSeconds", 0) > 0:
             return old
-        metadata["deletionTimestamp"] = self._store.time(seconds)
-        return self._store.replace(old, {**old.manifest, "metadata": metadata})
+        metadata = {**before, "deletionGracePeriodSeconds": seconds}
+        if not is_ending:
+            metadata["deletionTimestamp"] = self._store.time(seconds)
+            if "generation" in before:
+                metadata["generation"] = before["generation"] + 1
+        ended = {**old.manifest, "metadata": metadata}
+        if self._is_awaited(old.resource, metadata):
+            return old if ended == old.manifest else self._store.replace(old, ended)
+        if old.resource.kind == "Pod":
+            old = self._store.replace(old, ended)  # as there, a pod is seen to have ended before it goes
+        if old.resource.kind == "Namespace":
+            self._empty(old)
+        return self._store.remove(old)
 
     def _is_awaited(self, resource: Resource, metadata: Manifest) -> bool:
         """Whether somebody has to do something before the object may go: who set a finalizer, or a pod's kubelet."""
@@ -257,14 +278,10 @@ def _metadata(manifest: Manifest) -> dict[str, Any]:
 def _checked(resource: Resource, manifest: dict[str, Any]) -> dict[str, Any]:
     """The manifest without its kind, which has to be the resource's."""
     kind, version = manifest.pop("kind", resource.kind), manifest.pop("apiVersion", resource.api_version)
-    if kind != resource.kind:
+    if (kind, version) != (resource.kind, resource.api_version):
         raise status.bad_request(
-            f'{kind} in version "{version}" cannot be handled as a {resource.kind}: no kind "{kind}" is registered'
-        )
-    if version != resource.api_version:
-        raise status.bad_request(
-            f"the API version in the data ({version}) does not match the expected API version "
-            f"({resource.api_version})"
+            f'{kind} in version "{version}" cannot be handled as a {resource.kind}: no kind "{kind}" is registered '
+            f'for version "{version}" here'
         )
     return manifest
 

@@ -64,7 +64,10 @@ class Request:
         """A parameter's number; 0 where it is missing or empty."""
         text = self.query.get(parameter, "")
         if text and not (text.isascii() and text.isdigit()):
-            raise bad_request(f'invalid {parameter} "{text}": must be a non-negative integer')
+            if parameter == "resourceVersion":
+                why = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+                raise bad_request(f"invalid resource version: resourceVersion: {why}")
+            raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
         return int(text[:19] or 0)
 
     def says(self, parameter: str) -> bool:
@@ -73,23 +76,24 @@ class Request:
     def json(self) -> Any:
         """The body. Raises StatusError where it is no JSON."""
         if self.headers.get("content-type", "").startswith(_PROTOBUF):
-            raise unsupported_media_type(["application/json"])
-        return read_json(self.body)
+            raise unsupported_media_type()
+        try:
+            return msgspec.json.decode(self.body)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise self._unrecognized(str(error)) from None
 
     def document(self) -> dict[str, Any]:
         """The body, which has to be an object. Raises StatusError."""
         read = self.json()
         if not isinstance(read, dict):
-            raise bad_request("the object provided is unrecognized (must be of type object)")
+            raise self._unrecognized(f"expected an object, found {type(read).__name__}")
         return read
 
-
-def read_json(text: bytes) -> Any:
-    """Raises StatusError where it is no JSON."""
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise bad_request(f"error decoding the body: {error}") from None
+    def _unrecognized(self, why: str) -> StatusError:
+        return bad_request(
+            f"the object provided is unrecognized (must be of type {self.resource.kind}): couldn't get version/kind; "
+            f"json parse error: {why}"
+        )
 
 
 def parse_target(path: str, catalogue: Catalogue) -> Target:

@@ -16,7 +16,7 @@ def json_response(document: Any, code: int = 200) -> Response:
 
 
 def error_response(error: StatusError) -> Response:
-    seconds = error.details.get("retryAfterSeconds")
+    seconds = (error.details or {}).get("retryAfterSeconds")
     headers = ((b"retry-after", str(seconds).encode()),) if seconds else ()
     return Response(error.code, msgspec.json.encode(error.status), headers=headers)
 

@@ -32,7 +32,7 @@ def review(access: Access, user: User, request: Request) -> dict[str, Any]:
 def _token_status(access: Access, token: str) -> dict[str, Any]:
     user = access.user_of(token)
     if user is None:
-        return {"authenticated": False, "user": {}, "error": "invalid bearer token"}
+        return {"user": {}, "error": "invalid bearer token"}
     return {"authenticated": True, "user": _user_info(user)}
 
 

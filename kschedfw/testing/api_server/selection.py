@@ -93,11 +93,11 @@ def selection_of(resource: Resource, namespace: str, query: Mapping[str, str]) -
         raise bad_request(f"unable to parse requirement: {error}") from None
     if len(fields) > 4_000:
         raise bad_request("the field selector is too long")
-    terms = [_term(part, fields, labels, resource) for part in re.split(r"(?<!\\),", fields) if part]
+    terms = [_term(part, fields, resource) for part in re.split(r"(?<!\\),", fields) if part]
     return Selection(selector, tuple(terms), namespace)
 
 
-def _term(part: str, fields: str, labels: str, resource: Resource) -> FieldTerm:
+def _term(part: str, fields: str, resource: Resource) -> FieldTerm:
     match = _TERM.fullmatch(part)
     if match is None:
         raise bad_request(f"invalid selector: '{fields}'; can't understand '{part}'")
@@ -106,10 +106,10 @@ def _term(part: str, fields: str, labels: str, resource: Resource) -> FieldTerm:
     if resource.kept_as is not None:
         field = _OTHER_NAMES.get(field, field)
     if field not in allowed:
-        known = f"{resource.group}/{resource.version}, Resource={resource.plural}"
+        if resource.kind in _FIELDS:
+            raise bad_request(f"field label not supported: {match['field']}")
         raise bad_request(
-            f'Unable to find "{known}" that match label selector "{labels}", field selector "{fields}": '
-            f"{'field label not supported: ' if not resource.custom else ''}{match['field']}"
+            f'"{match["field"]}" is not a known field selector: only "metadata.name", "metadata.namespace"'
         )
     path = tuple(_OTHER_NAMES["source"].split(".") if field == "source" else field.split("."))
     return FieldTerm(path, _ESCAPED.sub(r"\1", match["value"]), match["operator"] != "!=")

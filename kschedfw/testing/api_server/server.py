@@ -84,10 +84,8 @@ class ApiServer:
             if self.cluster.get(Namespace, name) is None:
                 self.cluster.add(Namespace(ObjectMeta(name)))
         self._access = Access(self._store)
-        self._answering = Answering(self._store, self._access, clock, Random(seed))
-        self._app = ApiApp(
-            self._store, self._answering, self._access, clock, bookmark_seconds=bookmark_seconds
-        )
+        answering = Answering(self._store, self._access, clock, Random(seed))
+        self._app = ApiApp(self._store, answering, self._access, clock, bookmark_seconds=bookmark_seconds)
         self.app = FaultyApp(self._app, Faults() if faults is None else faults)
         self._certificate = certificate
         self._port = port
@@ -118,7 +116,6 @@ class ApiServer:
     def compact(self) -> None:
         """Forget the past: watches that go on from an earlier version, and continue tokens, are answered 410."""
         self._store.compact()
-        self._answering.lists.forget()
 
     def hand_lease(self, name: str, holder: str = "", *, namespace: str = "kube-system") -> None:
         """Give a lease to somebody else; to nobody, if there is no `holder`. Its last holder isn't told."""

@@ -96,7 +96,9 @@ class _Server(uvicorn.Server):
             listening.close()
         for each in sockets or ():
             each.close()
-        while self.server_state.connections or self.server_state.tasks:
+        quiet = 0
+        while quiet < 5:  # a connection that was accepted just now isn't known yet
+            quiet = 0 if self.server_state.connections or self.server_state.tasks else quiet + 1
             self.abort_connections()
             await asyncio.sleep(0.001)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -17,7 +18,7 @@ class StatusError(Exception):
     code: int
     reason: str
     message: str
-    details: Mapping[str, Any] = attrs.field(factory=dict)
+    details: Mapping[str, Any] | None = None
 
     @property
     def status(self) -> dict[str, Any]:
@@ -28,8 +29,8 @@ class StatusError(Exception):
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
-            **({"details": dict(self.details)} if self.details else {}),
+            **({"reason": self.reason} if self.reason else {}),
+            **({"details": dict(self.details)} if self.details is not None else {}),
             "code": self.code,
         }
 
@@ -44,7 +45,7 @@ def not_found(resource: Resource, name: str) -> StatusError:
 
 
 def no_such_resource() -> StatusError:
-    return StatusError(404, "NotFound", "the server could not find the requested resource")
+    return StatusError(404, "NotFound", "the server could not find the requested resource", {})
 
 
 def already_exists(resource: Resource, name: str) -> StatusError:
@@ -78,11 +79,36 @@ def outdated(resource: Resource, name: str) -> StatusError:
     )
 
 
-def other_uid(
-    resource: Resource, name: str, wanted: str, present: str, *, subresource: str = ""
-) -> StatusError:
-    why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {present}"
-    return conflict(resource, name, why, subresource=subresource)
+def other_uid(resource: Resource, key: tuple[str, str], wanted: str, present: str) -> StatusError:
+    """A write that was meant for an earlier object of this namespace and name."""
+    namespace, name = key
+    place = "/".join(
+        part for part in ("minions" if resource.kind == "Node" else resource.plural, namespace, name) if part
+    )
+    why = (
+        f"StorageError: invalid object, Code: 4, Key: /registry/{place}, ResourceVersion: 0, AdditionalErrorMsg: "
+        f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {present}"
+    )
+    return conflict(resource, name, why)
+
+
+def unversioned(resource: Resource, name: str) -> StatusError:
+    """An update that has to say for which version it is, and doesn't."""
+    field, text = "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
+    cause = {"reason": "FieldValueInvalid", "message": text, "field": field}
+    message = f'{resource.title} "{name}" is invalid: {field}: {text}'
+    return StatusError(422, "Invalid", message, _details(resource, name, causes=[cause]))
+
+
+_CAUSES: Final = {
+    "Required": "FieldValueRequired",
+    "Forbidden": "FieldValueForbidden",
+    "Unsupported": "FieldValueNotSupported",
+    "Duplicate": "FieldValueDuplicate",
+    "Not": "FieldValueNotFound",
+    "Too": "FieldValueTooLong",
+}
+"""The reason of a cause, by the first word of what is wrong with the field."""
 
 
 def invalid(resource: Resource, name: str, problems: Iterable[tuple[str, str]]) -> StatusError:
@@ -91,7 +117,14 @@ def invalid(resource: Resource, name: str, problems: Iterable[tuple[str, str]]) 
     texts = [f"{path}: {text}" if path else text for path, text in listed]
     said = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
-    causes = [{"reason": "FieldValueInvalid", "message": text, "field": path} for path, text in listed]
+    causes = [
+        {
+            "reason": _CAUSES.get(re.split(r"[ :]", text, maxsplit=1)[0], "FieldValueInvalid"),
+            "message": text,
+            "field": path,
+        }
+        for path, text in listed
+    ]
     details = {**_details(resource, name), "kind": resource.kind, "causes": causes}
     return StatusError(422, "Invalid", f'{kind} "{name}" is invalid: {said}', details)
 
@@ -111,16 +144,26 @@ def bad_request(message: str) -> StatusError:
 
 def method_not_allowed() -> StatusError:
     return StatusError(
-        405, "MethodNotAllowed", "the server does not allow this method on the requested resource"
+        405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {}
     )
 
 
-def unsupported_media_type(accepted: Iterable[str]) -> StatusError:
-    message = (
-        "the body of the request was in an unknown format - accepted media types include: "
-        f"{', '.join(accepted)}"
-    )
-    return StatusError(415, "UnsupportedMediaType", message)
+def unsupported_media_type() -> StatusError:
+    return StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+
+
+def impossible_patch() -> StatusError:
+    """A JSON patch that can't be made, or whose test fails."""
+    return StatusError(422, "Invalid", "the server rejected our request due to an error in our request", {})
+
+
+def invalid_options(field: str, why: str) -> StatusError:
+    """Parameters that don't go together."""
+    text = f"Forbidden: {why}"
+    cause = {"reason": "FieldValueForbidden", "message": text, "field": field}
+    details = {"group": "meta.k8s.io", "kind": "ListOptions", "causes": [cause]}
+    message = f'ListOptions.meta.k8s.io "" is invalid: {field}: {text}'
+    return StatusError(422, "Invalid", message, details)
 
 
 def expired(message: str) -> StatusError:
@@ -136,7 +179,7 @@ def too_large_version(wanted: int, present: int) -> StatusError:
     return StatusError(
         504,
         "Timeout",
-        f"Too large resource version: {wanted}, current: {present}",
+        f"Timeout: Too large resource version: {wanted}, current: {present}",
         {"causes": [cause], "retryAfterSeconds": 1},
     )
 
@@ -151,3 +194,8 @@ def too_many_requests(
 
 def internal_error(message: str) -> StatusError:
     return StatusError(500, "InternalError", message)
+
+
+def unnamed_error(message: str) -> StatusError:
+    """What Kubernetes answers where its code has an error without a reason."""
+    return StatusError(500, "", message)

@@ -22,7 +22,7 @@ from kschedfw.cluster import ConflictError, InMemoryCluster, WatchEvent
 from kschedfw.cluster.protocol import EventType
 from kschedfw.framework.clock import Clock
 from kschedfw.testing.api_server.carrying import carried
-from kschedfw.testing.api_server.defaults import with_defaults
+from kschedfw.testing.api_server.defaults import as_new
 from kschedfw.testing.api_server.resources import Catalogue, Resource, defined_resources
 from kschedfw.testing.api_server.status import invalid, too_old
 
@@ -121,6 +121,22 @@ class Store:
         with self.lock:
             objects = self._objects.get(resource, {})
             return self.version, [objects[key] for key in sorted(objects)]
+
+    def at(self, resource: Resource, version: int) -> list[Stored]:
+        """All objects of a resource as they were at an earlier version, in the order of their keys.
+
+        Raises:
+            StatusError: what has changed since then isn't remembered any more.
+        """
+        with self.lock:
+            changes = self.changes(resource, version)
+            objects = dict(self._objects.get(resource, {}))
+        for change in reversed(changes):
+            if change.old is None:
+                objects.pop(change.stored.key, None)
+            else:
+                objects[change.old.key] = change.old
+        return [objects[key] for key in sorted(objects)]
 
     def changes(self, resource: Resource, after: int) -> list[Change]:
         """The changes of a resource since a version.
@@ -269,7 +285,7 @@ class Store:
         metadata = {"name": name, "creationTimestamp": self.time(), **new.get("metadata", {})}
         if namespace:
             metadata["namespace"] = namespace
-        return with_defaults(resource, {**new, "metadata": metadata})
+        return as_new(resource, {**new, "metadata": metadata})
 
     def time(self, later: int = 0) -> str:
         """The time in so many seconds, as in metadata: with whole seconds."""

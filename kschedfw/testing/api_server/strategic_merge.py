@@ -64,11 +64,10 @@ def strategic_merge(manifest: Mapping[str, Any], patch: Mapping[str, Any]) -> di
             result.pop(key, None)
         else:
             result[key] = _merged(key, result.get(key), value)
-    for key, value in patch.items():
-        if key.startswith(_ORDER):
-            name = key.removeprefix(_ORDER)
-            if isinstance(result.get(name), list):
-                result[name] = _ordered(name, result[name], value)
+    for key, order in patch.items():
+        name = key.removeprefix(_ORDER)
+        if key.startswith(_ORDER) and isinstance(result.get(name), list):
+            result[name] = _arranged(name, manifest.get(name) or [], result[name], order)
     return result
 
 
@@ -99,23 +98,30 @@ def _merged_items(name: str, key: str, old: list[dict[str, Any]], new: list[dict
             result[positions[0]] = strategic_merge(result[positions[0]], item)
         else:
             result.append(strategic_merge({}, item))
-    return result
+    return _arranged(name, old, result, new)
 
 
-def _ordered(name: str, items: list[Any], order: list[Any]) -> list[Any]:
-    """The items as the patch puts them; those that it doesn't name keep their place after the one before them."""
+def _arranged(name: str, old: list[Any], items: list[Any], order: list[Any]) -> list[Any]:
+    """The items that the patch names in its order, among the others in theirs.
+
+    As with Kubernetes, another item comes before one of the patch only where it did so before.
+    """
     key = _key_of(name, items)
 
     def identity(item: Any) -> Any:
         return item.get(key) if key is not None and isinstance(item, dict) else item
 
-    places = {identity(each): at for at, each in enumerate(order)}
-    result: list[tuple[int, int, Any]] = []
-    last = -1
-    for at, item in enumerate(items):
-        last = places.get(identity(item), last)
-        result.append((last, at, item))
-    return [item for _, _, item in sorted(result, key=lambda each: each[:2])]
+    was, wanted = [identity(each) for each in old], [identity(each) for each in order]
+    named = sorted(
+        (each for each in items if identity(each) in wanted), key=lambda each: wanted.index(identity(each))
+    )
+    others = [each for each in items if identity(each) not in wanted]
+    arranged: list[Any] = []
+    while named and others:
+        first, second = identity(others[0]), identity(named[0])
+        is_before = first in was and second in was and was.index(first) < was.index(second)
+        arranged.append((others if is_before else named).pop(0))
+    return [*arranged, *named, *others]
 
 
 def _key_of(name: str, items: list[Any]) -> str | None:

@@ -41,6 +41,7 @@ class Watch:
     bookmarks: bool
     _initial: list[Stored] | None
     _ends_initial: bool
+    _tells_beginning: bool
     _changed: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _unlisten: Callable[[], None] = attrs.field(init=False)
 
@@ -78,12 +79,13 @@ class Watch:
         self.version = max(self.version, present)
         return frames
 
-    def bookmark(self, annotations: dict[str, str] | None = None) -> bytes:
-        """The frame that tells the client from which version it can go on."""
+    def bookmark(self) -> bytes:
+        """The frame that tells the client from which version it can go on, and first that it has all there was."""
         resource = self.request.resource
         metadata: dict[str, Any] = {"resourceVersion": str(self.version), "creationTimestamp": None}
-        if annotations:
-            metadata["annotations"] = annotations
+        if self._tells_beginning:
+            metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+            self._tells_beginning = False
         obj = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
         return _frame("BOOKMARK", msgspec.json.encode(obj))
 
@@ -95,7 +97,7 @@ class Watch:
                 yield _frame(EventType.ADDED, self.shown(stored))
         self._initial = None
         if self._ends_initial:
-            yield self.bookmark({"k8s.io/initial-events-end": "true"})
+            yield self.bookmark()
 
     def _frame_of(self, change: Change) -> bytes | None:
         """As the client sees it, for whom an object is there only while it is selected."""
@@ -118,16 +120,8 @@ def start_watch(store: Store, request: Request, shown: Shown) -> Watch:
     sends_initial = request.says("sendInitialEvents")
     match = request.query.get("resourceVersionMatch", "")
     if "sendInitialEvents" in request.query and match != "NotOlderThan":
-        raise status.invalid(
-            request.resource,
-            "",
-            [
-                (
-                    "resourceVersionMatch",
-                    "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-                )
-            ],
-        )
+        why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        raise status.invalid_options("resourceVersionMatch", why)
     version = request.number("resourceVersion")
     initial = None
     if sends_initial or (version == 0 and "sendInitialEvents" not in request.query):
@@ -138,7 +132,8 @@ def start_watch(store: Store, request: Request, shown: Shown) -> Watch:
     elif version == 0:
         version = store.version
     bookmarks = request.says("allowWatchBookmarks")
-    return Watch(store, request, shown, version, selection, bookmarks, initial, sends_initial and bookmarks)
+    ends = sends_initial and bookmarks
+    return Watch(store, request, shown, version, selection, bookmarks, initial, ends, initial is not None)
 
 
 def error_frame(error: StatusError) -> bytes:

@@ -86,7 +86,12 @@ def test_get_nodes(server: ApiServer, call: Client, kubectl: Kubectl) -> None:
     [
         (
             "/apis/events.k8s.io/v1/namespaces/default/events",
-            {"note": "0/3 nodes are available", "regarding": "", "reportingController": "default-scheduler"},
+            {
+                "note": "0/3 nodes are available",
+                "regarding": "",
+                "reportingController": "default-scheduler",
+                "reportingInstance": "default-scheduler-1",
+            },
         ),
         (
             "/api/v1/namespaces/default/events",

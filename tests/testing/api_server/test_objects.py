@@ -116,10 +116,16 @@ class TestChanging:
             "apply your changes to the latest version and try again"
         )
 
-    def test_without_a_version_is_unconditional(self, call: Client) -> None:
-        call("POST", LEASES, lease(holderIdentity="a"))
-        code, after = call("PUT", f"{LEASES}/lock", lease(holderIdentity="b"))
-        assert (code, after["spec"]) == (200, {"holderIdentity": "b"})
+    def test_without_a_version_is_unconditional_but_for_some_kinds(self, call: Client) -> None:
+        call("POST", NODES, {"metadata": {"name": "n1"}})
+        code, _ = call("PUT", f"{NODES}/n1", {"metadata": {"name": "n1"}, "spec": {"unschedulable": True}})
+        assert code == 200
+        call("POST", LEASES, lease())
+        code, said = call("PUT", f"{LEASES}/lock", lease())
+        assert code == 422
+        assert said["message"].endswith(
+            "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
+        )
 
     def test_to_the_same_is_no_write(self, call: Client) -> None:
         _, first = call("POST", LEASES, lease(holderIdentity="a"))
@@ -153,11 +159,15 @@ class TestChanging:
         _, made = call("POST", PODS, pod())
         patch = {"metadata": {"uid": "other"}, "status": {"phase": "Failed"}}
         code, said = call("PATCH", f"{PODS}/web/status", patch, patch="strategic-merge-patch")
-        assert code == 409
-        assert said["message"] == (
-            'Operation cannot be fulfilled on pods "web": Precondition failed: UID in precondition: other, '
-            f"UID in object meta: {made['metadata']['uid']}"
+        assert (code, said["reason"]) == (422, "Invalid")
+        assert (
+            said["message"]
+            == 'Pod "web" is invalid: metadata.uid: Invalid value: "other": field is immutable'
         )
+        made["metadata"]["uid"] = "other"
+        code, said = call("PUT", f"{PODS}/web", made)
+        assert (code, said["reason"]) == (409, "Conflict")
+        assert "Precondition failed: UID in precondition: other, UID in object meta: " in said["message"]
 
 
 class TestDeleting:
