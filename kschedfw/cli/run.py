@@ -64,8 +64,8 @@ def _duration(text: str) -> float:
         raise typer.BadParameter(f"{text!r} is no duration such as 15s or 1m30s") from None
 
 
-def _verbosity(text: str) -> int:
-    given = text.removeprefix("=")  # Go's flags may be written as -v=2
+def _verbosity(text: str | int) -> int:
+    given = str(text).removeprefix("=")  # Go's flags may be written as -v=2
     if not given.isdecimal():
         raise typer.BadParameter(f"{given!r} is no number such as 2")
     return int(given)
