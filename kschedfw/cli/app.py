@@ -56,7 +56,7 @@ from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.http_extender import make_extenders
 from kschedfw.simulator import Arrivals, Failures, Simulation
 
-HELP = """Simulate kube-scheduler: the decisions of v1.36, without a cluster."""
+HELP = """kube-scheduler v1.36 in Python: simulate it, ask it why, run it."""
 
 SIMULATE_HELP = """Schedule the pending pods of a cluster in virtual time, and show how it went.
 

@@ -23,7 +23,12 @@ from kschedfw.scheduler.structured import Structured
 _LONGEST: Final = 64 << 10
 _VERBOSITY: Final = {logging.INFO: 2, logging.DEBUG: 4}
 """What `--v` shows a message of the level; what is more severe is always shown."""
-_ALWAYS_TOLD: Final = ("kschedfw.serve", "kschedfw.kubernetes.leader_election")
+_ALWAYS_TOLD: Final = (
+    "kschedfw.serve.process",
+    "kschedfw.serve.server",
+    "kschedfw.serve.slow_attempts",
+    "kschedfw.kubernetes.leader_election",
+)
 """Who logs seldom, and what everybody wants to know: INFO is for verbosity 0 there."""
 
 _SECRETS: Final = (
@@ -105,7 +110,7 @@ class JsonFormatter(logging.Formatter):
         elif record.levelno == logging.WARNING:
             line["severity"] = "warning"
         else:
-            told = record.name.startswith(_ALWAYS_TOLD) and record.levelno == logging.INFO
+            told = record.name in _ALWAYS_TOLD and record.levelno == logging.INFO
             line["v"] = 0 if told else _VERBOSITY.get(record.levelno, 0)
         if traceback := _traceback_of(self, record):
             line["stacktrace"] = without_secrets(traceback.lstrip("\n"))

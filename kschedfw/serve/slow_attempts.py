@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 SLOW: Final = 0.1
 """Seconds from which on an attempt is slow."""
 _WORTH_TELLING: Final = 0.001
-"""Seconds that a step between extension points must take to be told."""
+"""Seconds that a step must take to be told."""
 
 _STEP_BEFORE: Final = {
     MeasuredPoint.PRE_FILTER: "Snapshot",
@@ -66,7 +66,7 @@ class TracingMetrics(PrometheusMetrics):
         if (before := _STEP_BEFORE.get(point)) is not None:  # no other thread tells of these
             now = self._clock.monotonic()
             self._add_step(before, now - seconds - self._until)
-            self._steps.append((str(point), seconds))
+            self._add_step(str(point), seconds)
             self._until = now
 
     def scheduling_algorithm(self, seconds: float) -> None:

@@ -44,12 +44,17 @@ class Reply:
 
 
 class Replica:
-    """A scheduler process with a token of its own; killed at the end, if it lives still."""
+    """A scheduler process with a token of its own; killed at the end, if it lives still.
 
-    def __init__(self, server: ApiServer, folder: Path, name: str, *arguments: object) -> None:
+    It may do everything, unless it is another `user`. A configuration says itself how the server is reached.
+    """
+
+    def __init__(
+        self, server: ApiServer, folder: Path, name: str, *arguments: object, user: User | None = None
+    ) -> None:
         self.name = name
         self.token = f"token-of-{name}-9f8e7d6c"
-        server.add_user(self.token, User(name, ("system:masters",)))
+        server.add_user(self.token, user or User(name, ("system:masters",)))
         config = server.kubeconfig(folder / f"{name}.kubeconfig", token=self.token)
         self._log = folder / f"{name}.log"
         self.port = free_port()

@@ -20,7 +20,7 @@ SetUp = Callable[..., io.StringIO]
 
 @pytest.fixture
 def set_up() -> Iterator[SetUp]:
-    loggers = [logging.getLogger(name) for name in ("", "kschedfw", "kschedfw.serve")]
+    loggers = [logging.getLogger(name) for name in ("", "kschedfw", "kschedfw.serve.process")]
     before = [(logger, logger.level, list(logger.handlers)) for logger in loggers]
     stream = io.StringIO()
 
