@@ -25,8 +25,6 @@ from kschedfw.kubernetes.writes import Writes
 
 T = TypeVar("T", bound=Named)
 
-_FIRST_LIST_SECONDS: Final = 30.0
-"""How long who asks for a kind that isn't followed yet waits for it."""
 _POLL_SECONDS: Final = 0.05
 
 
@@ -49,8 +47,10 @@ class KubernetesCluster:
         *,
         clock: Clock | None = None,
         random: random.Random | None = None,
+        first_list_seconds: float = 30.0,
     ) -> None:
         self._client = client
+        self._first_list_seconds = first_list_seconds
         self._clock = clock or client.clock
         self._random = random or client.chance
         self._changed = threading.Condition(threading.RLock())
@@ -240,7 +240,7 @@ class KubernetesCluster:
             reflector = self._follow(kind)
             if is_new and self._started and not self._closed:
                 reflector.start()
-        deadline = self._clock.monotonic() + _FIRST_LIST_SECONDS
+        deadline = self._clock.monotonic() + self._first_list_seconds
         if not self._started or not self._wait(lambda: reflector.synced, deadline):
             why = reflector.status().last_error or "no answer yet"
             raise NotSyncedError(

@@ -165,7 +165,7 @@ class _Reading:
             self._problems.pop(str(resource), None)
             try:
                 return sorted(self._objects(kind, resource, namespace), key=_age)
-            except ExpiredError:  # it took so long that the server has forgotten the state that the list is of
+            except ExpiredError:  # the server has forgotten by now what the list is of
                 if attempt == _READING_ATTEMPTS:
                     raise
         raise AssertionError("unreachable")

@@ -153,7 +153,9 @@ class Writes:
         resource = self._resource_of(stored)
         old = self._base(stored, resource)
         new = _manifest(stored, resource, keep=old)
-        patch = merge_patch(old, new)
+        # Section by section: one that has nothing that is known here isn't to be emptied.
+        sections = {key: {} for key, value in old.items() if isinstance(value, Mapping)}
+        patch = {key: value for key, value in merge_patch(old, {**sections, **new}).items() if value != {}}
         status = {"status": patch.pop("status")} if "status" in patch else {}
         if not patch and not status:
             return obj

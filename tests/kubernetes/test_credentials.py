@@ -131,7 +131,7 @@ def test_a_plugin_of_an_unknown_version_or_that_isnt_there_is_refused() -> None:
     hint = ExecPlugin(
         api_version="client.authentication.k8s.io/v1", command="no-such-plugin", install_hint="install it"
     )
-    with pytest.raises(CredentialsError, match="can't be run: .*; install it"):
+    with pytest.raises(CredentialsError, match=r"can't be run: .*; install it"):
         credentials(UserSection(exec=hint)).identity()
 
 
