@@ -66,7 +66,9 @@ class Watch:
     async def wait(self, seconds: float) -> None:
         """Wait for changes, at most so many seconds."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), seconds)
+            # Not wait_for, which in Python 3.11 may forget that it was cancelled.
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
 
     def events(self) -> list[bytes]:
         """The frames that the client hasn't got yet. Raises StatusError where changes are forgotten already."""
