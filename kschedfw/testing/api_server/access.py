@@ -99,7 +99,7 @@ class Access:
         """Raises StatusError where the user may not do that."""
         wanted = attributes_of(request)
         if not self.allows(user, wanted):
-            raise _refusal(user, request, wanted)
+            raise refused(user, request, wanted)
 
     def allows(self, user: User, wanted: Attributes) -> bool:
         if MASTERS in user.groups:
@@ -174,7 +174,8 @@ def _covers(pattern: str, path: str) -> bool:
     return pattern in ("*", path) or (pattern.endswith("*") and path.startswith(pattern[:-1]))
 
 
-def _refusal(user: User, request: Request, wanted: Attributes) -> status.StatusError:
+def refused(user: User, request: Request, wanted: Attributes) -> status.StatusError:
+    """What a user is told who may not do what the request needs."""
     if not wanted.resource:
         message = f'forbidden: User "{user.name}" cannot {wanted.verb} path "{wanted.path}"'
         return status.StatusError(403, "Forbidden", message)

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, Final
 
+import attrs
+
 from kschedfw.framework.clock import Clock
 from kschedfw.serve.asgi import Response
 from kschedfw.testing.api_server import status
-from kschedfw.testing.api_server.access import Access, User
+from kschedfw.testing.api_server.access import Access, User, attributes_of, refused
 from kschedfw.testing.api_server.discovery import discover
 from kschedfw.testing.api_server.eviction import marked_as_evicted, spend_budget
 from kschedfw.testing.api_server.lists import list_json, page_of
@@ -34,6 +36,7 @@ _SHOWN_WHEN_GONE: Final = frozenset(
         "ResourceQuota",
     }
 )
+_ALLOCATION: Final = ("allocation", "reservedFor")
 _GROUPS_SHOWN_WHEN_GONE: Final = ("resource.k8s.io", "storage.k8s.io")
 
 
@@ -66,12 +69,31 @@ class Answering:
             return json_response(review(self._access, user, request), 201)
         if part and part not in resource.subresources:
             raise status.no_such_resource()
+        if (resource.plural, part) == ("resourceclaims", "status") and request.verb in ("update", "patch"):
+            self._check_allocation(user, request)
         answer = self._verbs.get(request.verb)
         is_command = request.verb == "create" and part in ("binding", "eviction")
         of_one = is_command or request.verb in ("get", "update", "patch", "delete")
         if answer is None or of_one != bool(request.name):
             raise status.method_not_allowed()
         return answer(request)
+
+    def _check_allocation(self, user: User, request: Request) -> None:
+        """Since v1.36, who allocates devices needs a right beside that to the claim's status."""
+        body = request.json()
+        wanted = (body.get("status") or {}) if isinstance(body, dict) else {}
+        stored = self._store.get(request.resource, request.namespace, request.name)
+        present = {} if stored is None else stored.manifest.get("status") or {}
+        if all(wanted.get(field, present.get(field)) == present.get(field) for field in _ALLOCATION):
+            return
+        needed = attrs.evolve(attributes_of(request), resource="resourceclaims/binding")
+        if not self._access.allows(user, needed):
+            refusal = refused(user, request, needed)
+            why = (
+                "Forbidden: changing status.allocation or status.reservedFor requires "
+                f'resource="{needed.resource}", verb="{needed.verb}" permission: {refusal.message}'
+            )
+            raise status.invalid(request.resource, request.name, [("status.allocation", why)])
 
     def _get(self, request: Request) -> Response:
         if request.subresource not in ("", "status"):
