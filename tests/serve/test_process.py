@@ -69,6 +69,22 @@ def test_a_second_signal_ends_it_at_once(
         assert replica.ends(number) == code
 
 
+def test_the_endpoints_have_contents(server: ApiServer, tmp_path: Path) -> None:
+    add_pod(server, "a")
+    with Replica(server, tmp_path, "one") as replica:
+        replica.wait_for(lambda: is_bound(server, "a"))
+        assert replica.get("/configz", replica.token).json["componentconfig"]["parallelism"] == 16
+        assert replica.get("/debug/cache", replica.token).text.startswith("cache and cluster agree\nDump of")
+        resources = replica.get("/metrics/resources", replica.token).text
+        assert 'kube_pod_resource_request{namespace="default",node="n' in resources
+        metrics = replica.get("/metrics", replica.token).text
+        for name in ("scheduler_schedule_attempts_total", "process_cpu_seconds_total"):
+            assert f"\n{name}" in metrics
+        for path in ("/configz", "/debug/cache", "/metrics/resources", "/metrics", "/readyz/shutdown"):
+            assert [replica.get(path, token).status for token in ("", "unknown")] == [403, 401]
+        assert replica.ends() == 0
+
+
 def test_a_standby_ends_as_well(server: ApiServer, tmp_path: Path) -> None:
     with Replica(server, tmp_path, "one") as leader:
         leader.wait_until_leading()

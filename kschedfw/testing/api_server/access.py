@@ -32,7 +32,7 @@ _EVERYBODY: Final = (
     "/apis",
     "/openapi",
 )
-"""Paths that everybody who has said who they are may read, with what is below them; no objects are there."""
+"""Paths that all who have said who they are may read, and what is below them but for health; no objects are there."""
 _REVIEWS_OF_ONESELF: Final = ("selfsubjectaccessreviews", "selfsubjectreviews")
 
 
@@ -105,7 +105,8 @@ class Access:
         if MASTERS in user.groups:
             return True
         if not wanted.resource:
-            is_public = any(wanted.path == each or wanted.path.startswith(f"{each}/") for each in _EVERYBODY)
+            is_below = any(wanted.path.startswith(f"{each}/") for each in _EVERYBODY[3:])
+            is_public = wanted.path in _EVERYBODY or is_below
             known = user is not ANONYMOUS or wanted.path.startswith(_EVERYBODY[:4])
             if is_public and known and wanted.verb in ("get", "head"):
                 return True
