@@ -106,7 +106,7 @@ class ApiServer:
 
     @property
     def url(self) -> str:
-        """Such as `http://127.0.0.1:40123`; there while it is served."""
+        """Where it is served, on 127.0.0.1; there once it has been started."""
         return f"{'https' if self._certificate else 'http'}://127.0.0.1:{self._port}"
 
     def add_user(self, token: str, user: User) -> None:

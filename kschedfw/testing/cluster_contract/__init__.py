@@ -11,7 +11,7 @@ __all__ = ["ClusterContract", "Widget"]
 
 
 class ClusterContract(PodChecks, WatchChecks, ObjectChecks):
-    """The tests that every `Cluster` must pass, to be inherited, with a fixture that gives one:
+    """The tests that every `Cluster` must pass, to be inherited, with a fixture that gives one::
 
         class TestMyCluster(ClusterContract):
             @pytest.fixture
