@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Final
 
 
 class Structured:
@@ -22,7 +23,8 @@ class Structured:
         return f"{_shown(self.message)}{named}"
 
 
+_encoded: Final = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def _shown(value: object) -> str:
-    if isinstance(value, bool | int | float) or value is None:
-        return json.dumps(value)
-    return json.dumps(str(value), ensure_ascii=False)
+    return _encoded(value if isinstance(value, int | float) or value is None else str(value))

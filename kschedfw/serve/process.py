@@ -134,7 +134,7 @@ class SchedulerProcess:
             )
 
     def run(self) -> int:
-        """Live, and give the exit code: 0 after a signal, 1 where the lease was lost or scheduling broke off.
+        """Schedule, and give the exit code: 0 after a signal, 1 where the lease was lost or scheduling broke off.
 
         Must be called on the main thread, which gets the signals. A second signal ends the process at once. When it
         returns, some threads may still be at work: end the process without waiting for them.
@@ -145,7 +145,7 @@ class SchedulerProcess:
         _log.info(Structured("Starting kschedfw", version=version("kschedfw"), pid=os.getpid()))
         if self._server is not None:
             self._server.start(self._endpoints)
-        threading.Thread(target=self._live, name="kschedfw-life", daemon=True).start()
+        threading.Thread(target=self._work, name="kschedfw-scheduler", daemon=True).start()
         ending = self._endings.get()
         self._stopping = True
         self._report.stopping = True
@@ -156,9 +156,9 @@ class SchedulerProcess:
         _log.info(Structured("Ended", code=ending.code))
         return ending.code
 
-    # --- what happens on the thread of its life ---
+    # --- what it does, on threads beside the main one ---
 
-    def _live(self) -> None:
+    def _work(self) -> None:
         try:
             delayed = self._elector is not None and self._configuration.delay_cache_until_active
             if not delayed:

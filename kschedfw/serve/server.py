@@ -29,6 +29,8 @@ class EndpointServer:
     def __init__(self, address: str, port: int, certificate: ServerCertificate) -> None:
         self._certificate = certificate
         self._listening: socket.socket = listen(address, port)
+        self._ready = threading.Event()
+        """Clients are answered, or won't be."""
         self._server: Server | None = None
         self._thread: threading.Thread | None = None
 
@@ -43,12 +45,12 @@ class EndpointServer:
         settings.callback_notify = self._look_at_certificate
         settings.timeout_notify = _LOOK_AT_CERTIFICATE
         settings.ssl_context_factory = lambda _settings, _default: self._certificate.context
-        ready = threading.Event()
-        self._server = Server(settings, ready.set)
-        self._thread = threading.Thread(target=self._serve, args=(self._server,), name="kschedfw-endpoints")
-        self._thread.daemon = True
+        self._server = Server(settings, self._ready.set)
+        self._thread = threading.Thread(
+            target=self._serve, args=(self._server,), name="kschedfw-endpoints", daemon=True
+        )
         self._thread.start()
-        ready.wait()
+        self._ready.wait()
         _log.info(Structured("Serving securely", address=self._listening.getsockname()[0], port=self.port))
 
     def close(self) -> None:
@@ -63,6 +65,8 @@ class EndpointServer:
             asyncio.run(server.serve(sockets=[self._listening]))
         except Exception:
             _log.exception("the endpoints failed")
+        finally:
+            self._ready.set()
 
     async def _look_at_certificate(self) -> None:
         try:

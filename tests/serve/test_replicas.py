@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from collections.abc import Iterator
@@ -78,6 +79,29 @@ def test_one_that_was_stopped_beyond_its_lease_writes_nothing_more(
     standby.wait_for(lambda: is_bound(server, "late"))
     assert "Leaderelection lost" in leader.log
     assert writers(server) == ["one", "two"]
+
+
+def test_a_standby_may_wait_with_its_caches(server: ApiServer, tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    kubeconfig = server.kubeconfig(tmp_path / "kubeconfig", token="token-of-two-9f8e7d6c")
+    config.write_text(
+        json.dumps(
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "delayCacheUntilActive": True,
+                "clientConnection": {"kubeconfig": str(kubeconfig)},
+            }
+        )
+    )
+    with Replica(server, tmp_path, "one", *SHORT_LEASES) as leader:
+        leader.wait_until_leading()
+        with Replica(server, tmp_path, "two", f"--config={config}", *SHORT_LEASES) as standby:
+            standby.wait_until_ready()
+            assert {each.resource for each in server.audit.events if each.user == "two"} == {"leases"}
+            assert leader.ends() == 0
+            add_pod(server, "first")
+            standby.wait_for(lambda: is_bound(server, "first"))
 
 
 def test_one_that_ends_hands_over_at_once(server: ApiServer, replicas: tuple[Replica, Replica]) -> None:
