@@ -74,7 +74,7 @@ _WELL_KNOWN: Final = re.compile(r"(^|[./])(kubernetes|k8s)\.io(/|$)")
 _TIME_OR_NUMBER: Final = re.compile(r"[-+]?\d+(\.\d+)?|\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)")
 _KEPT_TEXTS: Final = frozenset(
     {
-        *("", "true", "false", "yes", "no", "linux", "windows", "amd64", "arm64", "None"),
+        *("", "metadata.name", "true", "false", "yes", "no", "linux", "windows", "amd64", "arm64", "None"),
         *("default", "kube-system", "kube-public", "kube-node-lease"),
         *("system-node-critical", "system-cluster-critical"),
     }

@@ -128,8 +128,9 @@ class _Reading:
         rights = tuple(self._rights[resource] for resource in sorted(self._rights))
         needed = {str(resources_of(kind)[0]) for kind in _NEEDED}
         if any(right.resource in needed and not right.read_of for right in rights):
+            missing = ", ".join(right.resource for right in rights if not right.read_of)
             raise MissingRightsError(
-                f"{self._client.config.source}: rights are missing: {'; '.join(map(str, rights))}"
+                f"{self._client.config.source}: may not list {missing} of the whole cluster"
             )
         objects = [obj for each in lists for obj in each]
         problems = [problem for resource in sorted(self._problems) for problem in self._problems[resource]]

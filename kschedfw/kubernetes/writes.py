@@ -154,7 +154,7 @@ class Writes:
         old = self._base(stored, resource)
         new = _manifest(stored, resource, keep=old)
         # Section by section: one that has nothing that is known here isn't to be emptied.
-        sections = {key: {} for key, value in old.items() if isinstance(value, Mapping)}
+        sections: Content = {key: {} for key, value in old.items() if isinstance(value, Mapping)}
         patch = {key: value for key, value in merge_patch(old, {**sections, **new}).items() if value != {}}
         status = {"status": patch.pop("status")} if "status" in patch else {}
         if not patch and not status:

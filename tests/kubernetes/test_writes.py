@@ -283,7 +283,7 @@ def test_an_update_of_an_older_state_is_a_conflict(cluster: KubernetesCluster) -
     with pytest.raises(ConflictError):
         cluster.update(annotated(added, SELECTED_NODE, "n2"))
     with pytest.raises(ConflictError):
-        cluster.update(annotated(another(added), SELECTED_NODE, "n2"))  # type: ignore[type-var]
+        cluster.update(annotated(another(added), SELECTED_NODE, "n2"))
     cluster.delete(added)
     with pytest.raises(NotFoundError):
         cluster.update(annotated(added, SELECTED_NODE, "n2"))
