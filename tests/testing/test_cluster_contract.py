@@ -12,7 +12,7 @@ from kschedfw.cluster import Cluster, InMemoryCluster
 from kschedfw.kubernetes import SCHEDULER_KINDS, KubernetesCluster, connect
 from kschedfw.testing.api_server import ApiServer
 from kschedfw.testing.cluster_contract import ClusterContract, Widget
-from tests.control_plane import control_plane, needs_control_plane
+from tests.control_plane import ControlPlane, needs_control_plane
 
 
 class TestInMemoryCluster(ClusterContract):
@@ -42,13 +42,13 @@ class TestKubernetesClusterOfARealApiServer(ClusterContract):
 
 
 @pytest.fixture(scope="module")
-def of_a_real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("control-plane")
-    with control_plane(folder) as real:
-        with real.client() as client:
-            definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-            client.post(definitions, json=WIDGETS).raise_for_status()
-        yield from followed(real.kubeconfig(folder / "kubeconfig"))
+def of_a_real_server(
+    real_server: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
+    with real_server.client() as client:
+        definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        client.post(definitions, json=WIDGETS).raise_for_status()
+    yield from followed(real_server.kubeconfig(tmp_path_factory.mktemp("real") / "kubeconfig"))
 
 
 WIDGETS = {

@@ -37,6 +37,8 @@ _SHOWN_WHEN_GONE: Final = frozenset(
     }
 )
 _ALLOCATION: Final = ("allocation", "reservedFor")
+_MADE_BY_UPDATES: Final = frozenset({"Event", "Lease"})
+"""Kinds of which an update makes an object that isn't there."""
 _GROUPS_SHOWN_WHEN_GONE: Final = ("resource.k8s.io", "storage.k8s.io")
 
 
@@ -53,7 +55,7 @@ class Answering:
             "list": self._list,
             "watch": self._watch,
             "create": self._create,
-            "update": lambda request: _shown(request, self._registry.update(request)),
+            "update": self._update,
             "patch": lambda request: _shown(request, self._registry.patch(request)),
             "delete": self._delete,
             "deletecollection": self._delete_all,
@@ -130,6 +132,13 @@ class Answering:
         if request.resource.plural == "bindings":
             raise status.method_not_allowed()
         return _shown(request, self._registry.create(request), 201)
+
+    def _update(self, request: Request) -> Response:
+        resource = request.resource
+        found = self._store.get(resource.kept_as or resource, request.namespace, request.name)
+        if found is None and resource.kind in _MADE_BY_UPDATES:
+            return _shown(request, self._registry.create(request), 201)
+        return _shown(request, self._registry.update(request))
 
     def _delete(self, request: Request) -> Response:
         gone = self._registry.delete(request)

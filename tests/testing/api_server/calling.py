@@ -14,11 +14,22 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 
 class Client:
-    """Calls the server; every method gives the code and the JSON of the answer."""
+    """Calls a server; every method gives the code and the JSON of the answer.
 
-    def __init__(self, server: ApiServer, token: str = "") -> None:
+    `pods`, `leases` and `events` are paths in a namespace of its own.
+    """
+
+    def __init__(self, http: httpx2.Client, namespace: str = "default") -> None:
+        self.http = http
+        self.namespace = namespace
+        self.pods = f"/api/v1/namespaces/{namespace}/pods"
+        self.leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self.events = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+
+    @classmethod
+    def of(cls, server: ApiServer, token: str = "") -> Client:
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        self.http = httpx2.Client(base_url=server.url, headers=headers, timeout=10)
+        return cls(httpx2.Client(base_url=server.url, headers=headers, timeout=10))
 
     def __call__(
         self, method: str, path: str, body: Any = None, *, patch: str = "", **query: object
