@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
@@ -51,7 +52,7 @@ class HealthEndpoint:
                 lines.append(f"[-]{check.name} failed: reason withheld")
                 reasons[check.name] = problem
         if unknown := sorted(set(excluded) - {check.name for check in self.checks}):
-            names = ",".join(f'"{name}"' for name in unknown)
+            names = ",".join(map(json.dumps, unknown))
             lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
         if reasons:
             _log.info(Structured("Health check failed", endpoint=self.name, **reasons))

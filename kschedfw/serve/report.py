@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from prometheus_client import Gauge, ProcessCollector
+from prometheus_client import Gauge, Metric, ProcessCollector
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.config.effective import effective
@@ -143,6 +145,7 @@ class Report:
     def _add_gauges(self) -> None:
         registry = self._metrics.registry
         ProcessCollector(registry=registry)
+        registry.register(_Unreadable(self._cluster))
         if self._elector is not None:
             elector = self._elector
             status = Gauge(
@@ -153,3 +156,20 @@ class Report:
             )
             name = self._configuration.leader_election.resource_name
             status.labels(name).set_function(lambda: float(elector.is_leader))
+
+
+class _Unreadable(Collector):
+    """Counts objects that the API server has and that can't be read, and so don't count in decisions."""
+
+    def __init__(self, cluster: KubernetesCluster) -> None:
+        self._cluster = cluster
+
+    def collect(self) -> Iterable[Metric]:
+        objects = GaugeMetricFamily(
+            "kschedfw_unreadable_objects",
+            "Objects of a kind that can't be read, and so don't count in decisions; the log says why.",
+            labels=("kind",),
+        )
+        for kind, status in self._cluster.sync_status().items():
+            objects.add_metric((kind,), status.unreadable)
+        yield objects

@@ -80,6 +80,7 @@ def test_the_endpoints_have_contents(server: ApiServer, tmp_path: Path) -> None:
         metrics = replica.get("/metrics", replica.token).text
         for name in ("scheduler_schedule_attempts_total", "process_cpu_seconds_total"):
             assert f"\n{name}" in metrics
+        assert '\nkschedfw_unreadable_objects{kind="pods"} 0.0\n' in metrics
         for path in ("/configz", "/debug/cache", "/metrics/resources", "/metrics", "/readyz/shutdown"):
             assert [replica.get(path, token).status for token in ("", "unknown")] == [403, 401]
         assert replica.ends() == 0
