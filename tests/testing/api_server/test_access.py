@@ -50,8 +50,8 @@ class TestRights:
                 "POST",
                 "{pods}/web/binding",
                 (
-                    'pods "web" is forbidden: User "alice" cannot create resource "pods/binding" in API group "" in the '
-                    'namespace "{namespace}"'
+                    'pods "web" is forbidden: User "alice" cannot create resource "pods/binding" in API group "" in '
+                    'the namespace "{namespace}"'
                 ),
             ),
             (
