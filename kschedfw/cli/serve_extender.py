@@ -137,12 +137,7 @@ def serve_extender(
     )
     settings = configured(app)
     _set_certificates(settings, tls_cert, tls_key, tls_client_ca)
-    try:
-        listening = listen(host, port)
-    except OSError as error:
-        # `strerror` repeats the address, where it isn't about finding it
-        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-        raise UsageError(f"can't listen on {host}, port {port}: {why}") from error
+    listening = listen(host, port)
     if tls_client_ca is None and not _is_here(listening):
         print(
             f"kschedfw: warning: everybody who reaches {host} is answered; --tls-client-ca asks for certificates",

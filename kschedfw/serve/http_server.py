@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import uvicorn
 
+from kschedfw.api.errors import KschedfwError
+
 MAX_CONNECTIONS: Final = 256
 """Open connections at a time; further ones are closed at once."""
 HEADER_BYTES: Final = 64 << 10
@@ -30,12 +32,25 @@ LAST_SECONDS: Final = 3.0
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
+class ListenError(KschedfwError):
+    """Nobody can be served at that address; says why."""
+
+
 def listen(host: str, port: int) -> socket.socket:
     """A socket that listens there.
 
     Raises:
-        OSError: the address is taken, or isn't one of this machine's.
+        ListenError: the address is taken, or isn't one of this machine's.
     """
+    try:
+        return _listening(host, port)
+    except OSError as error:
+        # `strerror` repeats the address, where it isn't about finding it
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        raise ListenError(f"can't listen on {host}, port {port}: {why}") from error
+
+
+def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sets TCP_NODELAY only where the socket says that it is TCP, which those of `socket.create_server`
     # don't; without it every answer waits for a delayed acknowledgement

@@ -78,7 +78,7 @@ class SchedulerProcess:
     the endpoints, with clients of its own.
 
     Raises:
-        CertificateError, OSError: the endpoints can't be served.
+        CertificateError, ListenError, OSError: the endpoints can't be served.
         PluginError, ProfileError, MissingExtraError: the configuration can't be run.
     """
 

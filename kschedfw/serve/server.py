@@ -23,7 +23,7 @@ class EndpointServer:
     """Serves the endpoints from `start` until `close`.
 
     Raises:
-        OSError: the address is taken, or isn't one of this machine's.
+        ListenError: the address is taken, or isn't one of this machine's.
     """
 
     def __init__(self, address: str, port: int, certificate: ServerCertificate) -> None:

@@ -146,7 +146,8 @@ def test_only_one_can_have_the_port(server: ApiServer, tmp_path: Path) -> None:
         first.wait_until_ready()
         with Replica(server, tmp_path, "two", "--secure-port", first.port) as second:
             assert second.process.wait(PATIENCE) == 2
-        assert second.log == "kschedfw: Address already in use\n"
+        where = f"127.0.0.1, port {first.port}"
+        assert second.log == f"kschedfw: can't listen on {where}: Address already in use\n"
 
 
 def test_a_loop_that_hangs_is_told(server: ApiServer, tmp_path: Path) -> None:
