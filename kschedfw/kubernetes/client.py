@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
 
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.kubernetes.credentials import Credentials
+from kschedfw.kubernetes.decoding import UNREADABLE, Content
 from kschedfw.kubernetes.errors import ApiError, UnavailableError, api_error
 from kschedfw.kubernetes.fence import Fence
 from kschedfw.kubernetes.kubeconfig import ConnectionConfig, load_connection
@@ -27,9 +29,6 @@ from kschedfw.kubernetes.transport import (
 )
 
 T = TypeVar("T")
-
-Content = dict[str, Any]
-"""A JSON object."""
 
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
@@ -261,7 +260,7 @@ class Client:
     def _decoded(request: Request, body: bytes, decode: Callable[[bytes], T]) -> T:
         try:
             return decode(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        except UNREADABLE as error:
             raise UnavailableError(f"{request}: the answer can't be read: {error}", uncertain=True) from None
 
 
@@ -298,6 +297,11 @@ def connect(
     )
 
 
+def micro_time(seconds: float) -> str:
+    """A time since the epoch as the API has it where microseconds count (meta/v1 MicroTime)."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
 def _target(path: str, query: Mapping[str, str] | None) -> str:
     return f"{path}?{urlencode(query)}" if query else path
 
@@ -319,7 +323,7 @@ def _may_have_taken_effect(error: ApiError | UnavailableError) -> bool:
 def _refusal(request: Request, reply: Reply) -> ApiError:
     try:
         status = _decode_status(reply.body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         status = _Status(message=reply.body[:200].decode(errors="replace"))
     after = next((value for name, value in reply.headers.items() if name.lower() == "retry-after"), "")
     retry_after = float(after) if after.isdecimal() and len(after) < 9 else None

@@ -12,7 +12,6 @@ import queue
 import socket
 import threading
 from collections import OrderedDict
-from datetime import UTC, datetime
 from typing import Final
 
 import attrs
@@ -24,7 +23,8 @@ from kschedfw.api.meta import DEFAULT_NAMESPACE, Named
 from kschedfw.api.pod import Pod
 from kschedfw.cluster.errors import AlreadyExistsError, ClusterError, NotFoundError
 from kschedfw.framework.clock import Clock
-from kschedfw.kubernetes.client import MERGE_PATCH, Client, Content
+from kschedfw.kubernetes.client import MERGE_PATCH, Client, micro_time
+from kschedfw.kubernetes.decoding import Content
 from kschedfw.kubernetes.errors import FencedError
 from kschedfw.kubernetes.resources import Resource
 
@@ -197,7 +197,7 @@ class EventRecorder:
         if count == 1:
             return told.content
         seen = self._clock.now() - (self._clock.monotonic() - told.last)
-        return {**told.content, "series": {"count": count, "lastObservedTime": _micro_time(seen)}}
+        return {**told.content, "series": {"count": count, "lastObservedTime": micro_time(seen)}}
 
     def _content(self, regarding: Named, type: str, reason: str, note: str) -> Content:
         now = self._clock.now()
@@ -209,7 +209,7 @@ class EventRecorder:
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
             "metadata": {"name": f"{regarding.name}.{int(now * 1e9):x}", "namespace": namespace},
-            "eventTime": _micro_time(now),
+            "eventTime": micro_time(now),
             "reportingController": controller,
             "reportingInstance": f"{controller}-{self._host}"[:_LONGEST_NAME],
             "action": _ACTIONS.get(reason, reason)[:_LONGEST_NAME],
@@ -234,8 +234,3 @@ def _reference(obj: Named) -> Content:
         "resourceVersion": obj.metadata.resource_version,
     }
     return {key: value for key, value in reference.items() if value}
-
-
-def _micro_time(seconds: float) -> str:
-    """A time as the API has it where microseconds count."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

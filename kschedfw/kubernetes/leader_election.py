@@ -10,14 +10,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import attrs
 
 from kschedfw.api.field_errors import printable
 from kschedfw.cluster.errors import NotFoundError
-from kschedfw.kubernetes.client import Client, Content
+from kschedfw.kubernetes.client import Client, micro_time
+from kschedfw.kubernetes.decoding import Content
 from kschedfw.kubernetes.errors import KubernetesError
 from kschedfw.kubernetes.resources import Resource
 from kschedfw.kubernetes.stopping import StopSignal
@@ -201,7 +201,7 @@ class LeaderElector:
             _LOG.info("the leader is %s", printable(self._record.holder, 200))
 
     def _write(self, lease: Content | None, timeout: float) -> None:
-        now = _micro_time(self._clock.now())
+        now = micro_time(self._clock.now())
         record = _Record() if lease is None else _record(lease)
         is_ours = record.holder == self._identity
         spec = {
@@ -228,7 +228,7 @@ class LeaderElector:
         lease = self._lease
         if not self._release or not self.is_leader or lease is None:
             return
-        now = _micro_time(self._clock.now())
+        now = micro_time(self._clock.now())
         spec = {
             "holderIdentity": "",
             "leaseDurationSeconds": 1,
@@ -250,7 +250,3 @@ def _record(lease: Content) -> _Record:
         str(spec.get("acquireTime") or ""),
         float(spec.get("leaseDurationSeconds") or 0),
     )
-
-
-def _micro_time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

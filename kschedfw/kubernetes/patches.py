@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-Content = dict[str, Any]
-"""A JSON object."""
+from kschedfw.kubernetes.decoding import Content
 
 
 def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Content:

@@ -19,8 +19,8 @@ from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.api.scalars import write_time
 from kschedfw.cluster.errors import AlreadyExistsError, ConflictError, NotFoundError
 from kschedfw.framework.clock import Clock
-from kschedfw.kubernetes.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client, Content
-from kschedfw.kubernetes.decoding import read
+from kschedfw.kubernetes.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client
+from kschedfw.kubernetes.decoding import Content, read
 from kschedfw.kubernetes.errors import MissingObjectError
 from kschedfw.kubernetes.patches import contains, merge_patch
 from kschedfw.kubernetes.resources import Resource, resources_of
