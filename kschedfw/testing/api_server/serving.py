@@ -96,9 +96,8 @@ class _Server(uvicorn.Server):
             listening.close()
         for each in sockets or ():
             each.close()
-        quiet = 0
-        while quiet < 5:  # a connection that was accepted just now isn't known yet
-            quiet = 0 if self.server_state.connections or self.server_state.tasks else quiet + 1
+        # Also those that are just being accepted: who has connected must not wait for an answer that never comes.
+        while self.server_state.connections or len(asyncio.all_tasks()) > 1:
             self.abort_connections()
             await asyncio.sleep(0.001)
 

@@ -87,7 +87,7 @@ class ServedWorld:
         self.quiet_points = 0
         self.random = Random(seed)
         self.truth = InMemoryCluster(events_limit=1000)
-        self.server = ApiServer(self.truth, seed=seed, history=300, bookmark_seconds=0.05)
+        self.server = ApiServer(self.truth, seed=seed, history=300, bookmark_seconds=0.5)
         self.clock = HurriedClock()
         self.excused: set[str] = set()
         """Nodes that may hold too much through no fault of the scheduler's."""
@@ -270,7 +270,7 @@ class ServedWorld:
     def come_to_rest(self) -> None:
         """Nothing goes wrong any more and nobody interferes: soon all has to be well."""
         self.server.faults = Faults()
-        end = time.perf_counter() + _PATIENCE
+        end, pause = time.perf_counter() + _PATIENCE, 0.002
         while True:
             for pod in [pod for pod in self.truth.list(Pod) if pod.is_terminating]:
                 self.truth.delete(pod)
@@ -280,7 +280,8 @@ class ServedWorld:
             if not wrong and self.truth.resource_version == version:
                 break
             assert time.perf_counter() < end, f"not at rest after {_PATIENCE:g} s: {wrong or 'it goes on'}"
-            time.sleep(0.002)
+            time.sleep(pause)  # who looks all the time keeps the other threads from getting there
+            pause = min(2 * pause, 0.1)
         self.quiet_points += 1
         assert not self.broken, "; ".join(self.broken)
         over = overfull(self.truth) - self.excused - self.cluster.uncertain

@@ -58,8 +58,8 @@ class TestRights:
                 "PUT",
                 "{leases}/lock",
                 (
-                    'leases.coordination.k8s.io "lock" is forbidden: User "alice" cannot update resource "leases" in API '
-                    'group "coordination.k8s.io" in the namespace "{namespace}"'
+                    'leases.coordination.k8s.io "lock" is forbidden: User "alice" cannot update resource "leases" in '
+                    'API group "coordination.k8s.io" in the namespace "{namespace}"'
                 ),
             ),
         ],
