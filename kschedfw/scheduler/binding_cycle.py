@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster
@@ -142,7 +143,8 @@ class BindingCycle:
             _log.exception("can't look up %s", assumed.key)
             return
         if present is not None and present.uid == assumed.uid and present.node_name:
-            self._cache.add_pod(present)
+            with suppress(CacheError):  # the event came first
+                self._cache.add_pod(present)
 
     def _count(self, attempt: Attempt) -> None:
         info, first = attempt.info, attempt.info.initial_attempt_timestamp
