@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import yaml
 
@@ -19,7 +20,6 @@ from kschedfw.cluster.volume_controller import VolumeController
 from kschedfw.testing.api_server import ApiServer, User
 from tests.examples.running import REPOSITORY
 from tests.serve.replicas import Replica
-from tests.testing.api_server.calling import Client
 
 EXAMPLE = REPOSITORY / "examples" / "10-second-scheduler"
 FILES = ("rbac.yaml", "deployment.yaml", "servicemonitor.yaml", "pod.yaml")
@@ -52,17 +52,19 @@ def container() -> Manifest:
     return dict(found)
 
 
+def calling(server: ApiServer, token: str) -> httpx2.Client:
+    return httpx2.Client(base_url=server.url, headers={"authorization": f"Bearer {token}"})
+
+
 @pytest.fixture
 def server() -> Iterator[ApiServer]:
     """An API server with the example's roles."""
     with ApiServer() as served:
         served.add_user(ADMIN, User("admin", ("system:masters",)))
-        admin = Client(served, ADMIN)
-        for manifest in manifests():
-            if (path := PATHS.get(manifest["kind"])) is not None:
-                code, answer = admin("POST", path, manifest)
-                assert code == 201, answer
-        admin.close()
+        with calling(served, ADMIN) as admin:
+            for manifest in manifests():
+                if (path := PATHS.get(manifest["kind"])) is not None:
+                    assert admin.post(path, json=manifest).status_code == 201
         yield served
         served.faults.failed_after = 0.0
 
@@ -209,19 +211,20 @@ def test_devices_are_allocated_by_a_right_of_its_own(server: ApiServer) -> None:
     populate(server)
     token = "token-of-scheduler-9f8e7d6c"
     server.add_user(token, SCHEDULER)
-    call, admin = Client(server, token), Client(server, ADMIN)
     role = one_role("ClusterRole")
     for rule in role["rules"]:
         rule["resources"] = [each for each in rule["resources"] if each != ALLOCATE]
+    with calling(server, ADMIN) as admin:
+        assert admin.put(f"{PATHS['ClusterRole']}/kschedfw", json=role).status_code == 200
     path = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/gpu/status"
-    change = {"status": {"reservedFor": [{"resource": "pods", "name": "web", "uid": "1"}]}}
-    assert admin("PUT", f"{PATHS['ClusterRole']}/kschedfw", role)[0] == 200
-    code, answer = call("PATCH", path, change, patch="merge-patch")
-    assert code == 422
-    assert f'requires resource="{ALLOCATE}", verb="patch" permission' in answer["message"]
-    assert call("PATCH", path, {"metadata": {"labels": {"a": "b"}}}, patch="merge-patch")[0] == 200
-    call.close()
-    admin.close()
+    allocation = {"status": {"reservedFor": [{"resource": "pods", "name": "web", "uid": "1"}]}}
+    label = {"metadata": {"labels": {"a": "b"}}}
+    with calling(server, token) as scheduler:
+        headers = {"content-type": "application/merge-patch+json"}
+        refused = scheduler.patch(path, json=allocation, headers=headers)
+        assert refused.status_code == 422
+        assert f'requires resource="{ALLOCATE}", verb="patch" permission' in refused.json()["message"]
+        assert scheduler.patch(path, json=label, headers=headers).status_code == 200
 
 
 def used(server: ApiServer) -> set[tuple[str, str]]:
