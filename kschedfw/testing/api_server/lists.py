@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+from bisect import bisect_right
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 import attrs
@@ -14,9 +16,11 @@ from kschedfw.testing.api_server import status
 from kschedfw.testing.api_server.events import as_shown
 from kschedfw.testing.api_server.requests import Request
 from kschedfw.testing.api_server.resources import Resource
-from kschedfw.testing.api_server.selection import matcher, selection_of
+from kschedfw.testing.api_server.selection import selection_of
 from kschedfw.testing.api_server.status import StatusError
 from kschedfw.testing.api_server.store import Store, Stored
+
+_key_of: Final = attrgetter("key")
 
 _TOO_OLD: Final = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
@@ -55,7 +59,7 @@ def page_of(store: Store, request: Request) -> Page:
     """
     resource = request.resource.kept_as or request.resource
     limit, token = request.number("limit"), request.query.get("continue", "")
-    matches = matcher(selection_of(request.resource, request.namespace, request.query))
+    selection = selection_of(request.resource, request.namespace, request.query)
     start = ("", "")
     found: Sequence[Stored]
     if token:
@@ -68,7 +72,9 @@ def page_of(store: Store, request: Request) -> Page:
             raise status.expired(_TOO_OLD) from None
     else:
         version, found = _wanted(store, request, resource)
-    items = [each for each in found if each.key > start and matches(each.manifest)]
+    items = found[bisect_right(found, start, key=_key_of) :]
+    if not selection.is_everything:
+        items = [each for each in items if selection.matches(each.manifest)]
     if not limit or len(items) <= limit:
         return Page(version, items)
     selects = "labelSelector" in request.query or "fieldSelector" in request.query

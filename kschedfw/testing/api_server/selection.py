@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
@@ -124,7 +124,3 @@ def _text(value: object, path: tuple[str, ...]) -> str:
     if value is None:
         return "false" if path in _FALSE else ""
     return str(value)
-
-
-def matcher(selection: Selection) -> Callable[[Mapping[str, Any]], bool]:
-    return (lambda _: True) if selection.is_everything else selection.matches

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from operator import attrgetter
@@ -98,6 +98,8 @@ class Store:
         self._clock = clock
         self._history = history
         self._objects: dict[Resource, dict[Key, Stored]] = {}
+        self._listed: dict[Resource, Sequence[Stored]] = {}
+        """What `all` gave, until there is another change."""
         self._changes: dict[Resource, list[Change]] = {}
         self._forgotten: dict[Resource, int] = {}
         """The newest version of each resource's changes that aren't remembered any more."""
@@ -116,13 +118,15 @@ class Store:
     def get(self, resource: Resource, namespace: str, name: str) -> Stored | None:
         return self._objects.get(resource, {}).get((namespace, name))
 
-    def all(self, resource: Resource) -> tuple[int, list[Stored]]:
+    def all(self, resource: Resource) -> tuple[int, Sequence[Stored]]:
         """All objects of a resource in the order of their keys, and the version at which that is so."""
         with self.lock:
-            objects = self._objects.get(resource, {})
-            return self.version, [objects[key] for key in sorted(objects)]
+            listed = self._listed.get(resource)
+            if listed is None:
+                listed = self._listed[resource] = _in_order(self._objects.get(resource, {}))
+            return self.version, listed
 
-    def at(self, resource: Resource, version: int) -> list[Stored]:
+    def at(self, resource: Resource, version: int) -> Sequence[Stored]:
         """All objects of a resource as they were at an earlier version, in the order of their keys.
 
         Raises:
@@ -130,13 +134,15 @@ class Store:
         """
         with self.lock:
             changes = self.changes(resource, version)
+            if not changes:
+                return self.all(resource)[1]
             objects = dict(self._objects.get(resource, {}))
         for change in reversed(changes):
             if change.old is None:
                 objects.pop(change.stored.key, None)
             else:
                 objects[change.old.key] = change.old
-        return [objects[key] for key in sorted(objects)]
+        return _in_order(objects)
 
     def changes(self, resource: Resource, after: int) -> list[Change]:
         """The changes of a resource since a version.
@@ -320,6 +326,7 @@ class Store:
 
     def _remember(self, change: Change) -> None:
         resource = change.stored.resource
+        self._listed.pop(resource, None)
         changes = self._changes.setdefault(resource, [])
         changes.append(change)
         if len(changes) > 2 * self._history:
@@ -349,6 +356,10 @@ class _Writing:
     def taken(self) -> Stored:
         assert self.stored is not None
         return self.stored
+
+
+def _in_order(objects: Mapping[Key, Stored]) -> Sequence[Stored]:
+    return [objects[key] for key in sorted(objects)]
 
 
 def _custom_kind(resource: Resource) -> CustomKind:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import attrs
@@ -39,7 +39,7 @@ class Watch:
     version: int
     selection: Selection
     bookmarks: bool
-    _initial: list[Stored] | None
+    _initial: Sequence[Stored] | None
     _ends_initial: bool
     _tells_beginning: bool
     _changed: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
