@@ -6,6 +6,7 @@ beside the package and not in it.
 * `kschedfw_clock`: a `FakeClock`.
 * `kschedfw_registry`: the in-tree plugins, and the plugin classes that the marker names, which come first.
 * `kschedfw_cluster`: an `InMemoryCluster`.
+* `kschedfw_api_server`: an `ApiServer` that serves that cluster over HTTP.
 * `kschedfw_framework`: a `Framework` for that cluster; its snapshot has the cluster's nodes and pods.
 * `kschedfw_scheduler`: a `Scheduler` on that cluster. It works when it is told to (`run_until_idle`), and moves nothing
   but what the test moves.
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from kschedfw.framework.runtime.framework import Framework
     from kschedfw.framework.runtime.registry import Registry
     from kschedfw.scheduler import Scheduler
+    from kschedfw.testing.api_server import ApiServer
     from kschedfw.testing.clock import FakeClock
 
 _MARKER = (
@@ -191,6 +193,15 @@ def kschedfw_cluster(_kschedfw_options: _Options) -> InMemoryCluster:
         return InMemoryCluster(ManifestReader(lenient=False).objects(_kschedfw_options.objects))
     except (KschedfwError, TypeError) as error:
         _refuse(f"objects: {error}")
+
+
+@pytest.fixture
+def kschedfw_api_server(kschedfw_cluster: InMemoryCluster) -> Iterator[ApiServer]:
+    """The cluster behind an API server, which runs until the test ends. Needs the extra `serve`."""
+    from kschedfw.testing.api_server import ApiServer
+
+    with ApiServer(kschedfw_cluster) as server:
+        yield server
 
 
 @pytest.fixture

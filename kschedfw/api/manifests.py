@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 
 import attrs
 
@@ -96,6 +96,25 @@ class Manifests:
     ignored: FrozenDict[str, int] = EMPTY
     problems: tuple[ManifestError, ...] = ()
     warnings: tuple[ManifestError, ...] = ()
+
+    @classmethod
+    def collect(
+        cls,
+        objects: Iterable[Named],
+        ignored: FrozenDict[str, int] = EMPTY,
+        problems: Iterable[ManifestError] = (),
+        warnings: Iterable[ManifestError] = (),
+    ) -> Self:
+        """Objects by kind, in their order; pods get the priorities of their classes."""
+        loaded: defaultdict[type[Named], list[Named]] = defaultdict(list)
+        for obj in objects:
+            loaded[type(obj)].append(obj)
+        by_class = {each: tuple(of_class) for each, of_class in loaded.items()}
+        if Pod in by_class:
+            pods = cast("Iterable[Pod]", by_class[Pod])
+            classes = cast("Sequence[PriorityClass]", by_class.get(PriorityClass, ()))
+            by_class[Pod] = default_priorities(pods, classes)
+        return cls(FrozenDict(by_class), ignored, tuple(problems), tuple(warnings))
 
     def objects(self, *, skip_invalid: bool = False) -> Iterator[Named]:
         """All objects, those that others refer to first and pods last.
@@ -227,21 +246,9 @@ class _Loader:
             self._progress(position, max(position, self._total))
 
     def result(self) -> Manifests:
-        loaded: defaultdict[type[Named], list[Named]] = defaultdict(list)
-        for obj in expand(self._objects.values(), self._limits, self._refuse):
-            loaded[type(obj)].append(obj)
-        by_class = {cls: tuple(objects) for cls, objects in loaded.items()}
-        if Pod in by_class:
-            pods = cast("Iterable[Pod]", by_class[Pod])
-            by_class[Pod] = default_priorities(
-                pods, cast("Sequence[PriorityClass]", by_class.get(PriorityClass, ()))
-            )
-        return Manifests(
-            loaded=FrozenDict(by_class),
-            ignored=FrozenDict(sorted(self._ignored.items())),
-            problems=tuple(self._problems),
-            warnings=tuple(self._warnings),
-        )
+        objects = expand(self._objects.values(), self._limits, self._refuse)
+        ignored = FrozenDict(sorted(self._ignored.items()))
+        return Manifests.collect(objects, ignored, self._problems, self._warnings)
 
     def _load_document(self, document: Document) -> None:
         self._document = document.number

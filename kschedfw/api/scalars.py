@@ -67,7 +67,7 @@ def read_number(value: object, _type: object) -> float:
 
 
 def read_duration(value: object, _type: object) -> float:
-    """Seconds of a text such as `1m30s`; a number has no unit, and is refused, as by Kubernetes."""
+    """Seconds of a text such as `1m30s`, to the nanosecond; a number has no unit, and is refused, as by Kubernetes."""
     if not isinstance(value, str):
         raise wrong(value, "a duration such as 30s or 1m30s")
     text = value[1:] if value[:1] in ("-", "+") else value
@@ -77,7 +77,7 @@ def read_duration(value: object, _type: object) -> float:
         position = part.end()
     if text != "0" and (not parts or position < len(text)):
         raise wrong(value, "a duration such as 30s or 1m30s")
-    seconds = math.fsum(parts)
+    seconds = round(math.fsum(parts), 9)  # the same for 1126ms and 1.126s
     if not seconds < _LONGEST_DURATION:
         raise wrong(value, "a duration of less than 293 years")
     return -seconds if value.startswith("-") else seconds

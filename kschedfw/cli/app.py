@@ -15,7 +15,7 @@ from typer.main import get_command
 from kschedfw.api.errors import KschedfwError
 from kschedfw.cli.exits import ExitCode, complain, tell
 
-HELP = """Simulate kube-scheduler: the decisions of v1.36, without a cluster."""
+HELP = """kube-scheduler v1.36 in Python: simulate it, ask it why, run it."""
 
 
 @attrs.frozen
@@ -38,6 +38,8 @@ COMMANDS = {
     "serve-extender": Command(
         "Offer plugins to a stock kube-scheduler.", "kschedfw.cli.serve_extender:serve_extender_app"
     ),
+    "run": Command("Schedule the pods of a cluster.", "kschedfw.cli.run:run_app"),
+    "dump": Command("Write the state of a live cluster to a file.", "kschedfw.cli.dump:dump_app"),
     "bench": Command("Measure how fast a profile schedules on this machine.", "kschedfw.cli.bench:bench_app"),
     "config": Command("Check, show and compare configurations.", "kschedfw.cli.config:config_app"),
     "plugins": Command("Show the installed plugins, or begin a new one.", "kschedfw.cli.plugins:plugins_app"),

@@ -21,6 +21,7 @@ from kschedfw.cli.compare_options import (
 from kschedfw.cli.compare_output import page_writer, print_comparison
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.inputs import InputFormat, ReadingOptions, read_input
+from kschedfw.cli.live import ContextOption, KubeconfigOption, Live, NamespaceOption
 from kschedfw.cli.missing_output import lack_of_work
 from kschedfw.cli.options import (
     AttemptTimeOption,
@@ -67,12 +68,15 @@ compare_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 @compare_app.command(help=COMPARE_HELP)
 def compare(
-    cluster: ClusterArgument,
+    cluster: ClusterArgument = None,
     profile: Annotated[
         list[str] | None,
         typer.Option(metavar="WHAT", help=f"What to compare: {WHAT_THERE_IS}. Give it two times or more."),
     ] = None,
     pods: PodsOption = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    namespace: NamespaceOption = None,
     format: FormatOption = InputFormat.MANIFESTS,
     select_host: SelectHostOption = SelectHost.RANDOM,
     reschedule: RescheduleOption = None,
@@ -110,8 +114,9 @@ def compare(
     conditions = conditions_of(fail_on or ())
     candidates = candidates_of(profile or [])
     options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
-    with reading_bar(enabled=not no_progress) as reading:
-        loaded = read_input(format, cluster, pods or [], options, progress=reading)
+    live = Live(kubeconfig, context, namespace)
+    with reading_bar(enabled=not no_progress and not live.is_wanted) as reading:
+        loaded = read_input(format, cluster or [], pods or [], options, live=live, progress=reading)
     tell(loaded.problems)
     loaded, _ = free_bound_pods(loaded, reschedule or ())
     check_pods(candidates, loaded.cluster)

@@ -20,6 +20,7 @@ from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.explain_output import Context, print_explanation
 from kschedfw.cli.inputs import Input, InputFormat, ReadingOptions, read_input
+from kschedfw.cli.live import ContextOption, KubeconfigOption, Live, NamespaceOption
 from kschedfw.cli.missing_output import missing_of
 from kschedfw.cli.options import (
     AttemptTimeOption,
@@ -53,6 +54,8 @@ EXPLAIN_HELP = """Explain why a pod goes to a node, or to none.
 The arguments are CLUSTER... POD. CLUSTER are manifests, as for `kschedfw simulate`; POD is a pending pod of it, as NAME
 or NAMESPACE/NAME. The simulation runs until the pod has a place, or to its end: pods that are ahead in the queue are
 scheduled before, may be preempted, and so on. With --now the pod is taken first, and the cluster is as the files say.
+With --context or --kubeconfig the cluster is a live one, which is read once; CLUSTER, if there is any, is what comes on
+top of it.
 With --from the argument is POD alone, and the explanation comes from a file of `kschedfw simulate --explain`.
 
 A pod may be tried several times. The last attempt is explained, unless --attempt says which; the others are listed.
@@ -82,6 +85,9 @@ def explain(
         list[str], typer.Argument(metavar="CLUSTER... POD", help="Manifests, and the pod to explain.")
     ],
     pods: PodsOption = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    namespace: NamespaceOption = None,
     format: FormatOption = InputFormat.MANIFESTS,
     config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
@@ -116,24 +122,27 @@ def explain(
     as_json_: Annotated[bool, typer.Option("--json", help="Print JSON, with every node.")] = False,
 ) -> None:
     end: Decision | None = None
-    context = Context()
+    background = Context()
     failures = Failures()
     if recorded is not None:
         attempts = _recorded(recorded, arguments)
     else:
-        if len(arguments) < 2:
+        live = Live(kubeconfig, context, namespace)
+        *files, name = arguments
+        if not files and not live.is_wanted:
             raise UsageError(
-                f"{arguments[0]}: a cluster and a pod are needed: CLUSTER... POD (or --from FILE POD)"
+                f"{name}: a cluster and a pod are needed: CLUSTER... POD, --context NAME POD, or --from FILE POD"
             )
-        *paths, name = arguments
+        paths = [Path(path) for path in files]
         options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
-        with reading_bar() as reading:
-            loaded = read_input(format, [Path(path) for path in paths], pods or [], options, progress=reading)
+        # First, since a live cluster is asked for the kinds of objects that the enabled plugins know.
+        configuration = selected_configuration(config, algorithm_provider, feature_gates)
+        with reading_bar(enabled=not live.is_wanted) as reading:
+            loaded = read_input(format, paths, pods or [], options, live=live, progress=reading)
         tell(loaded.problems)
         loaded, freed = free_bound_pods(loaded, reschedule or ())
-        pod = _pending(loaded, name)
-        context = Context(missing_of(missing_objects(loaded.cluster), pod.key), freed.get(pod.key))
-        configuration = selected_configuration(config, algorithm_provider, feature_gates)
+        pod = _pending(loaded, name, namespace)
+        background = Context(missing_of(missing_objects(loaded.cluster), pod.key), freed.get(pod.key))
         if percentage is None:
             percentage = configuration.percentage_of_nodes_to_score
         try:
@@ -157,9 +166,9 @@ def explain(
     if plugin is not None:
         _check("plugin", plugin, explanation.plugins)
     if as_json_:
-        print(json.dumps({**as_json(explanation), **context.to_json()}, indent=2, ensure_ascii=False))
+        print(json.dumps({**as_json(explanation), **background.to_json()}, indent=2, ensure_ascii=False))
     else:
-        print_explanation(explanation, attempts, context, node=node, plugin=plugin, top=top, end=end)
+        print_explanation(explanation, attempts, background, node=node, plugin=plugin, top=top, end=end)
     if failures.count:
         raise typer.Exit(complain(failure_summary(failures), ExitCode.FAILED))
     if end is not None and attempt is None:
@@ -234,13 +243,13 @@ def _after_waiting(last: Explanation, decisions: Sequence[Decision]) -> Decision
     return next(decision for decision in decisions if decision.pod == last.pod)
 
 
-def _pending(loaded: Input, name: str) -> Pod:
-    """The pod of this name.
+def _pending(loaded: Input, name: str, namespace: str | None = None) -> Pod:
+    """The pod of this name; in the namespace, if there is one and the name has none.
 
     Raises:
         UsageError: there is none, it is on a node, or there are several.
     """
-    pods = loaded.cluster.list(Pod)
+    pods = loaded.cluster.list(Pod, None if "/" in name else namespace)
     matching = [pod for pod in pods if name in (pod.key, pod.name)]
     if len(matching) > 1:
         keys = ", ".join(sorted(pod.key for pod in matching))

@@ -14,7 +14,8 @@ from kschedfw.api.field_errors import UnknownField, printable
 from kschedfw.api.limits import DEFAULT_LIMITS, Limits
 from kschedfw.api.manifests import FieldValidation, Manifests, Progress, read_manifests
 from kschedfw.cli.enabled import UsageError
-from kschedfw.cluster import InMemoryCluster, from_manifests
+from kschedfw.cli.live import NO_LIVE_CLUSTER, Live
+from kschedfw.cluster import InMemoryCluster
 from kschedfw.simulator import openb_notes, read_openb_nodes, read_openb_pods
 
 KINDS_NAMED = 5
@@ -74,17 +75,30 @@ def read_input(
     pods: Sequence[Path],
     options: ReadingOptions = DEFAULT_OPTIONS,
     *,
+    live: Live = NO_LIVE_CLUSTER,
     progress: Progress | None = None,
 ) -> Input:
     """Read everything into one cluster; `progress` is told how many bytes of how many are read.
 
+    With a `live` cluster, files are what comes on top of it.
+
     Raises:
         InvalidInputError: something is wrong with it, unless the options skip what is invalid.
+        KubernetesError: the live cluster can't be read.
         OpenbError: a CSV is not one of the OpenB trace.
-        UsageError: there is a directory where a CSV should be.
-        AlreadyExistsError: two CSVs have a node or pod of the same name.
+        UsageError: there is a directory where a CSV should be, or neither a file nor a live cluster.
+        AlreadyExistsError: two CSVs have a node or pod of the same name, or a file has what the live cluster has.
         OSError: a file can't be read.
     """
+    if live.is_wanted:
+        if format is InputFormat.OPENB:
+            raise UsageError("--format openb: a trace and a live cluster don't go together")
+        parts = [_read_live(live)]
+        if files := (*cluster, *pods):
+            parts.append(_read_files(files, options))
+        return _cluster_of(*parts)
+    if not cluster and not pods:
+        raise UsageError("there is no cluster: give files, or a live one with --context or --kubeconfig")
     if format is InputFormat.OPENB:
         return _read_openb(cluster, pods)
     return read_manifest_input((*cluster, *pods), options, csv_hint=OPENB_HINT, progress=progress)
@@ -103,6 +117,30 @@ def read_manifest_input(
         InvalidInputError: something is wrong with them, unless the options skip what is invalid.
         OSError: a file can't be read.
     """
+    return _cluster_of(_read_files(paths, options, csv_hint, progress))
+
+
+@attrs.frozen
+class _Part:
+    """Manifests from one place, and what there is to say of them."""
+
+    manifests: Manifests
+    problems: Sequence[str]
+    notes: Sequence[str]
+
+
+def _cluster_of(*parts: _Part) -> Input:
+    objects = [obj for part in parts for obj in part.manifests.objects(skip_invalid=True)]
+    return Input(
+        InMemoryCluster(objects),
+        [problem for part in parts for problem in part.problems],
+        [note for part in parts for note in part.notes],
+    )
+
+
+def _read_files(
+    paths: Sequence[Path], options: ReadingOptions, csv_hint: str = "", progress: Progress | None = None
+) -> _Part:
     csvs = [path for path in paths if _is_csv(path) and path.exists()]
     manifests = read_manifests(
         *(path for path in paths if path not in csvs),
@@ -125,7 +163,18 @@ def read_manifest_input(
     notes = _notes(manifests)
     if left_out:
         notes.append(f"left out of the input, since invalid: {left_out:,}; standard error says what")
-    return Input(from_manifests(manifests, skip_invalid=True), problems, notes)
+    return _Part(manifests, problems, notes)
+
+
+def _read_live(live: Live) -> _Part:
+    """What can't be read is left out and told: there is no better version of it elsewhere."""
+    found = live.read()
+    missing = [f"{found.source}: {right}" for right in found.missing_rights]
+    problems = [*map(str, found.manifests.problems), *(f"warning: {each}" for each in missing)]
+    notes = [f"read from {found.source}", *missing, *_notes(found.manifests)]
+    if left_out := len(found.manifests.problems):
+        notes.append(f"left out, since it can't be read: {left_out:,}; standard error says what")
+    return _Part(found.manifests, problems, notes)
 
 
 def _is_csv(path: Path) -> bool:

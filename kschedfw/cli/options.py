@@ -19,8 +19,12 @@ from kschedfw.config import FEATURE_GATES, PROVIDERS
 from kschedfw.scheduler import FirstByNameSelector, HostSelector, RoundRobinSelector
 
 ClusterArgument = Annotated[
-    list[Path],
-    typer.Argument(metavar="CLUSTER", help="Files or directories of manifests; or a node CSV."),
+    list[Path] | None,
+    typer.Argument(
+        metavar="CLUSTER",
+        help="Files or directories of manifests; or a node CSV. With a live cluster, what comes on top of it.",
+        show_default=False,
+    ),
 ]
 PodsOption = Annotated[
     list[Path] | None,

@@ -122,7 +122,7 @@ def serve_extender(
 ) -> None:
     try:
         # Other commands needn't wait for it.
-        from kschedfw.cli.extender_http import Server, configured, listen
+        from kschedfw.serve.http_server import Server, configured, listen
     except ModuleNotFoundError:
         raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
 
@@ -141,12 +141,7 @@ def serve_extender(
     )
     settings = configured(app)
     _set_certificates(settings, tls_cert, tls_key, tls_client_ca)
-    try:
-        listening = listen(host, port)
-    except OSError as error:
-        # `strerror` repeats the address, where it isn't about finding it
-        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-        raise UsageError(f"can't listen on {host}, port {port}: {why}") from error
+    listening = listen(host, port)
     if tls_client_ca is None and not _is_here(listening):
         print(
             f"kschedfw: warning: everybody who reaches {host} is answered; --tls-client-ca asks for certificates",
@@ -159,7 +154,12 @@ def serve_extender(
         print(f"kschedfw: extender at {url}; Ctrl-C ends it", file=sys.stderr, flush=True)
 
     with listening:
-        Server(settings, say_where).run(sockets=[listening])
+        Server(settings, say_where, _end_at_once).run(sockets=[listening])
+
+
+def _end_at_once() -> None:
+    print("kschedfw: a plugin is still at work; ended all the same", file=sys.stderr, flush=True)
+    os._exit(0)
 
 
 def _is_here(listening: socket.socket) -> bool:

@@ -16,6 +16,7 @@ from kschedfw.cli.configurations import selected_configuration
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.inputs import InputFormat, ReadingOptions, read_input
+from kschedfw.cli.live import ContextOption, KubeconfigOption, Live, NamespaceOption
 from kschedfw.cli.missing_output import lack_of_work
 from kschedfw.cli.options import (
     AttemptTimeOption,
@@ -66,8 +67,11 @@ simulate_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 @simulate_app.command(help=SIMULATE_HELP)
 def simulate(
-    cluster: ClusterArgument,
+    cluster: ClusterArgument = None,
     pods: PodsOption = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    namespace: NamespaceOption = None,
     format: FormatOption = InputFormat.MANIFESTS,
     config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
@@ -133,8 +137,9 @@ def simulate(
     ] = False,
 ) -> None:
     options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
-    with reading_bar(enabled=not no_progress) as reading:
-        loaded = read_input(format, cluster, pods or [], options, progress=reading)
+    live = Live(kubeconfig, context, namespace)
+    with reading_bar(enabled=not no_progress and not live.is_wanted) as reading:
+        loaded = read_input(format, cluster or [], pods or [], options, live=live, progress=reading)
     tell(loaded.problems)
     configuration = selected_configuration(config, algorithm_provider, feature_gates)
     loaded, _ = free_bound_pods(loaded, reschedule or ())

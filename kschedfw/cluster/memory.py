@@ -25,7 +25,7 @@ from kschedfw.api.pod import Pod, PodCondition, PodStatus
 from kschedfw.api.workloads import Namespace
 from kschedfw.cluster.errors import AlreadyExistsError, ConflictError, NotFoundError
 from kschedfw.cluster.protocol import EventType, Handler, T, WatchEvent
-from kschedfw.cluster.watch import Subscription
+from kschedfw.cluster.watch import Journal, Subscription
 
 # What the API server's PodTopologyLabels admission copies from the node to the pod that is bound to it.
 TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
@@ -70,13 +70,14 @@ class InMemoryCluster:
     """
 
     def __init__(self, objects: Iterable[Named] = (), *, events_limit: int = 100_000) -> None:
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
+        """Whoever holds it is alone with the cluster. Who takes it must not wait for others."""
         self._objects: dict[type[Named], dict[str, Named]] = {}
         self._listed: dict[tuple[type[Named], str | None], tuple[Named, ...]] = {}
         """What `list` gave: plugins ask for Services with every pod, and they seldom change."""
         self._malformed: set[tuple[type[Named], str, str]] = set()
         """Which objects of custom kinds have been logged, as read as which class, and in which version."""
-        self._subscriptions: list[Subscription] = []
+        self._subscriptions: list[Subscription | Journal] = []
         self._implied_namespaces: set[str] = set()
         self._version = 0
         self._uids = 0
@@ -89,7 +90,7 @@ class InMemoryCluster:
 
     def get(self, kind: type[T], key: str) -> T | None:
         """The object of that kind and key, or None."""
-        with self._lock:
+        with self.lock:
             if issubclass(kind, CustomResource):
                 stored = self._objects.get(CustomObject, {}).get(custom_key(kind.kind, key))
                 return cast("T | None", kind.of(stored))
@@ -101,7 +102,7 @@ class InMemoryCluster:
         Objects of a custom kind that can't be read as the class are left out and logged (`kschedfw.cluster.memory`);
         `get` raises a ManifestError for them.
         """
-        with self._lock:
+        with self.lock:
             listed = self._listed.get((kind, namespace))
             if listed is None:
                 objects = self._all(kind)
@@ -115,13 +116,13 @@ class InMemoryCluster:
     @property
     def events(self) -> Sequence[RecordedEvent]:
         """What was recorded, in the order of its first occurrence."""
-        with self._lock:
+        with self.lock:
             return tuple(RecordedEvent(*event, count) for event, count in self._events.items())
 
     @property
     def implied_namespaces(self) -> frozenset[str]:
         """The namespaces that exist only because something was put into them; nobody has said what labels they have."""
-        with self._lock:
+        with self.lock:
             return frozenset(self._implied_namespaces)
 
     @property
@@ -135,7 +136,7 @@ class InMemoryCluster:
         They come kind by kind, in the order in which the kinds and their objects were added. A handler that raises is
         logged (`kschedfw.cluster.watch`) and gets the next event all the same.
         """
-        with self._lock:
+        with self.lock:
             subscription = Subscription(
                 handler,
                 [
@@ -146,10 +147,32 @@ class InMemoryCluster:
             )
             self._subscriptions.append(subscription)
         subscription.deliver()
+        return self._unsubscriber(subscription)
 
+    def journal(self, write: Handler) -> Callable[[], None]:
+        """Call `write` for every object there is, then for every change as part of it; returns what ends that.
+
+        Unlike the handler of a `watch` it is called before anybody else can see the change or make another one, with
+        the `lock` held. It must be quick, and must neither wait nor change the cluster.
+        """
+        with self.lock:
+            for kind in self._objects.values():
+                for obj in kind.values():
+                    write(WatchEvent(EventType.ADDED, obj))
+            journal = Journal(write)
+            self._subscriptions.append(journal)
+        return self._unsubscriber(journal)
+
+    def next_version(self) -> int:
+        """Count a write of something that belongs to this cluster and is kept elsewhere."""
+        with self.lock:
+            self._version += 1
+            return self._version
+
+    def _unsubscriber(self, subscription: Subscription | Journal) -> Callable[[], None]:
         def unsubscribe() -> None:
             subscription.close()
-            with self._lock:
+            with self.lock:
                 if subscription in self._subscriptions:
                     self._subscriptions.remove(subscription)
 
@@ -164,7 +187,7 @@ class InMemoryCluster:
         """
         if isinstance(obj, CustomResource):
             return _read_back(obj, self.add(obj.as_custom_object()))
-        with self._lock:
+        with self.lock:
             if _lacks_namespace(obj):
                 obj = obj.with_metadata(attrs.evolve(obj.metadata, namespace=DEFAULT_NAMESPACE))
             old = self._objects.get(type(obj), {}).get(obj.key)
@@ -189,7 +212,7 @@ class InMemoryCluster:
         """
         if isinstance(obj, CustomResource):
             return _read_back(obj, self.update(obj.as_custom_object()))
-        with self._lock:
+        with self.lock:
             old = self._present(obj)
             version = obj.metadata.resource_version
             if version and version != old.metadata.resource_version:
@@ -205,7 +228,7 @@ class InMemoryCluster:
         """As `Cluster.delete`; the object is gone at once, whatever it owns or contains stays."""
         if isinstance(obj, CustomResource):
             obj = obj.as_custom_object()
-        with self._lock:
+        with self.lock:
             old = self._present(obj)
             self._version += 1
             del self._objects[type(obj)][old.key]
@@ -220,7 +243,7 @@ class InMemoryCluster:
         The pod gets `PodScheduled=True` and the node's zone and region labels, and loses its nomination. As there,
         the node need not exist.
         """
-        with self._lock:
+        with self.lock:
             present = self._present(pod)
             if present.is_terminating:
                 raise ConflictError(f"{_title(pod)} is being deleted, cannot be assigned to a host")
@@ -239,7 +262,7 @@ class InMemoryCluster:
         self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
     ) -> None:
         """As `Cluster.patch_pod_status`; a patch that changes nothing is no write."""
-        with self._lock:
+        with self.lock:
             present = self._present(pod)
             status = present.status
             status = _told(
@@ -255,7 +278,7 @@ class InMemoryCluster:
         """As `Cluster.record_event`; see `events`."""
         text = printable(message, _LONGEST_MESSAGE)  # it may quote what is in a manifest
         event = (regarding.metadata.key, name_of_kind(regarding), type, reason, text)
-        with self._lock:
+        with self.lock:
             self._events[event] = self._events.get(event, 0) + 1
 
     # --- behind the scenes; all of these but `_deliver` with the lock held ---

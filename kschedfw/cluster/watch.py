@@ -26,9 +26,13 @@ class Subscription:
         self._queue: deque[WatchEvent] = deque(backlog)
         self._delivering = False
         self._closed = False
+        self.received = len(self._queue)
+        """How many events there were so far; `handled` is how many of them the handler has returned from."""
+        self.handled = 0
 
     def put(self, event: WatchEvent) -> None:
         """Queue the event. The caller sees to the order and calls `deliver` later."""
+        self.received += 1
         self._queue.append(event)
 
     def deliver(self) -> None:
@@ -49,6 +53,7 @@ class Subscription:
                     logger.exception(
                         "watch handler %r failed on %s %s", self._handler, event.type, event.object.key
                     )
+                self.handled += 1
         except BaseException:
             # Ctrl-C inside a handler: without this nobody would ever deliver again.
             with self._lock:
@@ -69,3 +74,23 @@ class Subscription:
         with self._lock:
             self._closed = True
             self._queue.clear()
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+
+class Journal:
+    """What writes every change down at once, in the thread that makes it and with the cluster's lock held."""
+
+    def __init__(self, write: Handler) -> None:
+        self._write = write
+
+    def put(self, event: WatchEvent) -> None:
+        self._write(event)
+
+    def deliver(self) -> None:
+        """It has happened."""
+
+    def close(self) -> None:
+        """The cluster forgets it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import get_type_hints
@@ -18,10 +19,11 @@ from kschedfw.framework.clock import format_duration
 SECRET = "…"
 
 
-def plain(value: object) -> object:
+def plain(value: object, *, conceal: bool = True) -> object:
     """A value with all its defaults as a configuration would spell it out; what is null or empty is left out.
 
-    So is a field that kube-scheduler's arguments don't have (by its metadata) and that is as it always is.
+    So is a field that kube-scheduler's arguments don't have (by its metadata) and that is as it always is. Keys and
+    passwords aren't shown, unless they are not to be concealed.
     """
     if isinstance(value, Quantity):
         return str(value)
@@ -29,7 +31,11 @@ def plain(value: object) -> object:
     if attrs.has(cls):
         hints = get_type_hints(cls, include_extras=True)
         found = {
-            json_name(field): _of_type(_shown(getattr(value, field.name), field), hints[field.name])
+            json_name(field): _of_type(
+                _shown(getattr(value, field.name), field) if conceal else getattr(value, field.name),
+                hints[field.name],
+                conceal=conceal,
+            )
             for field in attrs.fields(cls)
             if not (
                 field.metadata.get("beyond_kube_scheduler") and getattr(value, field.name) == field.default
@@ -39,11 +45,13 @@ def plain(value: object) -> object:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, bytes):
+        if not conceal:
+            return base64.b64encode(value).decode()
         return SECRET if value else None
     if isinstance(value, Mapping):
-        return {str(key): plain(content) for key, content in value.items()}
+        return {str(key): plain(content, conceal=conceal) for key, content in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [plain(item, conceal=conceal) for item in value]
     return value
 
 
@@ -53,13 +61,18 @@ def _shown(value: object, field: attrs.Attribute[object]) -> object:
     return value if as_shown is None else as_shown(value)
 
 
-def _of_type(value: object, type_: object) -> object:
-    return format_duration(value) if type_ == Duration and isinstance(value, float) else plain(value)
+def _of_type(value: object, type_: object, *, conceal: bool) -> object:
+    if type_ == Duration and isinstance(value, float):
+        return format_duration(value)
+    return plain(value, conceal=conceal)
 
 
-def settings_of(configuration: SchedulerConfiguration) -> dict[str, object]:
+def settings_of(configuration: SchedulerConfiguration, *, conceal: bool = True) -> dict[str, object]:
     """Everything beside the profiles."""
-    return {json_name(field): plain(getattr(configuration, field.name)) for field in attrs.fields(Settings)}
+    return {
+        json_name(field): plain(getattr(configuration, field.name), conceal=conceal)
+        for field in attrs.fields(Settings)
+    }
 
 
 def profile_of(profile: ProfileConfiguration) -> dict[str, object]:

@@ -127,8 +127,8 @@ class FeatureGates:
         errors: list[FieldError] = []
         for pair in filter(None, (part.strip() for part in text.split(","))):
             name, _, value = (part.strip() for part in pair.partition("="))
-            if value in _BOOLEANS:
-                given[name] = _BOOLEANS[value]
+            if value in BOOLEANS:
+                given[name] = BOOLEANS[value]
             else:
                 errors.append(FieldError.invalid(f"featureGates.{name}", value, "must be true or false"))
         try:
@@ -144,7 +144,7 @@ class FeatureGates:
 
 
 # what Go's strconv.ParseBool takes
-_BOOLEANS: Mapping[str, bool] = {
+BOOLEANS: Mapping[str, bool] = {
     **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
     **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
 }

@@ -27,9 +27,9 @@ _POSITIVE = "must be greater than zero"
 
 def settings_errors(configuration: KubeSchedulerConfiguration, api_version: str) -> Errors:
     """Everything that is wrong with it, whatever the plugins that it names."""
-    for error in _client_connection(configuration.client_connection):
+    for error in client_connection_errors(configuration.client_connection):
         yield error.inside("clientConnection")
-    for error in _leader_election(configuration.leader_election):
+    for error in leader_election_errors(configuration.leader_election):
         yield error.inside("leaderElection")
     if configuration.parallelism <= 0:
         why = "should be an integer value greater than zero"
@@ -64,12 +64,14 @@ def _percentage(value: int | None) -> Errors:
         yield FieldError.invalid("percentageOfNodesToScore", value, "not in valid range [0-100]")
 
 
-def _client_connection(connection: ClientConnection) -> Errors:
+def client_connection_errors(connection: ClientConnection) -> Errors:
+    """What is wrong with how the API server is reached."""
     if connection.burst < 0:
         yield FieldError.invalid("burst", connection.burst, "must be non-negative")
 
 
-def _leader_election(election: LeaderElection) -> Errors:
+def leader_election_errors(election: LeaderElection) -> Errors:
+    """What is wrong with how the leader is elected; nothing where nobody is."""
     if not election.leader_elect:
         return
     times = {

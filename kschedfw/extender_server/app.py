@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
@@ -20,11 +20,8 @@ from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.http_extender.go_json import WireError, has_too_many_values
 from kschedfw.scheduler.http_extender.wire import ExtenderArgs, ExtenderPreemptionArgs, FilterResult
+from kschedfw.serve.asgi import PLAIN_TEXT, Header, Receive, Response, Scope, Send, path_of
 
-Message = MutableMapping[str, Any]
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 _Verb = Callable[[bytes, threading.Event], bytes]
 
 _RETRY_AFTER: Final = (b"retry-after", b"1")  # s
@@ -60,20 +57,12 @@ class ServerLimits:
 _LOG = logging.getLogger("kschedfw.extender_server")
 
 
-@attrs.frozen
-class _Response:
-    status: int
-    body: bytes
-    content_type: str = "application/json"
-    headers: tuple[tuple[bytes, bytes], ...] = ()
-
-
-def _message(status: int, text: str, *headers: tuple[bytes, bytes]) -> _Response:
+def _message(status: int, text: str, *headers: Header) -> Response:
     line = " ".join(text.split())
-    return _Response(status, f"{line}\n".encode(), "text/plain; charset=utf-8", headers)
+    return Response(status, f"{line}\n".encode(), PLAIN_TEXT, headers)
 
 
-def _busy(text: str) -> _Response:
+def _busy(text: str) -> Response:
     return _message(503, text, _RETRY_AFTER, _CLOSE)
 
 
@@ -165,16 +154,10 @@ class ExtenderApp:
         response = await self._respond(scope, receive)
         if response is None:  # nobody is there to hear it
             return
-        headers = [
-            (b"content-type", response.content_type.encode()),
-            (b"content-length", str(len(response.body)).encode()),
-            *response.headers,
-        ]
-        await send({"type": "http.response.start", "status": response.status, "headers": headers})
-        await send({"type": "http.response.body", "body": response.body})
+        await response.send(send)
 
-    async def _respond(self, scope: Scope, receive: Receive) -> _Response | None:
-        method, path = scope["method"], _path(scope)
+    async def _respond(self, scope: Scope, receive: Receive) -> Response | None:
+        method, path = scope["method"], path_of(scope)
         if not self._hosts.allows(scope["headers"]):
             return _message(421, "the Host is none that this server goes by; see --allowed-host", _CLOSE)
         if path == "/healthz":
@@ -198,7 +181,7 @@ class ExtenderApp:
             raise
         return await self._end(work, receive)
 
-    async def _read(self, held: _Held, headers: Iterable[tuple[bytes, bytes]], receive: Receive) -> bytes:
+    async def _read(self, held: _Held, headers: Iterable[Header], receive: Receive) -> bytes:
         """The whole body.
 
         Raises:
@@ -244,14 +227,14 @@ class ExtenderApp:
         work = _Work(self._executor.submit(_worked_on, path, verb, body, abandoned), abandoned)
         self._works.add(work)
 
-        def done(_: Future[_Response]) -> None:
+        def done(_: Future[Response]) -> None:
             self._works.discard(work)
             held.release()
 
         work.future.add_done_callback(done)
         return work
 
-    async def _end(self, work: _Work, receive: Receive) -> _Response | None:
+    async def _end(self, work: _Work, receive: Receive) -> Response | None:
         """What comes of the work, as long as there is time and somebody waits."""
         answer = asyncio.wrap_future(work.future)
         watch = _Watch(receive, answer)
@@ -321,14 +304,14 @@ class _Held:
 class _Work:
     """A complete request; `abandoned` is set when nobody waits for its answer any more."""
 
-    future: Future[_Response]
+    future: Future[Response]
     abandoned: threading.Event
 
 
 class _Watch:
     """Cancels the answer when the client goes away."""
 
-    def __init__(self, receive: Receive, answer: asyncio.Future[_Response]) -> None:
+    def __init__(self, receive: Receive, answer: asyncio.Future[Response]) -> None:
         self._receive = receive
         self._answer = answer
         self._task: asyncio.Task[None] | None = None
@@ -352,20 +335,14 @@ class _Watch:
 class _RefusedError(Exception):
     """The request isn't worked on; None where nobody is there to be told."""
 
-    def __init__(self, response: _Response | None) -> None:
+    def __init__(self, response: Response | None) -> None:
         super().__init__()
         self.response = response
 
 
-def _path(scope: Scope) -> str:
-    """The path below where the application is mounted."""
-    path, root = str(scope["path"]), str(scope.get("root_path", ""))
-    return path.removeprefix(root) if root else path
-
-
-def _worked_on(path: str, verb: _Verb, body: bytes, abandoned: threading.Event) -> _Response:
+def _worked_on(path: str, verb: _Verb, body: bytes, abandoned: threading.Event) -> Response:
     try:
-        return _Response(200, verb(body, abandoned))
+        return Response(200, verb(body, abandoned))
     except WireError as error:
         return _message(400, f"the body is malformed: {error}")
     except RequestError as error:

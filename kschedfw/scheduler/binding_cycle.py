@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster
@@ -19,6 +20,7 @@ from kschedfw.scheduler.failure import FailureHandler, look_up, patch_nomination
 from kschedfw.scheduler.http_extender import bind_with_extenders
 from kschedfw.scheduler.queue import PodQueue, PreCheck
 from kschedfw.scheduler.queue.cluster_events import ASSIGNED_POD_DELETE
+from kschedfw.scheduler.structured import Structured
 
 _log = logging.getLogger(__name__)
 
@@ -126,6 +128,8 @@ class BindingCycle:
             self._cluster, assumed, "Normal", "Scheduled", f"Successfully assigned {assumed.key} to {host}"
         )
         self._count(attempt)
+        if _log.isEnabledFor(logging.INFO):
+            _log.info(_bound(attempt))
         for failure in framework.run_post_bind_plugins(state, assumed, host):
             _log.error("%s", failure.message, exc_info=failure.error)
         self._queue.activate(take_pods_to_activate(state))
@@ -139,7 +143,8 @@ class BindingCycle:
             _log.exception("can't look up %s", assumed.key)
             return
         if present is not None and present.uid == assumed.uid and present.node_name:
-            self._cache.add_pod(present)
+            with suppress(CacheError):  # the event came first
+                self._cache.add_pod(present)
 
     def _count(self, attempt: Attempt) -> None:
         info, first = attempt.info, attempt.info.initial_attempt_timestamp
@@ -187,6 +192,17 @@ def as_fit_error(attempt: Attempt, host: str, status: Status) -> Status:
 def _as_error(status: Status) -> Status:
     """pre_bind and bind can't reject a pod any more, only fail."""
     return Status.from_error(status.as_error()).with_plugin(status.plugin) if status.is_rejected else status
+
+
+def _bound(attempt: Attempt) -> Structured:
+    assumed, host = _placed(attempt)
+    found = attempt.result
+    nodes = (
+        {}
+        if found is None
+        else {"evaluatedNodes": found.evaluated_nodes, "feasibleNodes": found.feasible_nodes}
+    )
+    return Structured("Successfully bound pod to node", pod=assumed.key, node=host, **nodes)
 
 
 def _placed(attempt: Attempt) -> tuple[Pod, str]:

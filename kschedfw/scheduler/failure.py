@@ -20,6 +20,7 @@ from kschedfw.framework.status import PluginFailure, Status
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.queue import PodAlreadyQueuedError, PodQueue
 from kschedfw.scheduler.queue.protocol import QueueProfile
+from kschedfw.scheduler.structured import Structured
 
 REASON_UNSCHEDULABLE = "Unschedulable"
 REASON_SCHEDULER_ERROR = "SchedulerError"
@@ -79,6 +80,9 @@ class FailureHandler:
                 status.message,
                 exc_info=bug_behind(status.error),
             )
+        elif _log.isEnabledFor(logging.INFO):
+            message = "Unable to schedule pod; no fit; waiting"
+            _log.info(Structured(message, pod=attempt.pod.key, err=status.message))
         self._metrics.scheduling_attempt(
             AttemptResult.UNSCHEDULABLE if status.is_rejected else AttemptResult.ERROR,
             attempt.framework.profile.scheduler_name,

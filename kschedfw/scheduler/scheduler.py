@@ -173,6 +173,9 @@ class Scheduler:
         self._placements: set[Placement] = set()
         self._cycle = threading.Lock()
         self._stopping = False
+        self.last_tick = self._clock.monotonic()
+        """When `tick` was last called, in seconds on the clock's monotonic scale; `run` calls it at least each second,
+        but for the time that an attempt takes."""
         self.events = EventHandlers(
             cluster, self.cache, self.queue, self.frameworks, *held, self._clock, metrics
         )
@@ -314,6 +317,7 @@ class Scheduler:
 
         Also give up binding cycles that the executor has cancelled, and tell of pods that a failed plugin keeps gated.
         """
+        self.last_tick = self._clock.monotonic()
         for waiting in self.waiting_pods:
             waiting.poll()
         self._bindings.reap()

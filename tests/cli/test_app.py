@@ -420,7 +420,6 @@ class TestBadInput:
     @pytest.mark.parametrize(
         "args",
         [
-            ["simulate"],
             ["simulate", "x", "--seed", "many"],
             ["simulate", "x", "--percentage", "101"],
             ["simulate", "x", "--parallelism", "0"],

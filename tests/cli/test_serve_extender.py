@@ -78,7 +78,7 @@ class TestInThisProcess:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         monkeypatch.setitem(sys.modules, "uvicorn", None)
-        monkeypatch.delitem(sys.modules, "kschedfw.cli.extender_http", raising=False)
+        monkeypatch.delitem(sys.modules, "kschedfw.serve.http_server", raising=False)
         assert complaint(capsys, "--plugin", "NodeName", code=1) == (
             "kschedfw: serve-extender needs the extra serve: pip install 'kschedfw[serve]'\n"
         )

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 import attrs
 
 from kschedfw.extender_server import ExtenderApp
+from kschedfw.serve.asgi import Receive, Scope, Send
+
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+async def _call(app: Application, scope: Scope, receive: Receive, deliver: Send) -> None:
+    await app(scope, receive, deliver)
 
 
 @attrs.frozen
@@ -28,13 +35,14 @@ class Reply:
 
 
 def send(
-    app: ExtenderApp,
+    app: Application,
     method: str,
     path: str,
     body: bytes | Sequence[bytes] = b"",
     *,
     headers: Iterable[tuple[bytes, bytes]] = (),
     root_path: str = "",
+    query: bytes = b"",
     leave: bool = False,
 ) -> Reply | None:
     """The reply to a request whose body comes in these pieces; None if there was none.
@@ -54,8 +62,15 @@ def send(
     async def deliver(message: Any) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "method": method, "path": path, "headers": list(headers), "root_path": root_path}
-    asyncio.run(app(scope, receive, deliver))
+    scope: Scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "query_string": query,
+        "headers": list(headers),
+        "root_path": root_path,
+    }
+    asyncio.run(_call(app, scope, receive, deliver))
     if not sent:
         return None
     start, *parts = sent

@@ -32,7 +32,7 @@ from tests.framework.support import plugin
 
 pytest.importorskip("uvicorn")
 
-from kschedfw.cli import extender_http  # needs uvicorn
+from kschedfw.serve import http_server  # needs uvicorn
 
 pytestmark = pytest.mark.slow
 
@@ -99,9 +99,9 @@ def served(slow: Slow | None = None, *, parallelism: int = 1, **settings: Any) -
         **settings,
     )
     ready = threading.Event()
-    listening = extender_http.listen("127.0.0.1", 0)
+    listening = http_server.listen("127.0.0.1", 0)
     address = listening.getsockname()[:2]
-    server = extender_http.Server(extender_http.configured(app), ready.set)
+    server = http_server.Server(http_server.configured(app), ready.set)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:
@@ -242,13 +242,13 @@ class TestReading:
         "sent", [b"", b"POST /filter HTTP/1.1\r\nHost: local", b"GET /healthz HTTP/1.1\r\nX: "]
     )
     def test_half_a_head(self, sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(extender_http, "HEADER_SECONDS", 0.2)
+        monkeypatch.setattr(http_server, "HEADER_SECONDS", 0.2)
         with served() as server, server.connect() as connection:
             connection.sendall(sent)
             assert is_closed(connection)
 
     def test_half_a_head_after_a_whole_request(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(extender_http, "HEADER_SECONDS", 0.2)
+        monkeypatch.setattr(http_server, "HEADER_SECONDS", 0.2)
         with served() as server, server.begin() as connection:
             assert connection.recv(12) == b"HTTP/1.1 200"
             connection.sendall(b"POST /filter HTTP/1.1\r\n")
@@ -291,7 +291,7 @@ class TestReading:
             )
 
     def test_connections_that_are_too_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(extender_http, "MAX_CONNECTIONS", 3)
+        monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 3)
         with served() as server, ExitStack() as stack:
             open_ones = [stack.enter_context(server.begin()) for _ in range(3)]
             for connection in open_ones:
@@ -364,7 +364,7 @@ def test_the_same_nodes_are_decoded_once_and_not_for_ever() -> None:
 
 # The command as a process
 
-SHORT = "import kschedfw.cli.extender_http as h; h.GRACE_SECONDS, h.LAST_SECONDS = 0.5, 0.5;"
+SHORT = "import kschedfw.serve.http_server as h; h.GRACE_SECONDS, h.LAST_SECONDS = 0.5, 0.5;"
 RUN = "from kschedfw.cli import main; main()"
 
 

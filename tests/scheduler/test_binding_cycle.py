@@ -119,7 +119,9 @@ class TestFailure:
         stage.run(pod())
         assert stage.condition() == ("False", "SchedulerError", "no bind plugin would bind pod default/pod")
 
-    def test_a_bind_that_raised_although_it_succeeded_is_not_repeated(self) -> None:
+    def test_a_bind_that_raised_although_it_succeeded_is_not_repeated(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         journal: list[str] = []
 
         class LosesAnswers(InMemoryCluster):
@@ -135,6 +137,7 @@ class TestFailure:
         assert stage.condition() == ("True", "", "")
         assert stage.in_cache() == {"n": {"pod"}}
         assert stage.events() == []
+        assert "already in added state" not in caplog.text
         assert stage.place() is None
 
     def test_the_room_of_a_pod_whose_binding_failed_is_offered_to_others(self) -> None:

@@ -140,6 +140,22 @@ def test_them(kschedfw_clock, kschedfw_cluster, kschedfw_framework, kschedfw_reg
     )
 
 
+def test_the_cluster_is_served(project: Project) -> None:
+    project.passes(
+        """
+import json
+from urllib.request import urlopen
+import pytest
+from kschedfw import make_node
+
+@pytest.mark.kschedfw(objects=[make_node("a").build()])
+def test_it(kschedfw_api_server, kschedfw_cluster):
+    with urlopen(f"{kschedfw_api_server.url}/api/v1/nodes") as answer:
+        assert [node["metadata"]["name"] for node in json.load(answer)["items"]] == ["a"]
+"""
+    )
+
+
 def test_the_marker_says_what_is_in_them(project: Project) -> None:
     project.passes(
         """

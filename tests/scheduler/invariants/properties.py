@@ -25,6 +25,8 @@ from tests.scheduler.invariants.plugins import fingerprint
 from tests.scheduler.invariants.views import contents, differing, full_snapshot, holds
 
 if TYPE_CHECKING:
+    from kschedfw.cluster import Cluster
+    from kschedfw.scheduler.scheduler import Scheduler
     from tests.scheduler.invariants.world import World
 
 Property = Callable[["World"], None]
@@ -90,12 +92,11 @@ def allocatable_is_never_exceeded(world: World) -> None:
     if world.ttl:
         return  # what has expired isn't counted, though it may be there
     excused = world.excused | world.cluster.lost_answers
-    assert (over := overfull(world) - excused) == set(), f"too much on {over}"
+    assert (over := overfull(world.cluster.truth) - excused) == set(), f"too much on {over}"
 
 
-def overfull(world: World) -> set[str]:
+def overfull(truth: Cluster) -> set[str]:
     """The nodes where the pods of the cluster want more than there is."""
-    truth = world.cluster.truth
     return {
         info.name for info in Snapshot.of(truth.list(Node), truth.list(Pod)).node_infos if not holds(info)
     }
@@ -235,7 +236,7 @@ def nobody_waits_too_long_in_the_queue(world: World) -> None:
 
 def no_feasible_pod_is_left(world: World) -> None:
     """At rest no pending pod without gates fits anywhere: those that became feasible were tried again."""
-    _nothing_fits(world, world.pending())
+    nothing_fits(world.scheduler, world.pending())
 
 
 def events_alone_bring_pods_back(world: World) -> None:
@@ -247,8 +248,8 @@ def events_alone_bring_pods_back(world: World) -> None:
     queue = world.scheduler.queue
     infos = [info for pod in world.pending() if (info := queue.get(pod.uid)) is not None]
     trouble = {"Troublemaker", "Doorkeeper", "DefaultBinder"}
-    _nothing_fits(
-        world,
+    nothing_fits(
+        world.scheduler,
         [
             info.pod
             for info in infos
@@ -282,8 +283,8 @@ def _minds(existing: Pod, pod: Pod) -> bool:
     return any(term.matches(pod, {}) for term in terms)
 
 
-def _nothing_fits(world: World, pods: Sequence[Pod]) -> None:
-    scheduler = world.scheduler
+def nothing_fits(scheduler: Scheduler, pods: Sequence[Pod]) -> None:
+    """No node is one for any of the pods, as far as the scheduler knows nodes and pods."""
     scheduler.cache.update_snapshot(scheduler.snapshot)
     for pod in pods:
         if pod.spec.scheduling_gates:

@@ -378,7 +378,7 @@ class World:
         )
         cluster.calm, journal.trouble = False, True
         # All is known now, and confirmed.
-        self.excused = properties.overfull(self)
+        self.excused = properties.overfull(self.cluster.truth)
         self.cluster.lost_answers.clear()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The HTTP server under `kschedfw serve-extender`: uvicorn, with limits on connections and on how long ending takes."""
+"""The HTTP server under what kschedfw serves: uvicorn, with limits on connections and on how long ending takes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,8 @@ from types import FrameType
 from typing import Any, Final
 
 import uvicorn
+
+from kschedfw.api.errors import KschedfwError
 
 MAX_CONNECTIONS: Final = 256
 """Open connections at a time; further ones are closed at once."""
@@ -26,17 +27,30 @@ KEEP_ALIVE_SECONDS: Final = 75
 GRACE_SECONDS: Final = 5.0
 """Seconds for requests in progress to end after the first signal."""
 LAST_SECONDS: Final = 3.0
-"""Seconds after that for a hook in progress to end, and for the plugins to be closed."""
+"""Seconds after that for work in progress to end, and for the application to be closed."""
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+class ListenError(KschedfwError):
+    """Nobody can be served at that address; says why."""
 
 
 def listen(host: str, port: int) -> socket.socket:
     """A socket that listens there.
 
     Raises:
-        OSError: the address is taken, or isn't one of this machine's.
+        ListenError: the address is taken, or isn't one of this machine's.
     """
+    try:
+        return _listening(host, port)
+    except OSError as error:
+        # `strerror` repeats the address, where it isn't about finding it
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        raise ListenError(f"can't listen on {host}, port {port}: {why}") from error
+
+
+def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sets TCP_NODELAY only where the socket says that it is TCP, which those of `socket.create_server`
     # don't; without it every answer waits for a delayed acknowledgement
@@ -67,15 +81,23 @@ def configured(app: Any) -> uvicorn.Config:
 
 
 class Server(uvicorn.Server):
-    """Serves until SIGINT or SIGTERM, then ends within GRACE_SECONDS + LAST_SECONDS, whatever clients and plugins do.
+    """Serves until `should_exit`, then ends within GRACE_SECONDS, whatever clients do, and closes the application.
 
-    A second signal ends the process at once, with 128 and the signal's number as its exit code. The signals
-    belong to the server for good: nothing is to come after it in this process.
+    `when_ready` is called as soon as clients are answered, `when_stuck` where the application hasn't closed after
+    further LAST_SECONDS. On the main thread SIGINT or SIGTERM ends it, too; a second signal ends the process at once,
+    with 128 and the signal's number as its exit code. These signals belong to the server for good then: nothing is to
+    come after it in this process.
     """
 
-    def __init__(self, config: uvicorn.Config, when_ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        when_ready: Callable[[], None],
+        when_stuck: Callable[[], None] = lambda: None,
+    ) -> None:
         super().__init__(config)
         self._when_ready = when_ready
+        self._when_stuck = when_stuck
         if not config.loaded:
             config.load()
         # uvicorn has chosen between its protocols, by what is installed
@@ -87,7 +109,7 @@ class Server(uvicorn.Server):
             self._when_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        last = threading.Timer(GRACE_SECONDS + LAST_SECONDS, _end_at_once)
+        last = threading.Timer(GRACE_SECONDS + LAST_SECONDS, self._when_stuck)
         last.daemon = True
         last.start()
         for server in self.servers:
@@ -123,11 +145,6 @@ class Server(uvicorn.Server):
 
     def _connections(self) -> list[Any]:
         return list(self.server_state.connections)
-
-
-def _end_at_once() -> None:
-    print("kschedfw: a plugin is still at work; ended all the same", file=sys.stderr, flush=True)
-    os._exit(0)
 
 
 def _limited(protocol: type[Any]) -> type[Any]:

@@ -1,0 +1,166 @@
+"""Gives objects other names, such that decisions about them stay the same.
+
+What users choose becomes `node-1`, `pod-2`, `value-3`: the same text always the same, so that everything that refers to
+something still does. What Kubernetes and vendors give a meaning stays: keys of `kubernetes.io` and `k8s.io`, resources,
+drivers, devices' attributes and the expressions about them, amounts, times, numbers, conditions, schedulers' names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from kschedfw.api.custom import CustomObject, CustomResource, read_custom_object
+from kschedfw.api.kinds import KIND_OF
+from kschedfw.api.meta import Named
+from kschedfw.api.objects import object_from_manifest, to_manifest
+from kschedfw.api.pod import Pod
+
+_KEPT_FIELDS: Final = frozenset(
+    {
+        *(
+            "apiVersion",
+            "apiGroup",
+            "kind",
+            "type",
+            "phase",
+            "status",
+            "reason",
+            "effect",
+            "operator",
+            "action",
+        ),
+        *(
+            "protocol",
+            "hostIP",
+            "resource",
+            "resourceName",
+            "schedulerName",
+            "driver",
+            "provisioner",
+            "attacher",
+        ),
+        *("restartPolicy", "preemptionPolicy", "whenUnsatisfiable", "nodeAffinityPolicy", "nodeTaintsPolicy"),
+        *("unhealthyPodEvictionPolicy", "allocationMode", "volumeMode", "accessModes", "volumeBindingMode"),
+        *(
+            "expression",
+            "attributes",
+            "matchAttribute",
+            "distinctAttribute",
+            "declaredFeatures",
+            "completionMode",
+        ),
+        *("capacity", "allocatable", "requests", "limits", "overhead", "allocatedResources", "storage"),
+        *("consumedCapacity", "consumesCounters", "sharedCounters", "counters", "requestPolicy"),
+        *(
+            "resourceVersion",
+            "storageCapacity",
+            "maximumVolumeSize",
+            "managementPolicy",
+            "podManagementPolicy",
+        ),
+        *("minAvailable", "maxUnavailable", "bindingConditions", "bindingFailureConditions", "finalizers"),
+        *("clusterIP", "fsType", "topologyKeys", "mode"),
+    }
+)
+"""Fields whose values mean something to Kubernetes, with all that is in them."""
+_LABEL_MAPS: Final = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "selector"})
+_LABEL_KEYS: Final = frozenset({"key", "topologyKey", "matchLabelKeys", "mismatchLabelKeys"})
+_DROPPED: Final = frozenset({"message", "generateName"})
+_IMAGES: Final = frozenset({"image", "names"})
+_WELL_KNOWN: Final = re.compile(r"(^|[./])(kubernetes|k8s)\.io(/|$)")
+_TIME_OR_NUMBER: Final = re.compile(r"[-+]?\d+(\.\d+)?|\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)")
+_KEPT_TEXTS: Final = frozenset(
+    {
+        *("", "metadata.name", "true", "false", "yes", "no", "linux", "windows", "amd64", "arm64", "None"),
+        *("default", "kube-system", "kube-public", "kube-node-lease"),
+        *("system-node-critical", "system-cluster-critical"),
+    }
+)
+
+
+class Anonymizer:
+    """Renames objects one after the other; what it has called something once, it calls that for ever."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._counts: Counter[str] = Counter()
+
+    def anonymized(self, objects: Iterable[Named]) -> Iterator[Named]:
+        """The objects under other names, in their order."""
+        everything = list(objects)
+        for obj in everything:
+            self._name(obj)
+        for obj in everything:
+            yield self._renamed(obj)
+
+    def _name(self, obj: Named) -> None:
+        """Choose the names of objects before those of anything else, so that they tell what they are names of."""
+        kind = obj.kind.name if isinstance(obj, CustomObject | CustomResource) else KIND_OF[type(obj)].name
+        if not _is_kept(obj.name):
+            name = self._text(obj.name, kind.lower())
+            # The claim for such a volume has a name that is made of these two.
+            for volume in obj.spec.volumes if isinstance(obj, Pod) else ():
+                if volume.ephemeral is not None:
+                    self._names[f"{obj.name}-{volume.name}"] = f"{name}-{self._text(volume.name, 'volume')}"
+
+    def _renamed(self, obj: Named) -> Named:
+        manifest = self._value("", to_manifest(obj))
+        if isinstance(obj, CustomObject | CustomResource):
+            return read_custom_object(manifest)
+        return object_from_manifest(manifest, check=False)
+
+    def _value(self, field: str, value: Any) -> Any:
+        if field in _KEPT_FIELDS and not _has_names(field, value):
+            return value
+        if isinstance(value, Mapping):
+            return self._map(field, value)
+        if isinstance(value, list):
+            return [self._value(field, item) for item in value]
+        return self._string(field, value) if isinstance(value, str) else value
+
+    def _map(self, field: str, value: Mapping[str, Any]) -> dict[str, Any]:
+        if field in _LABEL_MAPS and all(isinstance(content, str) for content in value.values()):
+            return {
+                self._string("key", key): self._string("value", content)
+                for key, content in value.items()
+                if field != "annotations" or _WELL_KNOWN.search(key)  # others may hold anything
+            }
+        return {key: self._value(key, content) for key, content in value.items() if key not in _DROPPED}
+
+    def _string(self, field: str, text: str) -> str:
+        if field in _IMAGES:
+            return f"{self._text(_with_tag(text), 'image')}:1"
+        label = "key" if field in _LABEL_KEYS else "value" if field in ("value", "values") else "name"
+        # Both halves of a key, of `namespace/name`, of a request and its alternative, of a volume in several zones.
+        return "".join(
+            part if part in ("/", "__") or _is_kept(part) else self._text(part, label)
+            for part in ([text] if _is_kept(text) else re.split(r"(/|__)", text))
+        )
+
+    def _text(self, text: str, label: str) -> str:
+        name = self._names.get(text)
+        if name is None:
+            self._counts[label] += 1
+            name = self._names[text] = f"{label}-{self._counts[label]}"
+        return name
+
+
+def _has_names(field: str, value: Any) -> bool:
+    """Whether a field that is kept elsewhere has names here: an object's status, and a claim's list of requests."""
+    return isinstance(value, Mapping if field == "status" else list) and field in ("status", "requests")
+
+
+def _is_kept(text: str) -> bool:
+    return (
+        text in _KEPT_TEXTS
+        or _WELL_KNOWN.search(text) is not None
+        or _TIME_OR_NUMBER.fullmatch(text) is not None
+    )
+
+
+def _with_tag(image: str) -> str:
+    """As ImageLocality compares images."""
+    return f"{image}:latest" if image.rfind(":") <= image.rfind("/") else image

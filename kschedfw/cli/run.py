@@ -1,0 +1,292 @@
+"""`kschedfw run`: the scheduler of a cluster."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import attrs
+import typer
+
+from kschedfw.api.field_errors import FieldErrors
+from kschedfw.api.scalars import read_duration
+from kschedfw.cli.configurations import selected_configuration
+from kschedfw.cli.enabled import UsageError
+from kschedfw.cli.exits import ExitCode, complain
+from kschedfw.cli.options import GatesOption
+from kschedfw.config import SchedulerConfiguration
+from kschedfw.config.feature_gates import BOOLEANS
+from kschedfw.config.overriding import overridden
+from kschedfw.config.writing import written
+
+if TYPE_CHECKING:
+    from kschedfw.kubernetes import Client
+    from kschedfw.serve.access import Access, Review
+
+NEEDS_EXTRA = "run needs the extra run: pip install 'kschedfw[run]'"
+
+_REVIEW_QPS, _REVIEW_BURST = 200.0, 400
+"""How many reviews of callers the API server is asked for in a second, as by kube-scheduler."""
+
+RUN_HELP = """Schedule the pods of a cluster, as kube-scheduler does.
+
+The configuration is a KubeSchedulerConfiguration; its leaderElection and clientConnection say how leaders are elected
+and how the API server is reached. Without --config, kube-scheduler's defaults. In a pod, the API server and the
+credentials of its service account are found by themselves; elsewhere give clientConnection.kubeconfig, --kubeconfig or
+--master.
+
+Flags have the names that they have in kube-scheduler. As there, those of leader election take the place of what the
+configuration says, and --kubeconfig, --kube-api-qps and --kube-api-burst count only without --config.
+
+SIGTERM or Ctrl-C: no new scheduling cycles; binding cycles end, events are sent, the lease is given up. A second signal
+ends it at once. SIGUSR2 writes how cache and cluster differ to the log, then cache and queue.
+
+\b
+Exit codes:
+  0    ended by SIGTERM or Ctrl-C
+  1    the lease was lost, scheduling broke off, or the extra run isn't installed
+  2    bad usage or a bad configuration, or the address is taken
+  70   a bug in kschedfw
+  130  ended at once by a second Ctrl-C
+  143  the same by SIGTERM
+"""
+
+
+def _duration(text: str) -> float:
+    try:
+        return read_duration(text, float)
+    except FieldErrors:
+        raise typer.BadParameter(f"{text!r} is no duration such as 15s or 1m30s") from None
+
+
+def _verbosity(text: str | int) -> int:
+    given = str(text).removeprefix("=")  # Go's flags may be written as -v=2
+    if not given.isdecimal():
+        raise typer.BadParameter(f"{given!r} is no number such as 2")
+    return int(given)
+
+
+def _boolean(flag: str, text: str) -> bool:
+    if text not in BOOLEANS:
+        raise UsageError(f"{flag}={text}: must be true or false")
+    return BOOLEANS[text]
+
+
+run_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@run_app.command(help=RUN_HELP)
+def run(
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration or a Policy."),
+    ] = None,
+    feature_gates: GatesOption = None,
+    write_config_to: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the effective configuration there as a document, and end; - prints it.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Decide and log, but write nothing to the cluster.")
+    ] = False,
+    kubeconfig: Annotated[
+        str | None, typer.Option(metavar="FILE", help="How to reach the API server, and as whom.")
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="The API server, in place of the kubeconfig's.")
+    ] = None,
+    kube_api_qps: Annotated[
+        float | None, typer.Option(metavar="N", help="Requests to the API server in a second.")
+    ] = None,
+    kube_api_burst: Annotated[
+        int | None, typer.Option(metavar="N", help="How many of them may come at once.")
+    ] = None,
+    leader_elect: Annotated[
+        str | None,
+        typer.Option(
+            metavar="true|false",
+            help="Whether only one of several replicas schedules at a time; default true.",
+        ),
+    ] = None,
+    leader_elect_lease_duration: Annotated[
+        float | None,
+        typer.Option(
+            parser=_duration,
+            metavar="DURATION",
+            help="How long others wait for a leader to renew; default 15s.",
+        ),
+    ] = None,
+    leader_elect_renew_deadline: Annotated[
+        float | None,
+        typer.Option(
+            parser=_duration, metavar="DURATION", help="How long a leader tries to renew; default 10s."
+        ),
+    ] = None,
+    leader_elect_retry_period: Annotated[
+        float | None,
+        typer.Option(parser=_duration, metavar="DURATION", help="The time between attempts; default 2s."),
+    ] = None,
+    leader_elect_resource_lock: Annotated[
+        str | None, typer.Option(metavar="KIND", help="What is held: leases, nothing else.")
+    ] = None,
+    leader_elect_resource_name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The lease's name; default kube-scheduler.")
+    ] = None,
+    leader_elect_resource_namespace: Annotated[
+        str | None, typer.Option(metavar="NAMESPACE", help="Its namespace; default kube-system.")
+    ] = None,
+    bind_address: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where health, metrics and so on are served.")
+    ] = "0.0.0.0",
+    secure_port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="N", help="The port for that, with https; 0: none.")
+    ] = 10259,
+    tls_cert_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The certificate (PEM). Default: a self-signed one.")
+    ] = None,
+    tls_private_key_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key (PEM).")] = None,
+    cert_dir: Annotated[
+        Path | None,
+        typer.Option(metavar="DIRECTORY", help="Where a self-signed certificate is kept for the next time."),
+    ] = None,
+    authentication_kubeconfig: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The API server that knows the callers. Default: the one of the scheduler."
+        ),
+    ] = None,
+    authorization_kubeconfig: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The API server that knows what they may do. Default: the same."),
+    ] = None,
+    authorization_always_allow_paths: Annotated[
+        str, typer.Option(metavar="PATH,...", help="Paths that need no permission.")
+    ] = "/healthz,/readyz,/livez",
+    loop_timeout: Annotated[
+        float | None,
+        typer.Option(
+            parser=_duration,
+            metavar="DURATION",
+            help="After which a scheduling loop that doesn't come round is held to hang. "
+            "Default: 20s, and what extenders may take.",
+        ),
+    ] = None,
+    v: Annotated[
+        int,
+        typer.Option(
+            "--v", "-v", parser=_verbosity, metavar="N", help="How much to log: 2 decisions, 4 details."
+        ),
+    ] = 0,
+    logging_format: Annotated[
+        str, typer.Option(metavar="text|json", help="What a line of the log looks like.")
+    ] = "text",
+) -> None:
+    configuration = selected_configuration(config, None, feature_gates)
+    connection = {"kubeconfig": kubeconfig, "qps": kube_api_qps, "burst": kube_api_burst}
+    if config is not None and (ignored := [name for name, value in connection.items() if value is not None]):
+        flags = ", ".join(
+            "--kubeconfig" if name == "kubeconfig" else f"--kube-api-{name}" for name in ignored
+        )
+        print(f"kschedfw: warning: {flags}: passed over, since there is a --config", file=sys.stderr)
+        connection = {}
+    election = {
+        "leader_elect": None if leader_elect is None else _boolean("--leader-elect", leader_elect),
+        "lease_duration": leader_elect_lease_duration,
+        "renew_deadline": leader_elect_renew_deadline,
+        "retry_period": leader_elect_retry_period,
+        "resource_lock": leader_elect_resource_lock,
+        "resource_name": leader_elect_resource_name,
+        "resource_namespace": leader_elect_resource_namespace,
+    }
+    configuration = overridden(
+        configuration,
+        leader_election=attrs.evolve(configuration.leader_election, **_given(election)),
+        client_connection=attrs.evolve(configuration.client_connection, **_given(connection)),
+    )
+    if write_config_to is not None:
+        _write(configuration, write_config_to)
+        return
+    if (tls_cert_file is None) != (tls_private_key_file is None):
+        raise UsageError("--tls-cert-file and --tls-private-key-file belong together")
+    try:
+        # Other commands needn't wait for it, nor have the extra.
+        from kschedfw.serve.logs import LoggingFormat, set_up_logging
+        from kschedfw.serve.process import SchedulerProcess, ServingOptions
+    except ModuleNotFoundError:
+        raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
+    if logging_format not in set(LoggingFormat):
+        raise UsageError(f"--logging-format {logging_format}: there are {' and '.join(LoggingFormat)}")
+    set_up_logging(v, LoggingFormat(logging_format))
+    client = _client(configuration, master)
+    options = ServingOptions(
+        bind_address=bind_address,
+        secure_port=secure_port,
+        tls_cert_file=tls_cert_file,
+        tls_private_key_file=tls_private_key_file,
+        cert_dir=cert_dir,
+        always_allow_paths=[path for path in authorization_always_allow_paths.split(",") if path],
+        loop_seconds=loop_timeout,
+        dry_run=dry_run,
+    )
+    access = _access(client, authentication_kubeconfig, authorization_kubeconfig)
+    _end(SchedulerProcess(configuration, client, access, options).run())
+
+
+def _given(fields: Mapping[str, object]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _write(configuration: SchedulerConfiguration, file: Path) -> None:
+    text = json.dumps(written(configuration), indent=2, ensure_ascii=False)
+    if str(file) == "-":
+        print(text)
+        return
+    file.touch(mode=0o600)  # it may have passwords of extenders in it
+    file.write_text(f"{text}\n")
+
+
+def _client(configuration: SchedulerConfiguration, master: str | None) -> Client:
+    from kschedfw.kubernetes import connect
+
+    connection = configuration.client_connection
+    if not (connection.kubeconfig or master or os.environ.get("KUBERNETES_SERVICE_HOST")):
+        raise UsageError(
+            "no API server is known: this is not a pod, so give clientConnection.kubeconfig, --kubeconfig or --master"
+        )
+    return connect(
+        connection.kubeconfig or None,
+        master=master,
+        qps=connection.qps,
+        burst=connection.burst,
+        user_agent="kschedfw-scheduler",
+    )
+
+
+def _access(client: Client, authentication: Path | None, authorization: Path | None) -> Access:
+    """Reviews have clients of their own: they aren't held back by the scheduler's rate, nor by a lease."""
+    from kschedfw.kubernetes import Client, connect
+    from kschedfw.serve.access import Access
+
+    def review(kubeconfig: Path | None) -> Review:
+        if kubeconfig is None:
+            asked = Client(client.config, qps=_REVIEW_QPS, burst=_REVIEW_BURST, user_agent="kschedfw-reviews")
+        else:
+            asked = connect(kubeconfig, qps=_REVIEW_QPS, burst=_REVIEW_BURST, user_agent="kschedfw-reviews")
+        return lambda path, body: asked.write("POST", path, body)
+
+    return Access(review(authentication), review(authorization), client.clock.monotonic)
+
+
+def _end(code: int) -> NoReturn:
+    """End the process, whoever is still at work: a plugin, or a binding cycle that has had its time."""
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(code)

@@ -1,0 +1,71 @@
+"""From a configuration that takes effect back to a document that says all of it, defaults included."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kschedfw.api.field_errors import FieldError
+from kschedfw.config.configuration import ProfileConfiguration, SchedulerConfiguration
+from kschedfw.config.effective import plain, settings_of
+from kschedfw.config.errors import ConfigurationError
+from kschedfw.config.in_tree import REMOVED_IN_V1
+from kschedfw.config.loading import KIND, VERSIONS
+from kschedfw.config.schema import ALL
+from kschedfw.framework.profile import ExtensionPoint
+
+_VERSION, _OLDER_VERSION = VERSIONS[0], VERSIONS[1]
+
+_LOOKS_AT_ALL: Final = "only a Policy can ask for every filter's answer (alwaysCheckAllPredicates)"
+
+
+def written(configuration: SchedulerConfiguration, *, conceal: bool = False) -> dict[str, object]:
+    """A KubeSchedulerConfiguration that does what this configuration does, as JSON has it.
+
+    Every extension point names its plugins itself, so that another version's defaults change nothing. What was a Policy
+    becomes a KubeSchedulerConfiguration, too; its version is v1beta3 where it has plugins that v1 doesn't know.
+
+    Args:
+        conceal: write `…` for keys and passwords; then it doesn't load back to the same.
+
+    Raises:
+        ConfigurationError: a Policy asks for something that a KubeSchedulerConfiguration can't say.
+    """
+    errors = [
+        FieldError.forbidden(f"profiles[{index}].runAllFilters", _LOOKS_AT_ALL)
+        for index, profile in enumerate(configuration.profiles)
+        if profile.run_all_filters
+    ]
+    if errors:
+        raise ConfigurationError(configuration.source, errors)
+    names = {
+        plugin.name
+        for profile in configuration.profiles
+        for listed in profile.plugins.values()
+        for plugin in listed
+    }
+    return {
+        "apiVersion": _OLDER_VERSION if names & REMOVED_IN_V1 else _VERSION,
+        "kind": KIND,
+        **settings_of(configuration, conceal=conceal),
+        "profiles": [_profile(profile, conceal=conceal) for profile in configuration.profiles],
+    }
+
+
+def _profile(profile: ProfileConfiguration, *, conceal: bool) -> dict[str, object]:
+    percentage = profile.percentage_of_nodes_to_score
+    return {
+        "schedulerName": profile.scheduler_name,
+        **({} if percentage is None else {"percentageOfNodesToScore": percentage}),
+        "plugins": {str(point): _plugin_set(profile, point) for point in ExtensionPoint},
+        "pluginConfig": [
+            {"name": name, "args": plain(args, conceal=conceal)} for name, args in profile.args.items()
+        ],
+    }
+
+
+def _plugin_set(profile: ProfileConfiguration, point: ExtensionPoint) -> dict[str, object]:
+    enabled = [
+        {"name": plugin.name, **({"weight": plugin.weight} if plugin.weight else {})}
+        for plugin in profile.plugins.get(point, ())
+    ]
+    return {"enabled": enabled, "disabled": [{"name": ALL}]}

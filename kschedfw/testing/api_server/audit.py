@@ -1,0 +1,59 @@
+"""Who has asked for what, and how it was answered."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import attrs
+
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
+
+@attrs.frozen
+class AuditEvent:
+    """A request. `time` is in seconds since the epoch, `code` the HTTP status that it was answered with.
+
+    `resource` is as in RBAC's rules: `pods`, `pods/binding`, `leases`; for what is no object it is the path.
+    """
+
+    time: float
+    user: str
+    verb: str
+    resource: str
+    namespace: str
+    name: str
+    code: int
+
+    @property
+    def is_write(self) -> bool:
+        return self.verb in WRITES
+
+
+class AuditLog:
+    """The requests in the order of their answers; a watch is answered when it begins."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._events: list[AuditEvent] = []
+
+    def add(self, event: AuditEvent) -> None:
+        with self._lock:
+            self._events.append(event)
+
+    @property
+    def events(self) -> Sequence[AuditEvent]:
+        with self._lock:
+            return tuple(self._events)
+
+    def writes(self, resource: str = "") -> Sequence[AuditEvent]:
+        """The writes that succeeded: all of them, or those of a resource."""
+        return [
+            each
+            for each in self.events
+            if each.is_write and each.code < 300 and resource in ("", each.resource)
+        ]
+
+    def clear(self) -> None:
+        with self._lock:
+            self._events.clear()

@@ -1,0 +1,33 @@
+"""Carries a change of an object over to its manifest, which has more fields than the object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def carried(manifest: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest with the differences between two states of its object; what the object hasn't got stays.
+
+    Items of lists that have kept their length are compared by their position; other lists that differ are the new ones.
+    """
+    result = dict(manifest)
+    for key in old.keys() - new.keys():
+        result.pop(key, None)
+    for key, value in new.items():
+        if key not in old or old[key] != value:
+            result[key] = _carried(manifest.get(key), old.get(key), value)
+    return result
+
+
+def _carried(manifest: object, old: object, new: object) -> object:
+    if isinstance(manifest, Mapping) and isinstance(new, Mapping):
+        return carried(manifest, old if isinstance(old, Mapping) else {}, new)
+    if (
+        isinstance(manifest, list)
+        and isinstance(old, list)
+        and isinstance(new, list)
+        and len(manifest) == len(old) == len(new)
+    ):
+        return [_carried(*items) for items in zip(manifest, old, new, strict=True)]
+    return new

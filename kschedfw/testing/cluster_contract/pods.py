@@ -1,0 +1,147 @@
+"""Pods are bound once, and tell why they aren't."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+
+import attrs
+import pytest
+
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.meta import ObjectMeta
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod, PodCondition
+from kschedfw.cluster import Cluster, ClusterError, ConflictError, NotFoundError
+from kschedfw.testing.cluster_contract.subject import Subject, eventually, gone, pod_in, present
+
+_UNSCHEDULABLE = PodCondition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available")
+_ZONE = "topology.kubernetes.io/zone"
+_THREADS = 8
+
+
+class PodChecks(Subject):
+    """Binding, conditions and nominations."""
+
+    def test_a_bound_pod_is_on_its_node(self, cluster: Cluster, namespace: str) -> None:
+        pod = present(cluster, cluster.add(pod_in(namespace)))
+        cluster.patch_pod_status(pod, condition=_UNSCHEDULABLE, nominated_node_name="n9")
+        eventually(lambda: _now(cluster, pod).status.nominated_node_name)
+        cluster.bind(pod, "n1")
+        eventually(lambda: _now(cluster, pod).node_name)
+        bound = _now(cluster, pod)
+        assert bound.node_name == "n1"
+        assert bound.status.nominated_node_name == ""
+        assert _conditions(bound)["PodScheduled"].status == "True"
+
+    def test_a_bound_pod_has_its_nodes_zone(self, cluster: Cluster, namespace: str) -> None:
+        labels = FrozenDict({_ZONE: "z1"})
+        node = present(cluster, cluster.add(Node(ObjectMeta(f"n-{secrets.token_hex(4)}", labels=labels))))
+        pod = present(cluster, cluster.add(pod_in(namespace)))
+        cluster.bind(pod, node.name)
+        eventually(lambda: _now(cluster, pod).node_name)
+        assert _now(cluster, pod).labels.get(_ZONE) == "z1"
+        cluster.delete(node)
+
+    @pytest.mark.parametrize("node_name", ["n1", "n2"])
+    def test_a_pod_is_bound_once(self, cluster: Cluster, namespace: str, node_name: str) -> None:
+        pod = present(cluster, cluster.add(pod_in(namespace)))
+        cluster.bind(pod, "n1")
+        with pytest.raises(ConflictError):
+            cluster.bind(pod, node_name)
+        eventually(lambda: _now(cluster, pod).node_name)
+        assert _now(cluster, pod).node_name == "n1"
+
+    def test_of_many_that_bind_a_pod_one_succeeds(self, cluster: Cluster, namespace: str) -> None:
+        pod = present(cluster, cluster.add(pod_in(namespace)))
+        succeeded: list[str] = []
+        refused: list[BaseException] = []
+
+        def bind(node_name: str) -> None:
+            try:
+                cluster.bind(pod, node_name)
+            except ClusterError as error:
+                refused.append(error)
+            else:
+                succeeded.append(node_name)
+
+        threads = [threading.Thread(target=bind, args=(f"n{number}",)) for number in range(_THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(refused) == _THREADS - 1
+        assert [error for error in refused if not isinstance(error, ConflictError)] == []
+        eventually(lambda: _now(cluster, pod).node_name)
+        assert [_now(cluster, pod).node_name] == succeeded
+
+    def test_a_pod_that_is_gone_cannot_be_bound(self, cluster: Cluster, namespace: str) -> None:
+        pod = present(cluster, cluster.add(pod_in(namespace)))
+        cluster.delete(pod)
+        gone(cluster, pod)
+        with pytest.raises(NotFoundError):
+            cluster.bind(pod, "n1")
+
+    def test_another_pod_of_that_name_is_not_bound(self, cluster: Cluster, namespace: str) -> None:
+        first = present(cluster, cluster.add(pod_in(namespace)))
+        cluster.delete(first)
+        gone(cluster, first)
+        second = present(cluster, cluster.add(pod_in(namespace)))
+        with pytest.raises(ConflictError):
+            cluster.bind(first, "n1")
+        assert _now(cluster, second).node_name == ""
+
+    def test_a_gated_pod_is_not_bound(self, cluster: Cluster, namespace: str) -> None:
+        gated = pod_in(namespace, schedulingGates=[{"name": "example.com/quota"}])
+        pod = present(cluster, cluster.add(gated))
+        with pytest.raises(ConflictError):
+            cluster.bind(pod, "n1")
+
+    def test_conditions_are_set_one_by_one(self, cluster: Cluster, namespace: str) -> None:
+        pod = present(cluster, cluster.add(pod_in(namespace)))
+        disrupted = PodCondition("DisruptionTarget", "True", "PreemptionByScheduler", "to make room")
+        again = attrs.evolve(_UNSCHEDULABLE, message="0/4 nodes are available")
+        for condition in (_UNSCHEDULABLE, disrupted, again):
+            cluster.patch_pod_status(pod, condition=condition)
+        eventually(lambda: _conditions(_now(cluster, pod)).get("PodScheduled") == again)
+        assert _conditions(_now(cluster, pod)) == {"PodScheduled": again, "DisruptionTarget": disrupted}
+
+    def test_a_nomination_stays_until_it_is_taken_back(self, cluster: Cluster, namespace: str) -> None:
+        pod = present(cluster, cluster.add(pod_in(namespace)))
+        cluster.patch_pod_status(pod, nominated_node_name="n1")
+        cluster.patch_pod_status(pod, condition=_UNSCHEDULABLE)
+        eventually(lambda: _conditions(_now(cluster, pod)))
+        assert _now(cluster, pod).status.nominated_node_name == "n1"
+        cluster.patch_pod_status(pod, nominated_node_name="")
+        eventually(lambda: not _now(cluster, pod).status.nominated_node_name)
+        assert _conditions(_now(cluster, pod)) == {"PodScheduled": _UNSCHEDULABLE}
+
+    def test_the_status_of_another_pod_is_left_alone(self, cluster: Cluster, namespace: str) -> None:
+        first = present(cluster, cluster.add(pod_in(namespace)))
+        cluster.delete(first)
+        gone(cluster, first)
+        with pytest.raises(NotFoundError):
+            cluster.patch_pod_status(first, condition=_UNSCHEDULABLE)
+        second = present(cluster, cluster.add(pod_in(namespace)))
+        with pytest.raises(ConflictError):
+            cluster.patch_pod_status(first, condition=_UNSCHEDULABLE)
+        assert _conditions(_now(cluster, second)) == {}
+
+    def test_events_are_recorded_of_what_is_there_and_of_what_is_gone(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        pod = present(cluster, cluster.add(pod_in(namespace)))
+        cluster.record_event(pod, "Warning", "FailedScheduling", "0/3 nodes are available")
+        cluster.delete(pod)
+        gone(cluster, pod)
+        cluster.record_event(pod, "Normal", "Preempted", "x" * 10_000)
+
+
+def _now(cluster: Cluster, pod: Pod) -> Pod:
+    found = cluster.get(Pod, pod.key)
+    assert found is not None
+    return found
+
+
+def _conditions(pod: Pod) -> dict[str, PodCondition]:
+    return {condition.type: condition for condition in pod.status.conditions}

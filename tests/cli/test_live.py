@@ -1,0 +1,129 @@
+"""Commands that take a live cluster."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kschedfw.api import read_manifests
+from kschedfw.cli.app import run
+from kschedfw.testing.api_server import ApiServer
+
+OBJECTS = [
+    {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": f"machine-{number}", "labels": {"rack": f"r{number % 2}"}},
+        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
+    }
+    for number in range(4)
+] + [
+    {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"job-{number}", "creationTimestamp": f"2026-01-01T00:00:{number:02}Z"},
+        "spec": {
+            "nodeSelector": {"rack": f"r{number % 2}"},
+            "containers": [
+                {"name": "c", "image": "i", "resources": {"requests": {"cpu": f"{1 + number % 3}"}}}
+            ],
+        },
+    }
+    for number in range(12)
+]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    path = tmp_path / "files.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": OBJECTS}))
+    return path
+
+
+@pytest.fixture
+def kubeconfig(files: Path, tmp_path: Path) -> Iterator[Path]:
+    """Of a cluster with the files' objects in it, to which commands have written nothing in the end."""
+    with ApiServer() as server:
+        for obj in read_manifests(files).objects():
+            server.cluster.add(obj)
+        yield server.kubeconfig(tmp_path / "kubeconfig")
+        assert {each.verb for each in server.audit.events} <= {"list"}
+
+
+def printed(capsys: pytest.CaptureFixture[str], *args: object) -> str:
+    assert run([str(arg) for arg in args]) in (0, 1)
+    return capsys.readouterr().out
+
+
+def test_a_live_cluster_is_simulated_as_its_files_are(
+    kubeconfig: Path, files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    live = json.loads(printed(capsys, "simulate", "--kubeconfig", kubeconfig, "--json"))
+    from_files = json.loads(printed(capsys, "simulate", files, "--json"))
+    assert [(each["pod"], each["node"]) for each in live["decisions"]] == [
+        (each["pod"], each["node"]) for each in from_files["decisions"]
+    ]
+    assert {each["outcome"] for each in live["decisions"]} == {"placed", "unschedulable"}
+    assert f"read from {kubeconfig}, context test" in live["notes"]
+
+
+def test_configurations_are_compared_on_a_live_cluster(
+    kubeconfig: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profiles = ("--profile", "default", "--profile", "ClusterAutoscalerProvider")
+    args = ("compare", "--kubeconfig", kubeconfig, *profiles, "--json")
+    assert "read from" in printed(capsys, *args)
+
+
+def test_what_was_dumped_is_simulated_as_the_cluster(
+    kubeconfig: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dump = tmp_path / "dump.json.gz"
+    assert run(["dump", str(dump), "--kubeconfig", str(kubeconfig)]) == 0
+    assert "objects of" in capsys.readouterr().err
+    live = json.loads(printed(capsys, "simulate", "--kubeconfig", kubeconfig, "--json"))
+    dumped = json.loads(printed(capsys, "simulate", dump, "--json"))
+    assert live["decisions"] == dumped["decisions"]
+    anonymous = tmp_path / "anonymous.json.gz"
+    assert run(["dump", str(anonymous), "--kubeconfig", str(kubeconfig), "--anonymize"]) == 0
+    renamed = json.loads(printed(capsys, "simulate", anonymous, "--json"))
+    assert [each["outcome"] for each in renamed["decisions"]] == [
+        each["outcome"] for each in live["decisions"]
+    ]
+    with gzip.open(anonymous, "rt") as file:
+        names = {item["metadata"]["name"] for item in json.load(file)["items"] if item["kind"] == "Node"}
+    assert all(name.startswith("node-") for name in names)
+
+
+def test_a_pending_pod_of_a_live_cluster_is_explained(
+    kubeconfig: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    extra = tmp_path / "extra.yaml"
+    extra.write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: huge}\n"
+        "spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1M}}}]}\n"
+    )
+    args = ("explain", "--context", "test", "--kubeconfig", kubeconfig, extra, "huge")
+    assert "Insufficient cpu" in printed(capsys, *args)
+    assert run(["explain", "--kubeconfig", str(kubeconfig), "--namespace", "none", "huge"]) == 2
+    assert "there is none of this name" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        (["simulate"], "give files, or a live one with --context or --kubeconfig"),
+        (["simulate", "--namespace", "a"], "say which with --context or --kubeconfig"),
+        (["explain", "pod"], "CLUSTER... POD, --context NAME POD, or --from FILE POD"),
+        (["simulate", "--kubeconfig", "none"], "none: can't be read"),
+        (["dump", "file.txt", "--kubeconfig", "none"], "file.txt: the file must end in .json or .json.gz"),
+        (["dump", "-", "--custom-kind", "PodGroup"], "expected GROUP/VERSION/KIND"),
+    ],
+)
+def test_what_is_missing_is_said(args: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(args) == 2
+    assert why in capsys.readouterr().err

@@ -1,0 +1,271 @@
+"""With the example's rights everything works, each of them is used, and what is deployed fits together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import yaml
+
+from kschedfw import load_configuration
+from kschedfw.api.builders import make_claim, make_node, make_pod, make_volume
+from kschedfw.api.manifests import object_from_manifest
+from kschedfw.api.pod import Pod
+from kschedfw.api.resource_claims import ResourceClaim
+from kschedfw.cluster.volume_controller import VolumeController
+from kschedfw.testing.api_server import ApiServer, User
+from tests.examples.running import REPOSITORY
+from tests.serve.replicas import Replica
+
+EXAMPLE = REPOSITORY / "examples" / "10-second-scheduler"
+FILES = ("rbac.yaml", "deployment.yaml", "servicemonitor.yaml", "pod.yaml")
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+PATHS = {
+    "ClusterRole": f"{RBAC}/clusterroles",
+    "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
+    "Role": f"{RBAC}/namespaces/kube-system/roles",
+    "RoleBinding": f"{RBAC}/namespaces/kube-system/rolebindings",
+}
+SCHEDULER = User.service_account("kube-system", "kschedfw")
+PROMETHEUS = User.service_account("monitoring", "prometheus-k8s")
+ADMIN = "administrators-token"
+ALLOCATE = "resourceclaims/binding"
+
+Manifest = dict[str, Any]
+
+
+def manifests() -> list[Manifest]:
+    return [each for file in FILES for each in yaml.safe_load_all((EXAMPLE / file).read_text())]
+
+
+def one(kind: str) -> Manifest:
+    (found,) = [each for each in manifests() if each["kind"] == kind]
+    return found
+
+
+def container() -> Manifest:
+    (found,) = one("Deployment")["spec"]["template"]["spec"]["containers"]
+    return dict(found)
+
+
+def calling(server: ApiServer, token: str) -> httpx2.Client:
+    return httpx2.Client(base_url=server.url, headers={"authorization": f"Bearer {token}"})
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    """An API server with the example's roles."""
+    with ApiServer() as served:
+        served.add_user(ADMIN, User("admin", ("system:masters",)))
+        with calling(served, ADMIN) as admin:
+            for manifest in manifests():
+                if (path := PATHS.get(manifest["kind"])) is not None:
+                    assert admin.post(path, json=manifest).status_code == 201
+        yield served
+        served.faults.failed_after = 0.0
+
+
+def configuration(server: ApiServer, folder: Path, token: str) -> Path:
+    """The ConfigMap's, with a kubeconfig, since no test runs in a pod."""
+    content = yaml.safe_load(one("ConfigMap")["data"]["scheduler.yaml"])
+    kubeconfig = server.kubeconfig(folder / "kubeconfig", token=token)
+    file = folder / "scheduler.yaml"
+    file.write_text(yaml.safe_dump({**content, "clientConnection": {"kubeconfig": str(kubeconfig)}}))
+    return file
+
+
+def pod(name: str, cpu: str, priority: int = 0) -> Any:
+    return make_pod(name).requests(cpu=cpu).priority(priority).scheduler_name("kschedfw")
+
+
+DEVICES = """
+{kind: DeviceClass, apiVersion: resource.k8s.io/v1, metadata: {name: gpu}, spec: {}}
+---
+kind: ResourceSlice
+apiVersion: resource.k8s.io/v1
+metadata: {name: gpus}
+spec:
+  driver: gpu.example
+  allNodes: true
+  pool: {name: pool, generation: 1, resourceSliceCount: 1}
+  devices: [{name: gpu-0}]
+---
+kind: ResourceClaim
+apiVersion: resource.k8s.io/v1
+metadata: {name: gpu, namespace: default}
+spec:
+  devices:
+    requests: [{name: gpu, exactly: {deviceClassName: gpu}}]
+---
+kind: StorageClass
+apiVersion: storage.k8s.io/v1
+metadata: {name: local}
+provisioner: kubernetes.io/no-provisioner
+volumeBindingMode: WaitForFirstConsumer
+---
+kind: StorageClass
+apiVersion: storage.k8s.io/v1
+metadata: {name: made}
+provisioner: disks.example
+volumeBindingMode: WaitForFirstConsumer
+"""
+
+
+def populate(server: ApiServer) -> None:
+    """A cluster in which the scheduler has to do everything that it can do."""
+    cluster = server.cluster
+    for name in ("n0", "n1"):
+        cluster.add(make_node(name).capacity(cpu="8", memory="16Gi", pods="110").build())
+    for manifest in yaml.safe_load_all(DEVICES):
+        cluster.add(object_from_manifest(manifest, manifest["kind"]))
+    cluster.add(
+        make_volume("disk")
+        .capacity("1Gi")
+        .access_modes("ReadWriteOnce")
+        .storage_class("local")
+        .node_affinity_in("kubernetes.io/hostname", "n0", "n1")
+        .build()
+    )
+    for storage_class in ("local", "made"):
+        claim = make_claim(storage_class).requests("1Gi").access_modes("ReadWriteOnce")
+        cluster.add(claim.storage_class(storage_class).build())
+    VolumeController(cluster)
+    cluster.add(pod("victim", "4").node("n0").build())
+    cluster.add(pod("rock", "6", 1000).node("n1").build())
+    cluster.add(pod("pebble", "500m", 1000).node("n1").build())
+
+
+def granted() -> list[tuple[str, str]]:
+    rules = one_role("ClusterRole")["rules"] + one_role("Role")["rules"]
+    return [(verb, resource) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]]
+
+
+def one_role(kind: str) -> Manifest:
+    return next(
+        each for each in manifests() if each["kind"] == kind and each["metadata"]["name"] == "kschedfw"
+    )
+
+
+def test_the_rights_are_enough_and_none_is_superfluous(server: ApiServer, tmp_path: Path) -> None:
+    populate(server)
+    # The answers to what mustn't be done twice get lost, so that it is read what became of it.
+    twice = re.compile("leases|reviews|events|pods/[^/]+/status")
+    server.faults.only = lambda method, path: method != "GET" and not twice.search(path)
+    server.faults.failed_after = 1.0
+    config = configuration(server, tmp_path, "token-of-scheduler-9f8e7d6c")
+    arguments = [each for each in container()["args"] if not each.startswith("--config")]
+    with Replica(server, tmp_path, "scheduler", f"--config={config}", *arguments, user=SCHEDULER) as replica:
+        replica.wait_until_ready()
+        waiting = pod("waiting", "5")
+        for each in (
+            pod("local", "10m").claim("local"),
+            pod("made", "10m").claim("made"),
+            waiting,
+        ):
+            server.cluster.add(each.build())
+        manifest = pod("gpu", "10m").manifest()
+        manifest["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "gpu"}]
+        server.cluster.add(object_from_manifest(manifest, "Pod"))
+
+        def node_of(name: str) -> str:
+            found = server.cluster.get(Pod, f"default/{name}")
+            return "" if found is None else found.node_name
+
+        replica.wait_for(lambda: all(map(node_of, ("local", "made", "gpu"))))
+        replica.wait_for(lambda: "default/waiting" in replica.log)
+        pebble = server.cluster.get(Pod, "default/pebble")
+        assert pebble is not None
+        server.cluster.delete(pebble)  # so that the one that waits is tried again, in vain
+        replica.wait_for(lambda: ("patch", "events") in used(server))
+        server.cluster.add(pod("important", "6", 100).build())
+        replica.wait_for(lambda: ("delete", "pods") in used(server))
+        server.add_user("prometheus", PROMETHEUS)
+        server.add_user("somebody", User("somebody"))
+        for endpoint in one("ServiceMonitor")["spec"]["endpoints"]:
+            path = endpoint["path"]
+            assert [
+                replica.get(path, token).status for token in ("prometheus", "somebody", "nobody", "")
+            ] == [
+                200,
+                403,
+                401,
+                403,
+            ]
+        assert replica.get("/configz", "prometheus").status == 403
+        assert replica.ends() == 0
+    claim = server.cluster.get(ResourceClaim, "default/gpu")
+    assert claim is not None
+    assert claim.status.allocation is not None
+    refused = {(each.verb, each.resource) for each in server.audit.events if each.code == 403}
+    assert refused == set()
+    assert len(granted()) == len(set(granted()))
+    # The last is asked for by the server when devices are allocated, and is no request of its own: see below.
+    assert used(server) | {("patch", ALLOCATE)} == set(granted())
+
+
+def test_devices_are_allocated_by_a_right_of_its_own(server: ApiServer) -> None:
+    populate(server)
+    token = "token-of-scheduler-9f8e7d6c"
+    server.add_user(token, SCHEDULER)
+    role = one_role("ClusterRole")
+    for rule in role["rules"]:
+        rule["resources"] = [each for each in rule["resources"] if each != ALLOCATE]
+    with calling(server, ADMIN) as admin:
+        assert admin.put(f"{PATHS['ClusterRole']}/kschedfw", json=role).status_code == 200
+    path = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/gpu/status"
+    allocation = {"status": {"reservedFor": [{"resource": "pods", "name": "web", "uid": "1"}]}}
+    label = {"metadata": {"labels": {"a": "b"}}}
+    with calling(server, token) as scheduler:
+        headers = {"content-type": "application/merge-patch+json"}
+        refused = scheduler.patch(path, json=allocation, headers=headers)
+        assert refused.status_code == 422
+        assert f'requires resource="{ALLOCATE}", verb="patch" permission' in refused.json()["message"]
+        assert scheduler.patch(path, json=label, headers=headers).status_code == 200
+
+
+def used(server: ApiServer) -> set[tuple[str, str]]:
+    events = [each for each in server.audit.events if each.user == SCHEDULER.name]
+    return {(each.verb, each.resource) for each in events}
+
+
+def test_the_lease_is_the_one_that_the_rights_are_for() -> None:
+    (rule,) = [each for each in one_role("Role")["rules"] if "resourceNames" in each]
+    content = yaml.safe_load(one("ConfigMap")["data"]["scheduler.yaml"])
+    assert rule["resourceNames"] == [content["leaderElection"]["resourceName"]]
+    assert one_role("Role")["metadata"]["namespace"] == "kube-system"
+
+
+def test_the_configuration_is_valid_and_its_profile_the_pod_s(tmp_path: Path) -> None:
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(one("ConfigMap")["data"]["scheduler.yaml"])
+    loaded = load_configuration(file)
+    assert loaded.warnings == ()
+    assert [profile.scheduler_name for profile in loaded.profiles] == [one("Pod")["spec"]["schedulerName"]]
+
+
+def test_the_parts_name_each_other_rightly() -> None:
+    spec = one("Deployment")["spec"]["template"]["spec"]
+    assert spec["serviceAccountName"] == one("ServiceAccount")["metadata"]["name"]
+    assert [volume["configMap"]["name"] for volume in spec["volumes"] if "configMap" in volume] == [
+        "kschedfw"
+    ]
+    (mount,) = [each for each in container()["volumeMounts"] if each["name"] == "config"]
+    (config,) = [each for each in container()["args"] if each.startswith("--config=")]
+    assert config == f"--config={mount['mountPath']}/{next(iter(one('ConfigMap')['data']))}"
+    labels = one("Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert one("Service")["spec"]["selector"] == labels
+    assert one("ServiceMonitor")["spec"]["selector"]["matchLabels"] == one("Service")["metadata"]["labels"]
+    (port,) = one("Service")["spec"]["ports"]
+    assert {each["port"] for each in one("ServiceMonitor")["spec"]["endpoints"]} == {port["name"]}
+    assert [each["containerPort"] for each in container()["ports"]] == [10259]
+    assert one("Deployment")["spec"]["replicas"] == 2
+
+
+def test_the_image_runs_the_command() -> None:
+    text = (EXAMPLE / "Containerfile").read_text()
+    assert 'ENTRYPOINT ["kschedfw", "run"]' in text
+    assert "pip install --no-cache-dir '/src[run]'" in text

@@ -1,0 +1,144 @@
+"""One leader at a time, and none that writes beyond its lease."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kschedfw.framework.clock import SystemClock
+from kschedfw.kubernetes import Client, FencedError, LeaderElector
+from kschedfw.kubernetes.leader_election import LeaderElectionConfigError
+from kschedfw.testing.api_server import ApiServer
+from tests.kubernetes.waiting import eventually
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/scheduler"
+PODS = "/api/v1/namespaces/default/pods"
+
+
+class Candidate:
+    """Takes part in an election on a thread of its own."""
+
+    def __init__(self, client: Client, identity: str, **times: float) -> None:
+        self.client = client
+        self.started, self.stopped = threading.Event(), threading.Event()
+        times = {"lease_duration": 1.5, "renew_deadline": 1.0, "retry_period": 0.1, **times}
+        self.elector = LeaderElector(
+            client,
+            identity=identity,
+            namespace="default",
+            name="scheduler",
+            on_started_leading=self.started.set,
+            on_stopped_leading=self.stopped.set,
+            **times,
+        )
+        self.thread = threading.Thread(target=self.elector.run, daemon=True)
+
+    def run(self) -> Candidate:
+        self.thread.start()
+        return self
+
+
+@pytest.fixture
+def candidate(connected: Callable[..., Client]) -> Any:
+    candidates: list[Candidate] = []
+
+    def make(identity: str, **times: float) -> Candidate:
+        candidates.append(Candidate(connected(), identity, **times))
+        return candidates[-1].run()
+
+    yield make
+    for each in candidates:
+        each.elector.stop(release=False)
+        each.thread.join(10)
+
+
+def test_the_first_becomes_the_leader_and_renews(client: Client, candidate: Callable[..., Candidate]) -> None:
+    first = candidate("a")
+    assert first.started.wait(10)
+    spec = client.get(LEASE)["spec"]
+    assert (spec["holderIdentity"], spec["leaseTransitions"], spec["leaseDurationSeconds"]) == ("a", 0, 1)
+    eventually(lambda: client.get(LEASE)["spec"]["renewTime"] > spec["renewTime"])
+    assert client.get(LEASE)["spec"]["acquireTime"] == spec["acquireTime"]
+    assert (first.elector.is_leader, first.elector.leader) == (True, "a")
+
+
+def test_a_lease_that_is_given_up_is_taken_at_once(
+    client: Client, candidate: Callable[..., Candidate]
+) -> None:
+    first = candidate("a", lease_duration=60, renew_deadline=40)
+    assert first.started.wait(10)
+    second = candidate("b", lease_duration=60, renew_deadline=40)
+    eventually(lambda: second.elector.leader == "a")
+    assert not second.started.is_set()
+    first.elector.stop()
+    assert first.stopped.is_set()
+    assert second.started.wait(10)
+    assert client.get(LEASE)["spec"]["leaseTransitions"] >= 1
+
+
+def test_a_leader_that_cant_renew_stops_and_writes_nothing_from_then_on(
+    server: ApiServer, candidate: Callable[..., Candidate]
+) -> None:
+    first = candidate("a", renew_deadline=0.5)
+    assert first.started.wait(10)
+    first.client.get(PODS)
+    server.faults.failed_before = 1.0
+    server.faults.only = lambda method, path: "leases" in path
+    assert first.stopped.wait(10)
+    with pytest.raises(FencedError):
+        first.client.write("POST", PODS, {})
+    assert not [each for each in server.audit.events if each.verb == "create" and each.resource == "pods"]
+
+
+def test_a_leader_that_slept_beyond_its_deadline_writes_nothing(connected: Callable[..., Client]) -> None:
+    client = connected()
+    ahead = _Ahead()
+    client.fence._clock = ahead
+    leader = Candidate(client, "a", lease_duration=60, renew_deadline=40, retry_period=10).run()
+    assert leader.started.wait(10)
+    client.fence.check()
+    ahead.seconds = 41  # as after SIGSTOP, before anything else has run
+    with pytest.raises(FencedError):
+        client.write("POST", PODS, {})
+    leader.elector.stop(release=False)
+
+
+class _Ahead(SystemClock):
+    """The time, and so many seconds later."""
+
+    seconds = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.seconds
+
+
+def test_when_the_leader_is_gone_the_next_waits_until_the_lease_has_run_out(
+    client: Client, candidate: Callable[..., Candidate]
+) -> None:
+    first = candidate("a")
+    assert first.started.wait(10)
+    first.elector.stop(release=False)
+    renewed = client.clock.monotonic()
+    second = candidate("b")
+    assert second.started.wait(10)
+    assert client.clock.monotonic() - renewed >= 0.8
+    assert client.get(LEASE)["spec"]["leaseTransitions"] == 1
+
+
+def test_of_many_there_is_one_leader(candidate: Callable[..., Candidate]) -> None:
+    many = [candidate(f"c{number}") for number in range(4)]
+    eventually(lambda: any(each.started.is_set() for each in many))
+    eventually(lambda: all(each.elector.leader for each in many))
+    assert sum(each.started.is_set() for each in many) == 1
+    assert len({each.elector.leader for each in many}) == 1
+
+
+@pytest.mark.parametrize("times", [(10, 10, 2), (15, 2, 2), (15, 10, 0)])
+def test_times_that_dont_fit_together_are_refused(client: Client, times: tuple[float, float, float]) -> None:
+    with pytest.raises(LeaderElectionConfigError, match="must be leaseDuration > renewDeadline"):
+        Candidate(client, "a", lease_duration=times[0], renew_deadline=times[1], retry_period=times[2])
+    with pytest.raises(LeaderElectionConfigError, match="identity must not be empty"):
+        Candidate(client, "")

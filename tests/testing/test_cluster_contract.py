@@ -1,0 +1,82 @@
+"""One contract, kept by every cluster there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kschedfw.cluster import Cluster, InMemoryCluster
+from kschedfw.kubernetes import SCHEDULER_KINDS, KubernetesCluster, connect
+from kschedfw.testing.api_server import ApiServer
+from kschedfw.testing.cluster_contract import ClusterContract, Widget
+from tests.control_plane import ControlPlane, needs_control_plane
+
+
+class TestInMemoryCluster(ClusterContract):
+    @pytest.fixture
+    def cluster(self) -> Cluster:
+        return InMemoryCluster()
+
+
+class TestKubernetesClusterOfTheApiServerForTests(ClusterContract):
+    @pytest.fixture
+    def cluster(self, of_the_server_for_tests: Cluster) -> Cluster:
+        return of_the_server_for_tests
+
+
+@pytest.fixture(scope="module")
+def of_the_server_for_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with ApiServer(custom=[Widget.kind]) as server:
+        yield from followed(server.kubeconfig(tmp_path_factory.mktemp("api") / "kubeconfig"))
+
+
+class TestKubernetesClusterOfARealApiServer(ClusterContract):
+    pytestmark = needs_control_plane
+
+    @pytest.fixture
+    def cluster(self, of_a_real_server: Cluster) -> Cluster:
+        return of_a_real_server
+
+
+@pytest.fixture(scope="module")
+def of_a_real_server(
+    real_server: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
+    with real_server.client() as client:
+        definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        client.post(definitions, json=WIDGETS).raise_for_status()
+    yield from followed(real_server.kubeconfig(tmp_path_factory.mktemp("real") / "kubeconfig"))
+
+
+WIDGETS = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "widgets.contract.example.com"},
+    "spec": {
+        "group": "contract.example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "widgets", "singular": "widget", "kind": "Widget"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+                },
+            }
+        ],
+    },
+}
+
+
+def followed(kubeconfig: Path) -> Iterator[Cluster]:
+    with (
+        connect(kubeconfig, qps=-1, chance=Random(0)) as client,
+        KubernetesCluster(client, [*SCHEDULER_KINDS, Widget.kind]) as cluster,
+    ):
+        assert cluster.wait_for_sync(20)
+        yield cluster
