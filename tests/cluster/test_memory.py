@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, datetime
 
 import attrs
@@ -23,6 +24,7 @@ from kschedfw.cluster import (
     EventType,
     InMemoryCluster,
     NotFoundError,
+    WatchEvent,
     from_manifests,
 )
 
@@ -376,3 +378,46 @@ class TestCustomKinds:
         cluster.update(attrs.evolve(old, size=2))
         with pytest.raises(ConflictError):
             cluster.update(attrs.evolve(old, size=3))
+
+
+class TestJournal:
+    def test_it_has_what_is_there_and_every_change_before_anybody_is_told(self) -> None:
+        cluster = InMemoryCluster([node()])
+        written: list[tuple[EventType, str]] = []
+        known_when_told: list[int] = []
+        cluster.watch(lambda _: known_when_told.append(len(written)))
+        end = cluster.journal(lambda event: written.append((event.type, event.object.key)))
+        cluster.add(pod())
+        cluster.delete(pod())
+        end()
+        cluster.add(pod("later"))
+        # The namespace of the first pod comes with it.
+        assert written == [
+            (EventType.ADDED, "n1"),
+            (EventType.ADDED, "default"),
+            (EventType.ADDED, "default/web"),
+            (EventType.DELETED, "default/web"),
+        ]
+        assert known_when_told == [0, 3, 3, 4, 4]
+
+    def test_it_is_part_of_the_write(self) -> None:
+        cluster = InMemoryCluster()
+        versions: list[tuple[str, int]] = []
+
+        def write(event: WatchEvent) -> None:
+            versions.append((event.object.metadata.resource_version, cluster.resource_version))
+
+        cluster.journal(write)
+        threads = [
+            threading.Thread(target=lambda name=f"n{number}": cluster.add(node(name))) for number in range(20)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert versions == [(str(number), number) for number in range(1, 21)]
+
+    def test_versions_can_be_counted_for_what_is_kept_elsewhere(self) -> None:
+        cluster = InMemoryCluster([node()])
+        assert cluster.next_version() == 2
+        assert cluster.add(node("n2")).metadata.resource_version == "3"

@@ -19,7 +19,7 @@ from kschedfw.api.resource_claims import ResourceClaim
 from kschedfw.cluster.volume_controller import VolumeController
 from kschedfw.testing.api_server import ApiServer, User
 from tests.examples.running import REPOSITORY
-from tests.serve.replicas import Replica
+from tests.serve.replicas import Replica, token_of
 
 EXAMPLE = REPOSITORY / "examples" / "10-second-scheduler"
 FILES = ("rbac.yaml", "deployment.yaml", "servicemonitor.yaml", "pod.yaml")
@@ -156,7 +156,7 @@ def test_the_rights_are_enough_and_none_is_superfluous(server: ApiServer, tmp_pa
     twice = re.compile("leases|reviews|events|pods/[^/]+/status")
     server.faults.only = lambda method, path: method != "GET" and not twice.search(path)
     server.faults.failed_after = 1.0
-    config = configuration(server, tmp_path, "token-of-scheduler-9f8e7d6c")
+    config = configuration(server, tmp_path, token_of("scheduler"))
     arguments = [each for each in container()["args"] if not each.startswith("--config")]
     with Replica(server, tmp_path, "scheduler", f"--config={config}", *arguments, user=SCHEDULER) as replica:
         replica.wait_until_ready()
@@ -209,7 +209,7 @@ def test_the_rights_are_enough_and_none_is_superfluous(server: ApiServer, tmp_pa
 
 def test_devices_are_allocated_by_a_right_of_its_own(server: ApiServer) -> None:
     populate(server)
-    token = "token-of-scheduler-9f8e7d6c"
+    token = token_of("scheduler")
     server.add_user(token, SCHEDULER)
     role = one_role("ClusterRole")
     for rule in role["rules"]:

@@ -53,7 +53,7 @@ class Replica:
         self, server: ApiServer, folder: Path, name: str, *arguments: object, user: User | None = None
     ) -> None:
         self.name = name
-        self.token = f"token-of-{name}-9f8e7d6c"
+        self.token = token_of(name)
         server.add_user(self.token, user or User(name, ("system:masters",)))
         config = server.kubeconfig(folder / f"{name}.kubeconfig", token=self.token)
         self._log = folder / f"{name}.log"
@@ -119,6 +119,24 @@ class Replica:
         """Send the signal; the exit code."""
         self.process.send_signal(number)
         return self.process.wait(PATIENCE)
+
+
+def token_of(name: str) -> str:
+    return f"token-of-{name}-9f8e7d6c"
+
+
+def configuration(server: ApiServer, folder: Path, name: str, **fields: object) -> Path:
+    """A configuration with these fields, by which the replica of the name reaches the server."""
+    kubeconfig = server.kubeconfig(folder / "kubeconfig", token=token_of(name))
+    content = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": str(kubeconfig)},
+        **fields,
+    }
+    file = folder / "config.json"
+    file.write_text(json.dumps(content))
+    return file
 
 
 def free_port() -> int:

@@ -13,7 +13,16 @@ import pytest
 
 from kschedfw.api.pod import Pod
 from kschedfw.testing.api_server import ApiServer
-from tests.serve.replicas import PATIENCE, SHORT_LEASES, Replica, add_nodes, add_pod, free_port, is_bound
+from tests.serve.replicas import (
+    PATIENCE,
+    SHORT_LEASES,
+    Replica,
+    add_nodes,
+    add_pod,
+    configuration,
+    free_port,
+    is_bound,
+)
 
 
 @pytest.fixture
@@ -152,25 +161,12 @@ def test_only_one_can_have_the_port(server: ApiServer, tmp_path: Path) -> None:
 
 def test_a_loop_that_hangs_is_told(server: ApiServer, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # an extender that takes calls, and never answers
-        port = silent.getsockname()[1]
-        config = tmp_path / "config.yaml"
-        kubeconfig = server.kubeconfig(tmp_path / "kubeconfig", token="token-of-one-9f8e7d6c")
-        config.write_text(
-            json.dumps(
-                {
-                    "apiVersion": "kubescheduler.config.k8s.io/v1",
-                    "kind": "KubeSchedulerConfiguration",
-                    "clientConnection": {"kubeconfig": str(kubeconfig)},
-                    "extenders": [
-                        {
-                            "urlPrefix": f"http://127.0.0.1:{port}",
-                            "filterVerb": "filter",
-                            "httpTimeout": "60s",
-                        }
-                    ],
-                }
-            )
-        )
+        extender = {
+            "urlPrefix": f"http://127.0.0.1:{silent.getsockname()[1]}",
+            "filterVerb": "filter",
+            "httpTimeout": "60s",
+        }
+        config = configuration(server, tmp_path, "one", extenders=[extender])
         with Replica(server, tmp_path, "one", f"--config={config}", "--loop-timeout=1500ms") as replica:
             replica.wait_until_ready()
             assert replica.get("/livez").status == 200

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import time
 from collections.abc import Iterator
@@ -11,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from kschedfw.testing.api_server import ApiServer, AuditEvent
-from tests.serve.replicas import LEASE, RETRY, SHORT_LEASES, Replica, add_nodes, add_pod, is_bound
+from tests.serve.replicas import (
+    LEASE,
+    RETRY,
+    SHORT_LEASES,
+    Replica,
+    add_nodes,
+    add_pod,
+    configuration,
+    is_bound,
+)
 
 SLACK = 3.0
 """Seconds that a busy machine may add."""
@@ -82,18 +90,7 @@ def test_one_that_was_stopped_beyond_its_lease_writes_nothing_more(
 
 
 def test_a_standby_may_wait_with_its_caches(server: ApiServer, tmp_path: Path) -> None:
-    config = tmp_path / "config.json"
-    kubeconfig = server.kubeconfig(tmp_path / "kubeconfig", token="token-of-two-9f8e7d6c")
-    config.write_text(
-        json.dumps(
-            {
-                "apiVersion": "kubescheduler.config.k8s.io/v1",
-                "kind": "KubeSchedulerConfiguration",
-                "delayCacheUntilActive": True,
-                "clientConnection": {"kubeconfig": str(kubeconfig)},
-            }
-        )
-    )
+    config = configuration(server, tmp_path, "two", delayCacheUntilActive=True)
     with Replica(server, tmp_path, "one", *SHORT_LEASES) as leader:
         leader.wait_until_leading()
         with Replica(server, tmp_path, "two", f"--config={config}", *SHORT_LEASES) as standby:

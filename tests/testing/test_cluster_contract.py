@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 
+import attrs
 import pytest
 
-from kschedfw.cluster import Cluster, InMemoryCluster
+from kschedfw.api.pod import Pod
+from kschedfw.cluster import Cluster, InMemoryCluster, WatchEvent
+from kschedfw.cluster.protocol import Handler, T
 from kschedfw.kubernetes import SCHEDULER_KINDS, KubernetesCluster, connect
 from kschedfw.testing.api_server import ApiServer
 from kschedfw.testing.cluster_contract import ClusterContract, Widget
@@ -19,6 +23,43 @@ class TestInMemoryCluster(ClusterContract):
     @pytest.fixture
     def cluster(self) -> Cluster:
         return InMemoryCluster()
+
+
+class BindsTwice(InMemoryCluster):
+    def bind(self, pod: Pod, node_name: str) -> None:
+        present = self.get(Pod, pod.key)
+        assert present is not None
+        self.update(present.bound_to(node_name))
+
+
+class TellsTwice(InMemoryCluster):
+    def watch(self, handler: Handler) -> Callable[[], None]:
+        def twice(event: WatchEvent) -> None:
+            handler(event)
+            handler(event)
+
+        return super().watch(twice)
+
+
+class ForgetsVersions(InMemoryCluster):
+    def update(self, obj: T) -> T:
+        return super().update(obj.with_metadata(attrs.evolve(obj.metadata, resource_version="")))
+
+
+@pytest.mark.parametrize(
+    ("cluster", "broken"),
+    [
+        (BindsTwice, lambda contract: partial(contract.test_a_pod_is_bound_once, node_name="n2")),
+        (TellsTwice, lambda contract: contract.test_changes_are_told_in_their_order),
+        (ForgetsVersions, lambda contract: contract.test_an_update_of_an_earlier_state_is_a_conflict),
+    ],
+)
+def test_who_breaks_the_contract_is_found_out(
+    cluster: type[InMemoryCluster], broken: Callable[[ClusterContract], Callable[..., None]]
+) -> None:
+    check = broken(ClusterContract())
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        check(cluster=cluster(), namespace="default")
 
 
 class TestKubernetesClusterOfTheApiServerForTests(ClusterContract):

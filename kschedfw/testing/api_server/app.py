@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Final
 
 import attrs
@@ -14,9 +15,11 @@ from kschedfw.testing.api_server.answering import Answering
 from kschedfw.testing.api_server.audit import AuditEvent, AuditLog
 from kschedfw.testing.api_server.requests import Request, parse_query, parse_target, verb_of
 from kschedfw.testing.api_server.responses import error_response
-from kschedfw.testing.api_server.status import StatusError
+from kschedfw.testing.api_server.status import StatusError, internal_error
 from kschedfw.testing.api_server.store import Store
 from kschedfw.testing.api_server.watching import Watch, error_frame
+
+_LOG: Final = logging.getLogger("kschedfw.testing.api_server")
 
 _MOST_BYTES: Final = 3 << 20
 """Bytes of a request's body, as with the API server."""
@@ -71,6 +74,10 @@ class ApiApp:
             answer = await self._answer(exchange, scope, receive)
         except StatusError as error:
             answer = error_response(error)
+        except Exception as error:
+            # Some field is of another type than the rules above it expect; the server goes on.
+            _LOG.exception("%s %s", exchange.method, exchange.path)
+            answer = error_response(internal_error(f"{type(error).__name__}: {error}"))
         if answer is None:
             return  # the client has gone before it had asked
         self._note(exchange, answer.status if isinstance(answer, Response) else 200)

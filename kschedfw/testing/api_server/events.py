@@ -56,3 +56,15 @@ def check_new_event(event: Mapping[str, Any]) -> None:
         problems.append(("involvedObject.namespace", 'Invalid value: "": does not match event.namespace'))
     if problems:
         raise invalid(EVENTS, event["metadata"]["name"], problems)
+
+
+def check_event_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """Raises StatusError where something else changes than `events.k8s.io/v1` lets: an event's series, and metadata."""
+    changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+    problems = [
+        (key, f'Invalid value: "{new.get(key, "")}": field is immutable')
+        for key in changed
+        if key not in ("metadata", "series")
+    ]
+    if problems:
+        raise invalid(EVENTS, old["metadata"]["name"], problems)

@@ -11,7 +11,7 @@ from kschedfw.api.names import subdomain_problems
 from kschedfw.cluster import AlreadyExistsError, NotFoundError
 from kschedfw.testing.api_server import status
 from kschedfw.testing.api_server.defaults import as_new, with_defaults
-from kschedfw.testing.api_server.events import as_kept, check_new_event
+from kschedfw.testing.api_server.events import as_kept, as_shown, check_event_update, check_new_event
 from kschedfw.testing.api_server.patches import patched
 from kschedfw.testing.api_server.pod_rules import admitted_pod, check_pod_update
 from kschedfw.testing.api_server.requests import Request
@@ -126,9 +126,15 @@ class Registry:
         return self.change(request, lambda _: manifest)
 
     def patch(self, request: Request) -> Stored:
-        patch = request.json()
+        resource, patch = request.resource, request.json()
         content_type = request.headers.get("content-type", "").partition(";")[0].strip()
-        return self.change(request, lambda old: patched(request.resource, old.manifest, patch, content_type))
+
+        def change(old: Stored) -> Manifest:
+            if resource.kept_as is None:
+                return patched(resource, old.manifest, patch, content_type)
+            return as_kept(patched(resource, as_shown(old.manifest), patch, content_type))
+
+        return self.change(request, change)
 
     def change(self, request: Request, change: Callable[[Stored], Manifest]) -> Stored:
         """Put what `change` makes of an object in its place, as far as the request may change it."""
@@ -147,7 +153,7 @@ class Registry:
         if dry_run:
             return Stored(old.resource, new, old.version)
         metadata = new["metadata"]
-        if metadata.get("deletionTimestamp") and not self._is_awaited(old.resource, metadata):
+        if metadata.get("deletionTimestamp") and not _is_awaited(old.resource, metadata):
             return self._store.remove(old)
         return self._store.replace(old, new)
 
@@ -177,6 +183,8 @@ class Registry:
             new = {**{key: value for key, value in new.items() if key != "status"}, **_part(before, "status")}
         if resource.kind == "Pod":
             check_pod_update(before, new)
+        if request.resource.kept_as is not None:
+            check_event_update(before, new)
         if "generation" in present and new.get("spec") != before.get("spec"):
             metadata["generation"] = present["generation"] + 1
         return new
@@ -242,19 +250,13 @@ class Registry:
             if "generation" in before:
                 metadata["generation"] = before["generation"] + 1
         ended = {**old.manifest, "metadata": metadata}
-        if self._is_awaited(old.resource, metadata):
+        if _is_awaited(old.resource, metadata):
             return old if ended == old.manifest else self._store.replace(old, ended)
         if old.resource.kind == "Pod":
             old = self._store.replace(old, ended)  # as there, a pod is seen to have ended before it goes
         if old.resource.kind == "Namespace":
             self._empty(old)
         return self._store.remove(old)
-
-    def _is_awaited(self, resource: Resource, metadata: Manifest) -> bool:
-        """Whether somebody has to do something before the object may go: who set a finalizer, or a pod's kubelet."""
-        return bool(metadata.get("finalizers")) or (
-            resource.kind == "Pod" and bool(metadata.get("deletionGracePeriodSeconds"))
-        )
 
     def _empty(self, namespace: Stored) -> None:
         """What the namespace controller does, at once."""
@@ -264,6 +266,12 @@ class Registry:
                 for each in self._store.all(resource)[1]:
                     if each.key[0] == name:
                         self._store.remove(each)
+
+
+def _is_awaited(resource: Resource, metadata: Manifest) -> bool:
+    """Whether somebody has to do something before the object may go: who set a finalizer, or a pod's kubelet."""
+    ends_slowly = resource.kind == "Pod" and bool(metadata.get("deletionGracePeriodSeconds"))
+    return bool(metadata.get("finalizers")) or ends_slowly
 
 
 def _metadata(manifest: Manifest) -> dict[str, Any]:

@@ -92,14 +92,18 @@ class _Server(uvicorn.Server):
         self._ending.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # asyncio leaves a connection open that it was just accepting when the server was closed, and its client waits.
+        loop = asyncio.get_running_loop()
         for listening in self.servers:
-            listening.close()
-        for each in sockets or ():
-            each.close()
-        # Also those that are just being accepted: who has connected must not wait for an answer that never comes.
+            for each in listening.sockets:
+                loop.remove_reader(each.fileno())
         while self.server_state.connections or len(asyncio.all_tasks()) > 1:
             self.abort_connections()
             await asyncio.sleep(0.001)
+        for listening in self.servers:
+            listening.close()
+        for given in sockets or ():
+            given.close()
 
     def abort_connections(self) -> None:
         for connection in list(self.server_state.connections):

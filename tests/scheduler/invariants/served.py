@@ -367,6 +367,6 @@ STEPS: dict[str, tuple[float, Callable[[ServedWorld], None]]] = {
     "cut_connections": (1, ServedWorld.cut_connections),
     "compact": (1, ServedWorld.compact),
     "pause": (0.3, ServedWorld.pause),
-    "restart": (0.1, ServedWorld.restart),
+    "restart": (0.4, ServedWorld.restart),
 }
 """What happens, and how often."""

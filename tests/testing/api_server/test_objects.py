@@ -50,6 +50,53 @@ class TestCreating:
         assert (answer.status_code, answer.json()["reason"]) == (400, "BadRequest")
 
 
+class TestEvents:
+    def test_both_groups_show_the_same_ones(self, api: Client) -> None:
+        about = {"kind": "Pod", "namespace": api.namespace, "name": "web"}
+        event = {
+            "metadata": {"name": "web.1"},
+            "regarding": about,
+            "note": "no node",
+            "type": "Warning",
+            "reason": "FailedScheduling",
+            "action": "Scheduling",
+            "eventTime": "2026-01-01T00:00:00.000000Z",
+            "reportingController": "default-scheduler",
+            "reportingInstance": "default-scheduler-1",
+        }
+        assert api("POST", api.events, event)[0] == 201
+        series = {"series": {"count": 2, "lastObservedTime": "2026-01-01T00:01:00.000000Z"}}
+        assert api("PATCH", f"{api.events}/web.1", series, patch="strategic-merge-patch")[0] == 200
+        code, said = api("PATCH", f"{api.events}/web.1", {"note": "still none"}, patch="merge-patch")
+        assert code == 422
+        assert said["message"].endswith('message: Invalid value: "still none": field is immutable')
+        _, listed = api(
+            "GET", f"/api/v1/namespaces/{api.namespace}/events", fieldSelector="involvedObject.name=web"
+        )
+        (found,) = listed["items"]
+        assert (found["message"], found["involvedObject"], found["series"]["count"]) == (
+            "no node",
+            about,
+            2,
+        )
+        assert found["reportingComponent"] == "default-scheduler"
+
+    @pytest.mark.parametrize("field", ["action", "reason", "eventTime", "reportingInstance"])
+    def test_all_of_these_are_required(self, api: Client, field: str) -> None:
+        event = {
+            "regarding": {"namespace": api.namespace},
+            "type": "Normal",
+            "reason": "Scheduled",
+            "action": "Binding",
+            "eventTime": "2026-01-01T00:00:00.000000Z",
+            "reportingController": "default-scheduler",
+            "reportingInstance": "default-scheduler-1",
+        }
+        del event[field]
+        code, said = api("POST", api.events, {"metadata": {"name": "e"}, **event})
+        assert (code, said["message"]) == (422, f'Event "e" is invalid: {field}: Required value')
+
+
 class TestChanging:
     def test_with_an_old_version_is_a_conflict(self, api: Client) -> None:
         _, first = api("POST", api.leases, lease(holderIdentity="a"))

@@ -17,6 +17,13 @@ def bind(api: Client, name: str = "web", node: str = "n1", **metadata: object) -
     return code, said.get("message", "")
 
 
+@pytest.mark.parametrize("spec", [5, [], {"containers": 5}, {"containers": [{"resources": []}]}])
+def test_what_is_no_pod_leaves_the_server_as_it_is(call: Client, spec: object) -> None:
+    code, said = call("POST", PODS, {"metadata": {"name": "web"}, "spec": spec})
+    assert (code >= 400, said["kind"]) == (True, "Status")
+    assert call("POST", PODS, pod())[0] == 201
+
+
 class TestBinding:
     def test_puts_the_pod_on_the_node(self, api: Client) -> None:
         api("POST", api.pods, pod())
