@@ -26,13 +26,13 @@ from kschedfw.framework.status import Status
 _NOT_HELPFUL = Status.unresolvable("Preemption is not helpful for scheduling")
 _NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
 
+_MARGIN = 64
+"""Twice as many nodes as wanted, and so many more, are looked at before all others are."""
+
 
 def no_candidates() -> NodeToStatus:
     """Statuses that say of all nodes that preemption doesn't help."""
     return NodeToStatus(absent=_NOT_HELPFUL)
-
-
-_FEW = 64
 
 
 @attrs.define(eq=False)
@@ -104,7 +104,7 @@ class _Search:
     """
 
     def __init__(self, rows: IntArray, wanted: int, outcomes: Outcomes) -> None:
-        self._rows = rows[: 2 * wanted + _FEW]
+        self._rows = rows[: 2 * wanted + _MARGIN]
         self._wanted = wanted
         self._outcomes = outcomes
         self._tried = 0
