@@ -12,12 +12,12 @@ from kschedfw.framework.runtime.framework import Framework
 from kschedfw.scheduler.generic_scheduler import ScheduleResult
 
 CLEAR_NOMINATION = PostFilterResult.nominate("")
-"""The outcome of an attempt after which an earlier nomination of the pod is of no use."""
+"""A post_filter result that clears the pod's nomination."""
 
 
 @attrs.define(eq=False)
 class Attempt:
-    """What the hooks of one attempt share.
+    """The state of one attempt, from the scheduling cycle to the end of the binding cycle.
 
     `started` is on the clock's monotonic scale, in seconds. `assumed` is the pod bound to the chosen node, once there
     is one. From `is_binding` on, its binding cycle sees to its end; of one that `is_bound` nothing is undone, whatever

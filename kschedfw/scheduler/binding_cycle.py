@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster
-from kschedfw.framework.activation import take_pods_to_activate
 from kschedfw.framework.clock import Clock
+from kschedfw.framework.cycle_state import take_pods_to_activate
 from kschedfw.framework.diagnosis import Diagnosis, FitError
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.metrics import NO_METRICS, AttemptResult, MetricsRecorder
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class BindingCycle:
-    """What is done for an assumed pod, first `begin` and then `run`, and undone by `give_up`. Thread-safe."""
+    """The stages of a binding cycle: `begin`, then `run`; `give_up` undoes them. Thread-safe."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class BindingCycle:
         self._metrics = metrics
 
     def begin(self, attempt: Attempt) -> Status:
-        """Ask what pre_bind will have to do, and tell the cluster where a pod will be that isn't bound soon.
+        """Ask whether pre_bind has work to do, and nominate the pod in the cluster if it isn't bound at once.
 
         Success, or an ERROR. Semantics: KEP-5278 (NominatedNodeNameForExpectation).
         """
@@ -62,14 +62,14 @@ class BindingCycle:
         return Status.success()
 
     def run(self, attempt: Attempt) -> Status:
-        """Bind the pod whose wait for permission is over, whatever its outcome; gives it up where that fails."""
+        """Bind a pod whose wait at permit has ended, with whatever outcome; give it up if that fails."""
         status = self._run(attempt)
         if not status.is_success:
             self.give_up(attempt, status)
         return status
 
     def give_up(self, attempt: Attempt, status: Status) -> None:
-        """Undo reserve and assume, and let the pod come back; of a pod that is bound nothing is undone."""
+        """Undo reserve and assume, and requeue the pod. Does nothing if the pod is bound."""
         if attempt.is_bound:
             return
         assumed, _ = _placed(attempt)
@@ -87,7 +87,7 @@ class BindingCycle:
         self._tell_of_room(assumed, lambda pod: pod.uid != assumed.uid)
 
     def withdraw(self, attempt: Attempt) -> None:
-        """Undo reserve and assume because somebody wants it so, which says nothing about the pod."""
+        """Undo reserve and assume of a pod that wasn't refused, and requeue it."""
         assumed, _ = _placed(attempt)
         self._waiting_pods.remove(assumed.uid)
         release(attempt, self._cache)
@@ -100,7 +100,7 @@ class BindingCycle:
         self._tell_of_room(assumed)
 
     def _tell_of_room(self, assumed: Pod, whom: PreCheck | None = None) -> None:
-        """The pod's room is free again, as if a bound pod had been deleted."""
+        """Move queued pods as after the deletion of a bound pod: this pod's room is free."""
         self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, assumed, None, whom)
 
     def _run(self, attempt: Attempt) -> Status:
@@ -136,7 +136,7 @@ class BindingCycle:
         return status
 
     def _keep_if_bound(self, assumed: Pod) -> None:
-        """An answer may get lost after the deed was done, and the event come late: the room is taken all the same."""
+        """Keep the pod on its node if the cluster has bound it, although bind failed and no event has come yet."""
         try:
             present = self._cluster.get(Pod, assumed.key)
         except Exception:
@@ -170,7 +170,7 @@ class BindingCycle:
 
 
 def release(attempt: Attempt, cache: Cache) -> None:
-    """Unreserve, in reverse order, and forget the assumed pod; failures are logged, for nothing can be done."""
+    """Unreserve, in reverse order, and forget the assumed pod. Failures are logged."""
     assumed, host = _placed(attempt)
     for failure in attempt.framework.run_reserve_plugins_unreserve(attempt.state, assumed, host):
         _log.error("%s", failure.message, exc_info=failure.error)
@@ -181,7 +181,7 @@ def release(attempt: Attempt, cache: Cache) -> None:
 
 
 def as_fit_error(attempt: Attempt, host: str, status: Status) -> Status:
-    """A refusal after a node was chosen, told as that of this one node."""
+    """A refusal by reserve or permit, as the FitError of the one node that was chosen."""
     diagnosis = Diagnosis()
     diagnosis.node_to_status.set(host, status)
     diagnosis.add_plugin_status(status)
@@ -190,7 +190,7 @@ def as_fit_error(attempt: Attempt, host: str, status: Status) -> Status:
 
 
 def _as_error(status: Status) -> Status:
-    """pre_bind and bind can't reject a pod any more, only fail."""
+    """The status as an ERROR: pre_bind and bind can fail, but can't reject the pod."""
     return Status.from_error(status.as_error()).with_plugin(status.plugin) if status.is_rejected else status
 
 

@@ -1,4 +1,4 @@
-"""The binding cycles under way: who runs them, which of them wait, and when they have ended."""
+"""Runs binding cycles on an executor, and follows each of them to its end."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class _Future(Protocol):
 
 @attrs.define(eq=False)
 class _Binding:
-    """One binding cycle. Once it has `ended`, nothing that comes late can touch its pod."""
+    """One binding cycle. After it has `ended`, late callbacks don't change its pod."""
 
     attempt: Attempt
     ended: bool = False
 
 
 class Bindings:
-    """Takes assumed pods to the end of their binding cycles, one way or another. Thread-safe.
+    """Runs the binding cycles of assumed pods, and sees that each ends. Thread-safe.
 
     A cycle runs on the executor, but for the time in which its pod waits for permission: then it runs nowhere, and goes
     on when the wait ends. Whatever is raised, and whatever becomes of the executor, every cycle ends.
@@ -76,7 +76,7 @@ class Bindings:
         self._running = 0
         self._waiting = 0
         self._stops = 0
-        """How many times one of the running cycles has ended or begun to wait."""
+        """The number of times that a running cycle has ended or begun to wait."""
         self._cancelled: deque[_Binding] = deque()
 
     def start(self, attempt: Attempt) -> None:
@@ -88,7 +88,7 @@ class Bindings:
         self._submit(_Binding(attempt), self._begin)
 
     def reap(self) -> None:
-        """Give up the cycles that the executor won't run any more."""
+        """Give up the cycles that the executor has cancelled."""
         while self._cancelled:
             # Not where it was cancelled: that thread may hold the executor's locks.
             self._abandon(self._cancelled.popleft(), BindingCancelledError())
@@ -157,7 +157,7 @@ class Bindings:
             self._changed.notify_all()
 
     def _run(self, binding: _Binding, stage: Callable[[_Binding], None]) -> None:
-        """Never raises an Exception, which would get lost in an executor, or end the loop without one."""
+        """Run a stage. An Exception ends the binding cycle and isn't raised: an executor would lose it."""
         if binding.ended:
             return
         try:
@@ -172,7 +172,7 @@ class Bindings:
                 raise
 
     def _abandon(self, binding: _Binding, error: BaseException) -> None:
-        """Give the pod back, and end; nothing happens where the cycle has ended."""
+        """Give up the pod and end the cycle, if it hasn't ended."""
         with self._changed:
             if binding.ended:
                 return

@@ -43,7 +43,7 @@ class CacheDump:
 
 @attrs.define
 class _Seen:
-    """Up to where a snapshot has followed the cache."""
+    """How far a snapshot has followed the cache."""
 
     generation: int = 0
     order_version: int = -1
@@ -67,7 +67,7 @@ class Cache:
         self._lock = threading.RLock()
         self._pods: dict[str, PodInfo] = {}
         self._assumed: dict[str, float | None] = {}
-        """The pods of which no event has come from the cluster yet; they expire at this time, if at any."""
+        """Assumed pods that the cluster hasn't confirmed yet, and when they expire; None for never."""
         self._infos: dict[str, NodeInfo] = {}
         """By node; what was changed last stands last, so that a snapshot finds what it hasn't seen at the end."""
         self._homeless: dict[str, dict[str, PodInfo]] = {}
@@ -143,7 +143,7 @@ class Cache:
             self._assumptions += 1
 
     def finish_binding(self, pod: Pod) -> None:
-        """From now on an assumed pod may expire; nothing happens to one that isn't assumed any more."""
+        """Let an assumed pod expire from now on. Does nothing if it isn't assumed any more."""
         if not self._ttl or self._clock is None:
             return
         with self._lock:
@@ -151,7 +151,7 @@ class Cache:
                 self._assumed[pod.uid] = self._clock.now() + self._ttl
 
     def forget_pod(self, pod: Pod) -> None:
-        """Take back assume_pod.
+        """Undo assume_pod.
 
         Raises:
             CacheError: the pod isn't assumed, or on another node.
@@ -203,7 +203,7 @@ class Cache:
             self._replace(known, pod)
 
     def remove_pod(self, pod: Pod) -> None:
-        """Take the pod off its node; an assumed one, too, as its cluster knows best.
+        """Remove the pod from its node, even if it is only assumed.
 
         Raises:
             CacheError: it isn't in the cache.
@@ -281,7 +281,7 @@ class Cache:
         self._cycles[pod.uid] = self._assumptions
 
     def sizes(self) -> Mapping[CachedObject, int]:
-        """How much of what is in the cache; assumed pods count among the pods, too."""
+        """The number of objects by kind; assumed pods count among the pods, too."""
         with self._lock:
             return {
                 CachedObject.NODES: len(self._infos),
@@ -332,7 +332,7 @@ class Cache:
         return pod
 
     def _touch(self, info: NodeInfo) -> None:
-        """Note that the node has changed, and so belongs to the end."""
+        """Move a changed node to the end of the order."""
         name = info.node.metadata.name
         self._infos.pop(name, None)
         self._infos[name] = info

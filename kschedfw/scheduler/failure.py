@@ -1,4 +1,4 @@
-"""What follows when an attempt fails: back to the queue, and word to the cluster (`handleSchedulingFailure`)."""
+"""Handles failed attempts: requeues the pod, and updates its status (`handleSchedulingFailure`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class FailureHandler:
-    """Takes failed attempts to their end. Thread-safe, as scheduling and binding cycles both fail."""
+    """Handles failed attempts. Thread-safe, since scheduling cycles and binding cycles both fail."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class FailureHandler:
         self._metrics = metrics
 
     def handle(self, attempt: Attempt, status: Status, nomination: PostFilterResult | None) -> None:
-        """Requeue the pod if it is still there and unbound, note its nomination, record why it isn't scheduled.
+        """Requeue the pod if it still exists and is unbound, keep its nomination, and record why it isn't scheduled.
 
         `nomination` None leaves an earlier one as it is. An attempt that Ctrl-C has ended says nothing about its pod,
         and nothing is recorded.
@@ -118,7 +118,7 @@ class FailureHandler:
 
 
 def record_event(cluster: Cluster, pod: Pod, type: str, reason: str, message: str) -> None:
-    """Tell the cluster's users; never raises, even where the cluster does."""
+    """Record an event in the cluster. Logs what the cluster raises."""
     try:
         cluster.record_event(pod, type, reason, truncated(message))
     except Exception as error:  # whatever kind of cluster this is
@@ -128,7 +128,7 @@ def record_event(cluster: Cluster, pod: Pod, type: str, reason: str, message: st
 def patch_condition(
     cluster: Cluster, pod: Pod, condition: PodCondition, nominated_node_name: str | None = None
 ) -> None:
-    """Set a condition and the nomination (None: leave it) where that changes anything; never raises."""
+    """Set a condition and the nomination (None: unchanged) if that changes the pod. Logs what the cluster raises."""
     same_nomination = nominated_node_name is None or nominated_node_name == pod.status.nominated_node_name
     if condition in pod.status.conditions and same_nomination:
         return
@@ -139,7 +139,7 @@ def patch_condition(
 
 
 def patch_nomination(cluster: Cluster, pod: Pod, node_name: str) -> None:
-    """Tell where the pod is expected to run, or by an empty name that it isn't; never raises."""
+    """Set the pod's nominated node; an empty name clears it. Logs what the cluster raises."""
     if pod.status.nominated_node_name == node_name:
         return
     try:
@@ -149,7 +149,7 @@ def patch_nomination(cluster: Cluster, pod: Pod, node_name: str) -> None:
 
 
 class FailedGates:
-    """Pods that stay gated because a pre_enqueue plugin failed, until that has been told. Thread-safe.
+    """Pods that stay gated because a pre_enqueue plugin failed, until their status says so. Thread-safe.
 
     The queue asks plugins while it holds its lock, under which the cluster must not be called. So it is told later, by
     whoever calls `tell`: in the log, in the pod's condition and in an event.
@@ -161,7 +161,7 @@ class FailedGates:
         self._lock = threading.Lock()
 
     def watching(self, profile: QueueProfile) -> QueueProfile:
-        """The same profile, of which failures are noted."""
+        """The same profile, whose failures are collected."""
         return _WatchedProfile(profile, self._note)
 
     def _note(self, pod: Pod, status: Status) -> None:
@@ -169,7 +169,7 @@ class FailedGates:
             self._failed[pod.uid] = pod, status
 
     def tell(self) -> None:
-        """Tell what was noted, of pods that are still there and of which it isn't known yet."""
+        """Update the status of the collected pods that still exist and don't have it yet."""
         if not self._failed:
             return
         with self._lock:
@@ -205,7 +205,7 @@ class _WatchedProfile:
 
 
 def look_up(cluster: Cluster, pod: Pod) -> Pod | None:
-    """The pod as it is in the cluster; as it was where the cluster can't be reached."""
+    """The pod as the cluster has it; the given one if the cluster can't be reached."""
     try:
         return cluster.get(Pod, pod.key)
     except Exception:  # rather an attempt too many than a pod that nobody looks after
@@ -219,7 +219,7 @@ def truncated(message: str) -> str:
 
 
 def bug_behind(error: BaseException | None) -> BaseException | None:
-    """The error, if it shouldn't happen and so needs its traceback; not one that says clearly what is wrong."""
+    """The error if it is unexpected and its traceback is needed; None if its message says what is wrong."""
     root = error
     while root is not None and root.__cause__ is not None:
         root = root.__cause__

@@ -1,4 +1,4 @@
-"""Which of the best nodes is taken."""
+"""Selects one of the nodes with the highest total."""
 
 from __future__ import annotations
 

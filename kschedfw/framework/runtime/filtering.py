@@ -16,6 +16,7 @@ from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.plugin import AnyPlugin
+from kschedfw.framework.runtime.calls import checked
 from kschedfw.framework.runtime.hooks import Hook, HookTable
 from kschedfw.framework.runtime.plugin_memo import PluginMemo
 from kschedfw.framework.runtime.status_codes import refusal
@@ -206,15 +207,6 @@ def first_refusal(
         if status is not _SUCCESS:
             return status
     return _SUCCESS
-
-
-def checked(answer: object, plugin: str, hook: str) -> Status:
-    """What a hook returned, as a Status; anything that is neither None nor a Status is an ERROR."""
-    if answer is None:
-        return _SUCCESS
-    if isinstance(answer, Status):
-        return _SUCCESS if answer.is_success else answer
-    return Status.from_error(f"{hook} must return None or a Status, not {answer!r}").with_plugin(plugin)
 
 
 def merged(verdicts: Iterable[Status]) -> Status:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from random import Random
 
 from kschedfw.api.pod import Pod
@@ -14,7 +14,6 @@ from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.handle import ClusterClient, Handle, check_cluster
 from kschedfw.framework.metrics import NO_METRICS, MeasuredPoint, MetricsRecorder, PluginSampling
-from kschedfw.framework.narrowing import no_nodes_left
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.nodes.selection import NodeSelection
@@ -25,22 +24,23 @@ from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import ExtensionPoint, Profile
 from kschedfw.framework.results import NominatingMode, PostFilterResult, PreFilterResult
 from kschedfw.framework.runtime.args import plugin_args
+from kschedfw.framework.runtime.binding_hooks import BindingHooks
+from kschedfw.framework.runtime.calls import checked, first_failure
 from kschedfw.framework.runtime.evaluation import Evaluation
-from kschedfw.framework.runtime.filtering import FilterOutcome, Filters, checked
-from kschedfw.framework.runtime.hooks import Hook, HookTable
+from kschedfw.framework.runtime.filtering import FilterOutcome, Filters
+from kschedfw.framework.runtime.hooks import Hook, HookTable, events_of
 from kschedfw.framework.runtime.measuring import Meter, measured
 from kschedfw.framework.runtime.memo import Memo
 from kschedfw.framework.runtime.plugin_memo import PluginMemo
 from kschedfw.framework.runtime.pod_class import POD_CLASS, KeptT, PodClass, Preparation
-from kschedfw.framework.runtime.pre_bind import PreBindHooks, named
-from kschedfw.framework.runtime.preparation import prepare
+from kschedfw.framework.runtime.preparation import prepare, run_pre_filters, run_pre_scores
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.runtime.scoring import Scoring
 from kschedfw.framework.runtime.search import NodeSearch
 from kschedfw.framework.runtime.status_codes import StatusCodes
 from kschedfw.framework.runtime.totals import NodeScores, Totals
 from kschedfw.framework.status import Code, PluginFailure, Status
-from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT, PodsInPreBind, WaitingPod, WaitingPods
+from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 
 _SUCCESS, _SKIP = Status.success(), Status.skip()
 
@@ -116,7 +116,9 @@ class Framework:
         self._search = NodeSearch(self._filters, self.handle, meter, batch=batch)
         self._scoring = Scoring(self._hooks, self.plugins, profile, counts, parallelizer, meter, batch=batch)
         # Threads of their own, as pre_binds may block for minutes and filters must not wait for them.
-        self._pre_bind = PreBindHooks(self._hooks, Parallelizer(parallelizer.parallelism))
+        self._binding = BindingHooks(
+            self._hooks, self.handle.clock, self.waiting_pods, Parallelizer(parallelizer.parallelism)
+        )
         signing = [(self.plugins[name], each) for name, each in counts.items()]
         self._memo = Memo(signing) if evaluation is Evaluation.MEMO else None
         # Calls are what a recorder counts: with one, every hook is called for every pod.
@@ -163,22 +165,7 @@ class Framework:
         Raises:
             PluginError: the hook fails, or names an event that never happens.
         """
-        events: dict[str, tuple[ClusterEvent, ...]] = {}
-        for name, hook in self._hooks["events_to_register"]:
-            try:
-                events[name] = tuple(hook())
-                never = [event.label for event in events[name] if not event.can_happen]
-            except HOOK_FAILURES as error:
-                raise PluginError(
-                    name, f"events_to_register failed: {type(error).__name__}: {error}"
-                ) from error
-            if never:
-                raise PluginError(
-                    name,
-                    f"events_to_register names {', '.join(never)}, which never happens; what does is in "
-                    "docs/writing-plugins.md#coming-back",
-                )
-        return events
+        return events_of(self._hooks)
 
     # Queue
 
@@ -200,7 +187,7 @@ class Framework:
     @measured(MeasuredPoint.PRE_ENQUEUE)
     def run_pre_enqueue_plugins(self, pod: Pod) -> Status:
         """Whether the pod may become active; the first plugin that objects decides."""
-        return self._first_failure("pre_enqueue", pod)
+        return first_failure("pre_enqueue", self._hooks["pre_enqueue"], pod)
 
     # Scheduling cycle
 
@@ -218,43 +205,7 @@ class Framework:
         preparation = pods.pre_filter
         if preparation is None:
             preparation = pods.pre_filter = self._prepared("pre_filter", pods, pod, nodes)
-        state.take(preparation.written)
-        skipped = set(preparation.skipped)
-        narrowing: set[str] = set()
-        result: PreFilterResult | None = None
-        rejection = _SUCCESS
-        try:
-            for name, hook in preparation.left:
-                try:
-                    answer = hook(state, pod, nodes)
-                except HOOK_FAILURES as error:
-                    answer = Status.from_error(error)
-                if answer is None:
-                    continue
-                if answer is _SKIP:
-                    skipped.add(name)
-                    continue
-                if isinstance(answer, PreFilterResult):
-                    narrowing.add(name)
-                    result = answer.intersect(result)
-                    if not result.node_names:
-                        return result, no_nodes_left(narrowing), frozenset(narrowing)
-                    continue
-                status = checked(answer, name, "pre_filter")
-                match status.code:
-                    case Code.SKIP:
-                        skipped.add(name)
-                    case Code.SUCCESS:
-                        pass
-                    case Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                        return None, status.with_plugin(name), frozenset()
-                    case Code.UNSCHEDULABLE:
-                        rejection = status.with_plugin(name)
-                    case _:
-                        return None, status.prefixed(f'running PreFilter plugin "{name}"', name), frozenset()
-            return result, rejection, frozenset(narrowing)
-        finally:
-            state.skip_filter_plugins = frozenset(skipped)
+        return run_pre_filters(preparation, state, pod, nodes)
 
     def run_pre_filter_add_pod(
         self, state: CycleState, pod: Pod, to_add: PodInfo, node_info: NodeInfo
@@ -366,27 +317,7 @@ class Framework:
         preparation = pods.pre_score
         if preparation is None:
             preparation = pods.pre_score = self._prepared("pre_score", pods, pod, nodes)
-        state.take(preparation.written)
-        skipped = set(preparation.skipped)
-        try:
-            for name, hook in preparation.left:
-                try:
-                    answer = hook(state, pod, nodes)
-                    if answer is None:
-                        continue
-                    if answer is _SKIP:
-                        skipped.add(name)
-                        continue
-                    status = checked(answer, name, "pre_score")
-                except HOOK_FAILURES as error:
-                    status = Status.from_error(error)
-                if status.is_skip:
-                    skipped.add(name)
-                elif not status.is_success:
-                    return status.prefixed(f'running PreScore plugin "{name}"', name)
-            return _SUCCESS
-        finally:
-            state.skip_score_plugins = frozenset(skipped)
+        return run_pre_scores(preparation, state, pod, nodes)
 
     @measured(MeasuredPoint.SCORE)
     def run_score_plugins(
@@ -428,35 +359,17 @@ class Framework:
     @measured(MeasuredPoint.RESERVE)
     def run_reserve_plugins_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Let plugins take what the pod needs; on anything but success the caller unreserves."""
-        return self._first_failure("reserve", state, pod, node_name)
+        return self._binding.reserve(state, pod, node_name)
 
     @measured(MeasuredPoint.UNRESERVE)
     def run_reserve_plugins_unreserve(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
         """Undo reserve, in reverse order; every plugin is called, and failures are returned, not raised."""
-        return self._call_all("unreserve", reversed(self._hooks["unreserve"]), state, pod, node_name)
+        return self._binding.unreserve(state, pod, node_name)
 
     @measured(MeasuredPoint.PERMIT)
     def run_permit_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Success, a refusal, or WAIT, in which case the pod is in `waiting_pods` now."""
-        timeouts: dict[str, float] = {}
-        for name, hook in self._hooks["permit"]:
-            try:
-                status = checked(hook(state, pod, node_name), name, "permit")
-            except HOOK_FAILURES as error:
-                status = Status.from_error(error)
-            if status.is_success:
-                continue
-            if status.is_rejected:
-                return status.with_plugin(name)
-            if not status.is_wait:
-                return status.prefixed(f'running Permit plugin "{name}"', name)
-            timeouts[name] = MAX_PERMIT_TIMEOUT if status.timeout is None else status.timeout
-        if not timeouts:
-            return _SUCCESS
-        self.waiting_pods.add(WaitingPod(pod, timeouts, self.handle.clock))
-        return Status(
-            Code.WAIT, (f'one or more plugins asked to wait and no plugin rejected pod "{pod.name}"',)
-        )
+        return self._binding.permit(state, pod, node_name)
 
     # Binding cycle
 
@@ -483,56 +396,27 @@ class Framework:
 
         Plugins that skip aren't called by `run_pre_bind_plugins` with the same state; without this call, all are.
         """
-        return self._pre_bind.pre_flight(state, pod, node_name)
+        return self._binding.pre_flight(state, pod, node_name)
 
     @measured(MeasuredPoint.PRE_BIND)
     def run_pre_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """The first failure in profile order, or success; those that allow it run together."""
-        return self._pre_bind.run(state, pod, node_name)
+        return self._binding.pre_bind(state, pod, node_name)
 
     @measured(MeasuredPoint.BIND)
     def run_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """The answer of the first plugin that doesn't skip; SKIP where all do or there is none."""
-        for name, hook in self._hooks["bind"]:
-            try:
-                status = checked(hook(state, pod, node_name), name, "bind")
-            except HOOK_FAILURES as error:
-                status = Status.from_error(error)
-            if status.is_skip:
-                continue
-            return status if status.is_success else named(status, "bind", name)
-        return Status.skip()
+        return self._binding.bind(state, pod, node_name)
 
     @measured(MeasuredPoint.POST_BIND)
     def run_post_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
         """Tell everyone; every plugin is called, and failures are returned, not raised."""
-        return self._call_all("post_bind", self._hooks["post_bind"], state, pod, node_name)
+        return self._binding.post_bind(state, pod, node_name)
 
     def close(self) -> None:
         """End the framework's threads and those of the parallelizer."""
-        self._pre_bind.close()
+        self._binding.close()
         self.handle.parallelizer.close()
-
-    def _first_failure(self, hook: str, *arguments: object) -> Status:
-        for name, function in self._hooks[hook]:
-            try:
-                status = checked(function(*arguments), name, hook)
-            except HOOK_FAILURES as error:
-                status = Status.from_error(error)
-            if not status.is_success:
-                return named(status, hook, name)
-        return _SUCCESS
-
-    def _call_all(
-        self, hook: str, functions: Iterable[tuple[str, Hook]], *arguments: object
-    ) -> Sequence[Status]:
-        failures = []
-        for name, function in functions:
-            try:
-                function(*arguments)
-            except HOOK_FAILURES as error:
-                failures.append(named(Status.from_error(error), hook, name))
-        return failures
 
 
 def _pair(answer: object, plugin: str) -> tuple[PostFilterResult | None, Status]:
