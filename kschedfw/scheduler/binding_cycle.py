@@ -1,4 +1,4 @@
-"""From a place that is reserved to a pod that is bound (kube-scheduler `bindingCycle`)."""
+"""The binding cycle: binds a pod whose node is reserved (kube-scheduler `bindingCycle`)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class BindingCycle:
-    """What is done for an assumed pod, first `begin` and then `run`, and undone by `give_up`. Thread-safe."""
+    """The steps for an assumed pod: `begin`, then `run`; `give_up` undoes them. Thread-safe."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class BindingCycle:
         self._metrics = metrics
 
     def begin(self, attempt: Attempt) -> Status:
-        """Ask what pre_bind will have to do, and tell the cluster where a pod will be that isn't bound soon.
+        """Run pre_bind_pre_flight, and set the nominated node of a pod whose binding will take a while.
 
         Success, or an ERROR. Semantics: KEP-5278 (NominatedNodeNameForExpectation).
         """
@@ -60,20 +60,20 @@ class BindingCycle:
         return Status.success()
 
     def run(self, attempt: Attempt) -> Status:
-        """Bind the pod whose wait for permission is over, whatever its outcome; gives it up where that fails."""
+        """Finish permit and bind the pod; gives the pod up if either fails."""
         status = self._run(attempt)
         if not status.is_success:
             self.give_up(attempt, status)
         return status
 
     def give_up(self, attempt: Attempt, status: Status) -> None:
-        """Undo reserve and assume, and let the pod come back; of a pod that is bound nothing is undone."""
+        """Undo reserve and assume, and requeue the pod; nothing is undone for a bound pod."""
         if attempt.is_bound:
             return
         assumed, _ = _placed(attempt)
         self._waiting_pods.remove(assumed.uid)
         release(attempt, self._cache)
-        # Until here a preemption may still want its room, and gets it. Next it may be in another binding cycle.
+        # Until here a preemption may take its room. From here on the pod may be in another binding cycle.
         self._pods_in_pre_bind.remove(assumed.uid)
         if not status.is_rejected:
             self._tell_of_room(assumed)
@@ -85,7 +85,7 @@ class BindingCycle:
         self._tell_of_room(assumed, lambda pod: pod.uid != assumed.uid)
 
     def withdraw(self, attempt: Attempt) -> None:
-        """Undo reserve and assume because somebody wants it so, which says nothing about the pod."""
+        """Undo reserve and assume on a caller's request, which isn't a failure of the pod."""
         assumed, _ = _placed(attempt)
         self._waiting_pods.remove(assumed.uid)
         release(attempt, self._cache)
@@ -93,12 +93,12 @@ class BindingCycle:
         self._queue.done(assumed.uid)
         present = look_up(self._cluster, attempt.pod)
         if present is not None and present.uid == assumed.uid and not present.node_name:
-            patch_nomination(self._cluster, present, "")  # or its room would be kept all the same
+            patch_nomination(self._cluster, present, "")  # otherwise the nomination would keep the room
             self._queue.add_if_not_present(look_up(self._cluster, present) or present)
         self._tell_of_room(assumed)
 
     def _tell_of_room(self, assumed: Pod, whom: PreCheck | None = None) -> None:
-        """The pod's room is free again, as if a bound pod had been deleted."""
+        """Tell the queue that the pod's room is free again, as if a bound pod had been deleted."""
         self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, assumed, None, whom)
 
     def _run(self, attempt: Attempt) -> Status:
@@ -132,7 +132,9 @@ class BindingCycle:
         return status
 
     def _keep_if_bound(self, assumed: Pod) -> None:
-        """An answer may get lost after the deed was done, and the event come late: the room is taken all the same."""
+        """Keep the pod on its node if the cluster has bound it although the answer was lost and the event isn't here
+        yet.
+        """
         try:
             present = self._cluster.get(Pod, assumed.key)
         except Exception:
@@ -165,7 +167,7 @@ class BindingCycle:
 
 
 def release(attempt: Attempt, cache: Cache) -> None:
-    """Unreserve, in reverse order, and forget the assumed pod; failures are logged, for nothing can be done."""
+    """Unreserve, in reverse order, and forget the assumed pod; failures are logged."""
     assumed, host = _placed(attempt)
     for failure in attempt.framework.run_reserve_plugins_unreserve(attempt.state, assumed, host):
         _log.error("%s", failure.message, exc_info=failure.error)
@@ -176,7 +178,7 @@ def release(attempt: Attempt, cache: Cache) -> None:
 
 
 def as_fit_error(attempt: Attempt, host: str, status: Status) -> Status:
-    """A refusal after a node was chosen, told as that of this one node."""
+    """A rejection after a node was chosen, as the FitError of that one node."""
     diagnosis = Diagnosis()
     diagnosis.node_to_status.set(host, status)
     diagnosis.add_plugin_status(status)
@@ -185,7 +187,7 @@ def as_fit_error(attempt: Attempt, host: str, status: Status) -> Status:
 
 
 def _as_error(status: Status) -> Status:
-    """pre_bind and bind can't reject a pod any more, only fail."""
+    """The status as an ERROR if it rejects: pre_bind and bind can only fail."""
     return Status.from_error(status.as_error()).with_plugin(status.plugin) if status.is_rejected else status
 
 
