@@ -1,7 +1,7 @@
 """Writes the figures of docs/performance.md: `python docs/performance_tables.py REPORT...`.
 
 The reports come from `kschedfw bench --json`. Each fills the table of its kind: of the workloads, of growth by nodes,
-or of growth by placed pods; the others stay as they are.
+by placed pods or by devices; the others stay as they are. Workloads about devices have tables of their own.
 """
 
 from __future__ import annotations
@@ -12,12 +12,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kschedfw.bench.workloads import WORKLOADS
+
 PAGE = Path(__file__).parent / "performance.md"
 
 Report = Mapping[str, Any]
 
 _PARTS = {"algorithm": "algorithm", "end-to-end": "end to end"}
 _SAMPLINGS = {0: "default", 100: "all nodes"}
+_GROWN = {
+    "nodes": ("nodes", "KiB/node"),
+    "pods": ("placed before", "KiB/placed pod"),
+    "devices": ("devices of each node", "KiB/device"),
+}
 _LEFT = {"workload", "part", "sampling"}
 
 
@@ -25,6 +32,9 @@ def filled(page: str, report: Report) -> str:
     """The page with the report's figures in place of those that it had."""
     growth = report["growth"]
     table = "workloads" if growth is None else f"growth-{growth['axis']}"
+    measured = report["measurements"] if growth is None else [row["measurement"] for row in growth["rows"]]
+    if all(WORKLOADS[each["workload"]].devices for each in measured):
+        table = f"device-{table}"
     begin, end = f"<!-- figures: {table} -->\n", "<!-- end of figures -->"
     before, found, rest = page.partition(begin)
     if not found:
@@ -74,7 +84,7 @@ def _growth(growth: Report) -> Iterator[str]:
             _mib(measured),
         )
 
-    grown, each = ("nodes", "KiB/node") if growth["axis"] == "nodes" else ("placed before", "KiB/placed pod")
+    grown, each = _GROWN[growth["axis"]]
     yield from _table((grown, "per pod", "p50", "p99", each, "memory"), map(row, growth["rows"]))
 
 

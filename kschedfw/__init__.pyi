@@ -24,11 +24,11 @@ from .config import ConfigurationError as ConfigurationError
 from .config import SchedulerConfiguration as SchedulerConfiguration
 from .config import default_profile as default_profile
 from .config import load_configuration as load_configuration
-from .framework.activation import activate_pods as activate_pods
 from .framework.clock import Clock as Clock
 from .framework.clock import SystemClock as SystemClock
 from .framework.cycle_state import CycleState as CycleState
 from .framework.cycle_state import StateKey as StateKey
+from .framework.cycle_state import activate_pods as activate_pods
 from .framework.diagnosis import FitError as FitError
 from .framework.diagnosis import NodeToStatus as NodeToStatus
 from .framework.diagnosis import NoNodesAvailableError as NoNodesAvailableError
@@ -49,6 +49,7 @@ from .framework.nodes.table import NodeTable as NodeTable
 from .framework.parallelizer import Parallelizer as Parallelizer
 from .framework.plugin import Plugin as Plugin
 from .framework.plugin import hookimpl as hookimpl
+from .framework.plugin import per_signature as per_signature
 from .framework.preemption import Candidate as Candidate
 from .framework.preemption import DisruptionBudgets as DisruptionBudgets
 from .framework.preemption import PreemptionEvaluator as PreemptionEvaluator

@@ -103,6 +103,9 @@ class Kind:
     namespaced: bool = attrs.field(default=True, kw_only=True)
     older_groups: tuple[str, ...] = attrs.field(default=(), kw_only=True)
     versions: tuple[str, ...] = attrs.field(default=(), kw_only=True)
+    """The only versions of which objects look as they do here; all versions, if none is named."""
+    differences: str = attrs.field(default="", kw_only=True)
+    """How to write in this version what other versions have elsewhere."""
     watched: bool = attrs.field(default=True, kw_only=True)
     name_problems: Callable[[str], Sequence[str]] = attrs.field(default=subdomain_problems, kw_only=True)
     with_defaults: Callable[[Any], Named] = attrs.field(default=_no_defaults, kw_only=True)
@@ -148,6 +151,11 @@ _APPS: Final = "apps/v1"
 _STORAGE: Final = "storage.k8s.io/v1"
 _DEVICES: Final = "resource.k8s.io/v1"
 _DEVICE_VERSIONS: Final = (_DEVICES, "resource.k8s.io/v1beta2")
+_OF_REQUESTS: Final = (
+    "write it so, with the fields of each of spec.devices.requests, but for name and firstAvailable, "
+    "under exactly"
+)
+_OF_TEMPLATES: Final = _OF_REQUESTS.replace("spec.devices", "spec.spec.devices")
 _EXTENSIONS: Final = ("extensions",)
 
 _KINDS: Final = (
@@ -181,6 +189,7 @@ _KINDS: Final = (
         DeviceClass,
         namespaced=False,
         versions=_DEVICE_VERSIONS,
+        differences="write it so; the fields are the same as in v1beta1",
         errors=device_class_errors,
     ),
     Kind(
@@ -189,6 +198,7 @@ _KINDS: Final = (
         ResourceSlice,
         namespaced=False,
         versions=_DEVICE_VERSIONS,
+        differences="write it so, with what is under basic of each of spec.devices beside its name",
         errors=resource_slice_errors,
     ),
     Kind(
@@ -196,6 +206,7 @@ _KINDS: Final = (
         _DEVICES,
         ResourceClaimTemplate,
         versions=_DEVICE_VERSIONS,
+        differences=_OF_TEMPLATES,
         watched=False,  # a controller makes claims of them
         with_defaults=default_claim_template,
         errors=resource_claim_template_errors,
@@ -205,6 +216,7 @@ _KINDS: Final = (
         _DEVICES,
         ResourceClaim,
         versions=_DEVICE_VERSIONS,
+        differences=_OF_REQUESTS,
         with_defaults=default_claim,
         errors=resource_claim_errors,
     ),

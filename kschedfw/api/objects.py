@@ -106,6 +106,8 @@ def supported_kind(manifest: object, kind: str | None = None) -> Kind | None:
     if group not in BUILT_IN_GROUPS:
         return None
     expected = f'"{name}" is in "{known.api_version}"'
+    if known.differences and group in known.groups:
+        expected += f"; {known.differences}"
     raise ManifestError(
         (FieldError("apiVersion", f'no kind "{name}" is registered for version "{version}": {expected}'),)
     )

@@ -11,7 +11,7 @@ import attrs
 from kschedfw.bench.footprint import Footprint
 from kschedfw.bench.results import Measurement
 from kschedfw.bench.stage import Case
-from kschedfw.bench.workloads import Placement
+from kschedfw.bench.workload import Placement
 
 
 class Axis(StrEnum):
@@ -20,17 +20,23 @@ class Axis(StrEnum):
     NODES = "nodes"
     PODS = "pods"
     """Pods that are on nodes already."""
+    DEVICES = "devices"
+    """Devices of each node."""
 
 
-SIZES = {Axis.NODES: (100, 1_000, 5_000, 15_000, 50_000, 100_000), Axis.PODS: (1_000, 10_000, 100_000)}
+SIZES = {
+    Axis.NODES: (100, 1_000, 5_000, 15_000, 50_000, 100_000),
+    Axis.PODS: (1_000, 10_000, 100_000),
+    Axis.DEVICES: (1, 8, 32, 128),
+}
 NODES = 5_000
-"""Of clusters in which the pods grow."""
-INITIAL_PODS = 1_000
-"""Of clusters in which the nodes grow."""
+"""Of clusters in which the pods or the devices grow."""
+INITIAL_PODS = {Axis.NODES: 1_000, Axis.PODS: 1_000, Axis.DEVICES: 100}
+"""Of clusters in which something else grows; they have room on nodes with one device each."""
 PODS = 200
 """How many are scheduled at each size."""
-LIMIT_BYTES = {Axis.NODES: 8 * 1024, Axis.PODS: 2 * 1024}
-"""What a node and a placed pod may cost."""
+LIMIT_BYTES = {Axis.NODES: 8 * 1024, Axis.PODS: 2 * 1024, Axis.DEVICES: 2 * 1024}
+"""What a node, a placed pod and a device may cost."""
 
 Measure = Callable[[Case], Measurement]
 MeasureFootprint = Callable[[Case], Footprint]
@@ -38,7 +44,7 @@ MeasureFootprint = Callable[[Case], Footprint]
 
 @attrs.frozen
 class GrowthRow:
-    """One size. `bytes_each` is what is held for one node, or one placed pod, beyond the objects from manifests."""
+    """One size. `bytes_each` is held for a node, a placed pod or a device, beyond the objects from manifests."""
 
     size: int
     measurement: Measurement
@@ -53,6 +59,8 @@ def cases(axis: Axis, case: Case, sizes: Sequence[int] | None = None) -> list[Ca
     sized = partial(attrs.evolve, case, own_placement=Placement.ROUND_ROBIN)
     if axis is Axis.NODES:
         return [sized(nodes=size) for size in sizes or SIZES[axis]]
+    if axis is Axis.DEVICES:
+        return [sized(own_devices=size) for size in sizes or SIZES[axis]]
     return [sized(initial_pods=size) for size in sizes or SIZES[axis]]
 
 
@@ -60,10 +68,14 @@ def measure_row(axis: Axis, case: Case, measure: Measure, footprint: MeasureFoot
     """Measure time and memory for one of the `cases`, each on its own, since counting memory takes time."""
     measurement = measure(case)
     bound = attrs.evolve(case, own_placement=Placement.BOUND)
-    # What the framework holds by itself isn't the nodes', and what the nodes hold by themselves isn't the pods'.
+    # What the framework holds by itself isn't the nodes', and what the nodes hold by themselves isn't the pods' or the
+    # devices'.
     if axis is Axis.NODES:
         size, more = case.nodes, case.nodes - 1
         without, grown = attrs.evolve(bound, nodes=1, initial_pods=0), attrs.evolve(bound, initial_pods=0)
+    elif axis is Axis.DEVICES:
+        size, more = case.devices, case.devices * case.nodes
+        without, grown = attrs.evolve(bound, own_devices=0), bound
     else:
         size = more = case.initial_pods
         without, grown = attrs.evolve(bound, initial_pods=0), bound

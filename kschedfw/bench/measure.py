@@ -20,12 +20,13 @@ from kschedfw.bench.memo import PluginUse, watch_plugins
 from kschedfw.bench.memory import peak_resident_bytes
 from kschedfw.bench.results import GarbageCollection, Latency, Measurement, Part
 from kschedfw.bench.stage import AlgorithmStage, Case, Churn, Objects, in_cluster, scheduler_of
-from kschedfw.bench.workloads import CHURN_INTERVAL
+from kschedfw.bench.workload import CHURN_INTERVAL
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler import Scheduler
+from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.queue.protocol import Place
 
 Progress = Callable[[int, int], None]
@@ -123,20 +124,46 @@ def fill(stage: AlgorithmStage, cluster: InMemoryCluster, placed: Iterable[Pod])
 
 
 def _attempt(stage: AlgorithmStage, pod: Pod, laps: _Laps) -> str:
+    state = CycleState()
     started = laps.timer()
-    node_name = place(stage, pod)
+    node_name = _place(stage, state, pod)
     laps.add(laps.timer() - started)
+    if node_name:
+        _settle(stage, state, pod, node_name)
     return node_name
 
 
 def place(stage: AlgorithmStage, pod: Pod) -> str:
     """Schedule and assume the pod, and give its node; the empty string if it fits nowhere."""
+    state = CycleState()
+    node_name = _place(stage, state, pod)
+    if node_name:
+        _settle(stage, state, pod, node_name)
+    return node_name
+
+
+def _place(stage: AlgorithmStage, state: CycleState, pod: Pod) -> str:
     try:
-        result = stage.scheduler.schedule(stage.framework, CycleState(), pod)
+        result = stage.scheduler.schedule(stage.framework, state, pod)
     except FitError:
         return ""
     stage.cache.assume_pod(pod.bound_to(result.suggested_host))
     return result.suggested_host
+
+
+def _settle(stage: AlgorithmStage, state: CycleState, pod: Pod, node_name: str) -> None:
+    """Take what the pod was given, such as devices, so that the next ones find the cluster as it is then."""
+    framework = stage.framework
+    for run in (
+        framework.run_reserve_plugins_reserve,
+        framework.run_pre_bind_pre_flights,
+        framework.run_pre_bind_plugins,
+    ):
+        status = run(state, pod, node_name)
+        if status.is_skip:
+            return
+        if not status.is_success:
+            raise SchedulingError(status)
 
 
 def _end_to_end(case: Case, timer: Timer, registry: Registry, progress: Progress | None) -> Measurement:

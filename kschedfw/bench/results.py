@@ -8,7 +8,7 @@ from enum import StrEnum
 import attrs
 
 from kschedfw.bench.memo import PluginUse
-from kschedfw.bench.workloads import Placement
+from kschedfw.bench.workload import Placement
 
 
 class Part(StrEnum):

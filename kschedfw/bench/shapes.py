@@ -24,6 +24,16 @@ def made(manifest: Manifest) -> Named:
     return object_from_manifest(json.loads(json.dumps(manifest)))
 
 
+def metadata_of(manifest: Manifest) -> Mapping[str, object]:
+    metadata = manifest["metadata"]
+    assert isinstance(metadata, Mapping)
+    return metadata
+
+
+def name_of(manifest: Manifest) -> str:
+    return str(metadata_of(manifest)["name"])
+
+
 def bound(pod: Manifest, node_name: str) -> Manifest:
     """The pod's manifest once it is on a node."""
     spec = pod["spec"]

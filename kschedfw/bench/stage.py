@@ -14,7 +14,8 @@ from kschedfw.api.pod import Pod
 from kschedfw.bench import shapes
 from kschedfw.bench.clock import SkippingClock
 from kschedfw.bench.results import Part
-from kschedfw.bench.workloads import Placement, Workload, find_workload
+from kschedfw.bench.workload import Placement, Workload
+from kschedfw.bench.workloads import find_workload
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import default_profile
 from kschedfw.framework.nodes.snapshot import Snapshot
@@ -50,7 +51,7 @@ class Case:
 
     `percentage` of the nodes are to be found feasible before the search ends, 0 adapts to their number. No further
     attempt begins after `time_limit` seconds of attempts; initial pods that can't be scheduled within as much time are
-    bound in turns. Without `own_placement` it is the workload's.
+    bound in turns. Without `own_placement` and `own_devices` they are the workload's.
     """
 
     workload_name: str
@@ -64,6 +65,7 @@ class Case:
     time_limit: float = DEFAULT_TIME_LIMIT
     evaluation: Evaluation = Evaluation.MEMO
     form: PluginForm | None = None
+    own_devices: int | None = None
 
     @classmethod
     def of(
@@ -73,6 +75,7 @@ class Case:
         nodes: int | None = None,
         initial_pods: int | None = None,
         pods: int | None = None,
+        devices: int | None = None,
     ) -> Case:
         """The workload in its own size, or in another; with other nodes, the pods stay in proportion unless given."""
         nodes = workload.nodes if nodes is None else nodes
@@ -85,6 +88,7 @@ class Case:
             nodes,
             in_proportion(initial_pods, workload.initial_pods),
             in_proportion(pods, workload.pods),
+            own_devices=devices,
         )
 
     @property
@@ -94,6 +98,11 @@ class Case:
     @property
     def placement(self) -> Placement:
         return self.own_placement or self.workload.placement
+
+    @property
+    def devices(self) -> int:
+        """Of each node; 0 in workloads that aren't about devices."""
+        return self.workload.devices if self.own_devices is None else self.own_devices
 
 
 @attrs.frozen
@@ -124,19 +133,32 @@ class Objects:
         placed = max(0, case.initial_pods - to_place)
         initial = [workload.initial_pod(i) for i in range(case.initial_pods)]
         measured = [workload.measured_pod(i) for i in range(case.pods)]
+        bound = [shapes.bound(pod, nodes[i % len(nodes)].name) for i, pod in enumerate(initial[:placed])]
         companions = [
             *(each for i in range(case.nodes) for each in workload.with_node(workload.node(i))),
-            *(each for pod in (*initial, *measured) for each in workload.with_pod(pod)),
+            *(
+                each
+                for i in range(case.nodes)
+                for each in workload.with_devices(workload.node(i), case.devices)
+            ),
+            *_with_bound(workload, bound, len(nodes)),
+            *(each for pod in (*initial[placed:], *measured) for each in workload.with_pod(pod)),
         ]
         return cls(
             cluster=[*map(shapes.made, (*workload.others, *companions)), *nodes],
-            placed=[
-                shapes.made(shapes.bound(pod, nodes[i % len(nodes)].name))
-                for i, pod in enumerate(initial[:placed])
-            ],
+            placed=[*map(shapes.made, bound)],
             to_place=[*map(shapes.made, initial[placed:])],
             measured=[*map(shapes.made, measured)],
             node_names=[node.name for node in nodes],
+        )
+
+
+def _with_bound(
+    workload: Workload, bound: Sequence[shapes.Manifest], nodes: int
+) -> Iterator[shapes.Manifest]:
+    for i, pod in enumerate(bound):
+        yield from (
+            workload.with_pod(pod) if workload.with_bound is None else workload.with_bound(pod, i // nodes)
         )
 
 

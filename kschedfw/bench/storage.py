@@ -26,16 +26,16 @@ def with_secret(name: str, namespace: str = "default") -> Manifest:
 
 def in_tree_disk(pod: Manifest) -> tuple[Manifest, ...]:
     """The claim of the pod, and its volume: a disk of AWS."""
-    return _bound(pod, {"awsElasticBlockStore": {"volumeID": f"vol-{_name(pod)}"}})
+    return _bound(pod, {"awsElasticBlockStore": {"volumeID": f"vol-{shapes.name_of(pod)}"}})
 
 
 def csi_volume(pod: Manifest) -> tuple[Manifest, ...]:
     """The claim of the pod, and its volume: one of a CSI driver."""
-    return _bound(pod, {"csi": {"driver": DRIVER, "volumeHandle": f"vol-{_name(pod)}"}})
+    return _bound(pod, {"csi": {"driver": DRIVER, "volumeHandle": f"vol-{shapes.name_of(pod)}"}})
 
 
 def _bound(pod: Manifest, source: Manifest) -> tuple[Manifest, ...]:
-    name, namespace = _name(pod), _metadata(pod)["namespace"]
+    name, namespace = shapes.name_of(pod), shapes.metadata_of(pod)["namespace"]
     volume = {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
@@ -79,7 +79,7 @@ def migrated_csi_node(node: Manifest) -> tuple[Manifest, ...]:
 
 
 def _csi_node(node: Manifest, annotations: Mapping[str, str]) -> Manifest:
-    name = _name(node)
+    name = shapes.name_of(node)
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "CSINode",
@@ -90,13 +90,3 @@ def _csi_node(node: Manifest, annotations: Mapping[str, str]) -> Manifest:
 
 def node(index: int) -> Manifest:
     return shapes.node(f"node-{index}", capacity={f"attachable-volumes-csi-{DRIVER}": str(_LIMIT)})
-
-
-def _metadata(manifest: Manifest) -> Mapping[str, object]:
-    metadata = manifest["metadata"]
-    assert isinstance(metadata, Mapping)
-    return metadata
-
-
-def _name(manifest: Manifest) -> str:
-    return str(_metadata(manifest)["name"])

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from enum import StrEnum
-
-import attrs
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.bench import kinds, shapes, storage
+from kschedfw.bench.device_workloads import DEVICE_WORKLOADS
 from kschedfw.bench.shapes import Manifest
+from kschedfw.bench.workload import Placement, Workload, nothing
 
 
 class UnknownWorkloadError(KschedfwError):
@@ -24,55 +23,6 @@ class UnknownWorkloadError(KschedfwError):
         similar = get_close_matches(self.name, WORKLOADS, n=1)
         hint = f"did you mean {similar[0]!r}? " if similar else ""
         return f"there is no workload {self.name!r}; {hint}`kschedfw bench --help` lists them"
-
-
-class Placement(StrEnum):
-    """How the initial pods come onto the nodes."""
-
-    ROUND_ROBIN = "round-robin"
-    """Bound in turns, except for the last `WARM_UP`, which are scheduled. For pods that spread evenly anyway."""
-    SCHEDULED = "scheduled"
-    """Each scheduled. For pods whose places depend on each other."""
-    BOUND = "bound"
-    """All bound in turns. For clusters in which scheduling that many would take too long, and which needn't be warm."""
-
-
-def nothing(_: Manifest) -> tuple[Manifest, ...]:
-    """What comes with most nodes and pods."""
-    return ()
-
-
-@attrs.frozen
-class Workload:
-    """A cluster and the pods that are to be scheduled on it.
-
-    `follows` is the test case of scheduler_perf that has this shape, and in parentheses the workload of it that the
-    sizes are from. The functions make the manifest with the given number; where scheduler_perf creates one kind of
-    nodes or pods after the other, they take turns here, so that any size has the same mixture.
-
-    `with_node` and `with_pod` make what comes with each of them, such as the pod's volume.
-
-    A pod of `churn` arrives every `CHURN_INTERVAL` seconds.
-    """
-
-    name: str
-    measures: str
-    follows: str
-    nodes: int
-    initial_pods: int
-    pods: int
-    node: Callable[[int], Manifest]
-    initial_pod: Callable[[int], Manifest]
-    measured_pod: Callable[[int], Manifest]
-    others: tuple[Manifest, ...] = ()
-    placement: Placement = Placement.ROUND_ROBIN
-    churn: Callable[[int], Manifest] | None = None
-    with_node: Callable[[Manifest], tuple[Manifest, ...]] = nothing
-    with_pod: Callable[[Manifest], tuple[Manifest, ...]] = nothing
-
-
-CHURN_INTERVAL = 0.2
-"""Seconds."""
 
 
 # Pods, by their number
@@ -423,7 +373,7 @@ _ALL = (
     ),
 )
 
-WORKLOADS: Mapping[str, Workload] = {workload.name: workload for workload in _ALL}
+WORKLOADS: Mapping[str, Workload] = {workload.name: workload for workload in (*_ALL, *DEVICE_WORKLOADS)}
 """All workloads, by name."""
 
 

@@ -52,6 +52,14 @@ class _Commands(TyperGroup):
         for name, command in COMMANDS.items():
             self.add_command(TyperCommand(name, short_help=command.summary))
 
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            # Typer reads choices by a library that puts this before what is wrong.
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+
     # Without types: by its version, typer has a click of its own or takes the installed one.
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, _, rest = super().resolve_command(ctx, args)

@@ -85,6 +85,14 @@ def bench(
         int | None, typer.Option(min=0, metavar="M", help="Pods that are on the nodes before.")
     ] = None,
     pods: Annotated[int | None, typer.Option(min=1, metavar="P", help="Pods that are measured.")] = None,
+    devices: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="D",
+            help="Devices of each node, in workloads about devices. Default: the workload's.",
+        ),
+    ] = None,
     percentage: Annotated[
         int | None,
         typer.Option(
@@ -151,10 +159,13 @@ def bench(
     ] = None,
     growth: Annotated[
         Axis | None,
-        typer.Option(help="Show how cost and memory grow instead: with the nodes, or with the pods on them."),
+        typer.Option(
+            help="Show how cost and memory grow instead: with the nodes, the pods on them, or the devices of each."
+        ),
     ] = None,
     sizes: Annotated[
-        str | None, typer.Option(metavar="N,N,...", help="For --growth: how many nodes, or pods on them.")
+        str | None,
+        typer.Option(metavar="N,N,...", help="For --growth: how many nodes, pods on them, or devices."),
     ] = None,
     time_limit: Annotated[
         float,
@@ -184,7 +195,7 @@ def bench(
     names = list(WORKLOADS) if ALL in (workload or ()) else (workload or ["basic"])
     planned = [
         attrs.evolve(
-            Case.of(find_workload(name), nodes=nodes, initial_pods=init_pods, pods=pods),
+            Case.of(find_workload(name), nodes=nodes, initial_pods=init_pods, pods=pods, devices=devices),
             profile=measured,
             time_limit=time_limit,
             evaluation=evaluation,
@@ -209,7 +220,7 @@ def bench(
                 raise UsageError("--sizes goes with --growth")
             _measure_all(planned, percentage, bar, measurements, baseline)
         else:
-            case = _growing(growth, planned, nodes=nodes, initial_pods=init_pods, pods=pods)
+            case = _growing(growth, planned, nodes=nodes, initial_pods=init_pods, pods=pods, devices=devices)
             case = attrs.evolve(case, percentage=ALL_NODES if percentage is None else percentage)
             _measure_rows(growth, cases(growth, case, _sizes(sizes)), bar, rows)
         if form_runs is not None:
@@ -327,18 +338,33 @@ def _measure_all(
 
 
 def _growing(
-    axis: Axis, planned: Sequence[Case], *, nodes: int | None, initial_pods: int | None, pods: int | None
+    axis: Axis,
+    planned: Sequence[Case],
+    *,
+    nodes: int | None,
+    initial_pods: int | None,
+    pods: int | None,
+    devices: int | None,
 ) -> Case:
     """The one case that grows, in the size that growth is measured at unless another is given."""
     if len(planned) > 1:
         raise UsageError("--growth takes one --workload")
-    grown, given = ("--nodes", nodes) if axis is Axis.NODES else ("--init-pods", initial_pods)
+    case = planned[0]
+    grown, given = {
+        Axis.NODES: ("--nodes", nodes),
+        Axis.PODS: ("--init-pods", initial_pods),
+        Axis.DEVICES: ("--devices", devices),
+    }[axis]
     if given is not None:
         raise UsageError(f"--growth {axis} makes {grown} grow; --sizes says how far")
+    if axis is Axis.DEVICES and not case.workload.devices:
+        raise UsageError(
+            f"--growth {axis} needs a --workload whose nodes have some, and {case.workload_name} has none"
+        )
     return attrs.evolve(
-        planned[0],
+        case,
         nodes=NODES if nodes is None else nodes,
-        initial_pods=INITIAL_PODS if initial_pods is None else initial_pods,
+        initial_pods=INITIAL_PODS[axis] if initial_pods is None else initial_pods,
         pods=PODS if pods is None else pods,
     )
 
@@ -354,7 +380,7 @@ def _sizes(text: str | None) -> list[int] | None:
 
 def _measure_rows(axis: Axis, planned: Sequence[Case], bar: Bar, done: list[GrowthRow]) -> None:
     for number, case in enumerate(planned, 1):
-        size = case.nodes if axis is Axis.NODES else case.initial_pods
+        size = {Axis.NODES: case.nodes, Axis.PODS: case.initial_pods, Axis.DEVICES: case.devices}[axis]
         with bar(f"{number}/{len(planned)} {case.workload_name}, {size:,} {axis}") as progress:
             timed = partial(measure_in_child, timer=time.perf_counter, progress=progress)
             done.append(measure_row(axis, case, timed, footprint_in_child))

@@ -144,10 +144,12 @@ def _notes(measured: Sequence[Measurement]) -> Padding:
 
 def _growth(axis: Axis, rows: Sequence[GrowthRow]) -> Padding:
     first = rows[0].measurement
-    fixed = f"{first.initial_pods:,} pods placed before" if axis is Axis.NODES else f"{first.nodes:,} nodes"
-    grown = "nodes" if axis is Axis.NODES else "placed before"
+    fixed, grown, each = {
+        Axis.NODES: (f"{first.initial_pods:,} pods placed before", "nodes", "KiB/node"),
+        Axis.PODS: (f"{first.nodes:,} nodes", "placed before", "KiB/placed pod"),
+        Axis.DEVICES: (f"{first.nodes:,} nodes", "devices of each", "KiB/device"),
+    }[axis]
     title = f"{first.workload}, the algorithm alone, {_sampling(first.percentage)}, {fixed}"
-    each = "KiB/node" if axis is Axis.NODES else "KiB/placed pod"
     table = plain_table(title, grown, "per pod", "× the first", "p50", "p99", each, "memory", first="right")
     for row in rows:
         measured = row.measurement

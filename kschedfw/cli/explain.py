@@ -69,6 +69,8 @@ Exit codes:
 """
 
 _PLACED = frozenset((Result.PLACED, Result.WAITING))
+_NAMED = 3
+"""How many names are given to who has written another one."""
 
 
 explain_app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -287,9 +289,12 @@ def _check(kind: str, name: str, known: Iterable[str]) -> None:
     names = sorted(set(known))
     if name in names:
         return
-    similar = get_close_matches(name, names, n=3)
     if not names:
         hint = f", and no other {kind} either"
+    elif similar := get_close_matches(name, names, n=_NAMED):
+        hint = f"; did you mean {' or '.join(similar)}?"
     else:
-        hint = f"; did you mean {' or '.join(similar)}?" if similar else ""
+        nearest = get_close_matches(name, names, n=_NAMED, cutoff=0.0)
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        hint = f"; there {'is' if len(names) == 1 else 'are'} {', '.join(nearest)}{more}"
     raise UsageError(f"{kind} {name!r}: there is none of this name{hint}")

@@ -107,8 +107,10 @@ class InMemoryCluster:
         with self._lock:
             listed = self._listed.get((kind, namespace))
             if listed is None:
+                objects = self._all(kind)
+                # Of many objects of a kind that changes all the time, such as claims, a loop would take long.
                 listed = tuple(
-                    obj for obj in self._all(kind) if namespace is None or obj.namespace == namespace
+                    objects if namespace is None else (obj for obj in objects if obj.namespace == namespace)
                 )
                 self._listed[kind, namespace] = listed
             return cast("Sequence[T]", listed)

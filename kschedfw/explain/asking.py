@@ -22,8 +22,8 @@ def ask_all_filters(framework: Framework, state: CycleState, pod: Pod) -> Beyond
     rows = framework.handle.snapshot.table.rows
     for info in framework.handle.snapshot.node_infos:
         views = [(state, info)]
-        if (beside := framework.beside_nominated_pods(state, pod, info)) is not None:
-            views.append(beside)
+        if (crowded := framework.add_nominated_pods(state, pod, info)) is not None:
+            views.append(crowded)
         refused_by: set[str] = set()
         for view, node_info in views:
             for plugin, status in framework.run_each_filter_plugin(view, pod, node_info).items():

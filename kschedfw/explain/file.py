@@ -29,7 +29,7 @@ from kschedfw.explain.steps import (
 )
 from kschedfw.framework.evidence import Evidence
 from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.runtime.scores import PluginScores
+from kschedfw.framework.runtime.totals import PluginScores
 from kschedfw.framework.status import Code, Status
 
 Json: TypeAlias = dict[str, Any]

@@ -13,8 +13,8 @@ from kschedfw.explain.refusals import Refusals
 from kschedfw.explain.section import EXAMPLES, Section
 from kschedfw.explain.steps import FilterStep, PreemptionCandidate, PreemptionStep, ScoreStep
 from kschedfw.framework.evidence import Evidence
-from kschedfw.framework.narrowing import not_left_over
 from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.results import not_left_over
 from kschedfw.framework.status import Status
 
 _ONLY: Final = "(asked for this explanation only)"

@@ -19,12 +19,11 @@ from kschedfw.extender_server.state import ClusterState, SentNodes
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.extender import MAX_EXTENDER_PRIORITY
-from kschedfw.framework.narrowing import not_left_over
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import ExtensionPoint, Profile
-from kschedfw.framework.results import MAX_NODE_SCORE
+from kschedfw.framework.results import MAX_NODE_SCORE, not_left_over
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Code, Status

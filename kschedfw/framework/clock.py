@@ -13,7 +13,7 @@ class Clock(Protocol):
     def now(self) -> float: ...
 
     def monotonic(self) -> float:
-        """Seconds since an unknown moment, for durations: unlike `now`, never set back or forward."""
+        """Seconds since an arbitrary moment, for durations; unlike `now` it is never adjusted."""
         ...
 
     def wait_until(self, condition: threading.Condition, deadline: float) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.pod import Pod
 
 T = TypeVar("T")
 
@@ -86,6 +88,10 @@ class CycleState:
         """Forget the key; no error where there is nothing."""
         self._data.pop(key.name, None)
 
+    def take(self, other: CycleState) -> None:
+        """Write everything that was written in another state."""
+        self._data.update(other._data)
+
     def __contains__(self, key: StateKey[T]) -> bool:
         return key.name in self._data
 
@@ -103,3 +109,26 @@ class CycleState:
         copy.skip_pre_bind_plugins = self.skip_pre_bind_plugins
         copy.parallel_pre_bind_plugins = self.parallel_pre_bind_plugins
         return copy
+
+
+_PODS_TO_ACTIVATE = StateKey[dict[str, Pod]]("kschedfw.pods_to_activate")
+
+
+def activate_pods(state: CycleState, *pods: Pod) -> None:
+    """Move these pods from the backoff or unschedulable pods to the active ones if this pod's cycle succeeds.
+
+    For hooks from reserve to post_bind; a gang scheduler activates the other members this way (kube-scheduler
+    `PodsToActivate`).
+    """
+    if _PODS_TO_ACTIVATE not in state:
+        state.write(_PODS_TO_ACTIVATE, {})
+    state.read(_PODS_TO_ACTIVATE).update({pod.uid: pod for pod in pods})
+
+
+def take_pods_to_activate(state: CycleState) -> Sequence[Pod]:
+    """The pods of `activate_pods` since the last call."""
+    if _PODS_TO_ACTIVATE not in state:
+        return ()
+    pods = tuple(state.read(_PODS_TO_ACTIVATE).values())
+    state.delete(_PODS_TO_ACTIVATE)
+    return pods

@@ -22,15 +22,16 @@ from kschedfw.framework.status import Code, Status
 class NodeCodes:
     """The statuses of many nodes, as codes.
 
-    `codes` has shape (k,), one for each of `nodes`: an index into `statuses`, or 0 where a node has none.
+    `codes` has one code for each of `nodes`, int32 of shape (k,): an index into `statuses`, or 0 for a node without a
+    status.
     """
 
     nodes: NodeSelection
     codes: Codes
     statuses: Sequence[Status]
     count: int = attrs.field(kw_only=True)
-    """How many nodes have one."""
-    # The table goes on to other layouts, while people go on asking why a pod didn't fit.
+    """The number of nodes with a status."""
+    # The table gets other layouts, while this is still asked why a pod didn't fit.
     _node_infos: Sequence[NodeInfo] = attrs.field(init=False)
     _rows: Mapping[str, int] = attrs.field(init=False)
 
@@ -48,7 +49,7 @@ class NodeCodes:
 
     @classmethod
     def none(cls, table: NodeTable) -> NodeCodes:
-        """Of no nodes at all."""
+        """An instance without nodes."""
         return cls(NodeSelection(table, np.empty(0, dtype=np.int64)), np.empty(0, dtype=np.int32), ())
 
     def get(self, node_name: str) -> Status | None:
@@ -58,7 +59,7 @@ class NodeCodes:
 
     @cached_property
     def distinct(self) -> Mapping[Status, int]:
-        """The statuses that there are, and how many nodes have each."""
+        """Each distinct status, and the number of nodes that have it."""
         counts = np.bincount(self.codes[self.codes != 0])
         return {self.statuses[code]: int(counts[code]) for code in np.flatnonzero(counts).tolist()}
 
@@ -71,7 +72,7 @@ class NodeCodes:
         return NodeSelection(self.nodes.table, np.flatnonzero(has_it[self._by_row]))
 
     def without(self, node_name: str) -> NodeCodes:
-        """The same, but for one node that has none."""
+        """A copy without this node's status."""
         codes = self.codes.copy()
         codes[self.nodes.rows == self._rows[node_name]] = 0
         return NodeCodes(self.nodes, codes, self.statuses)
@@ -95,9 +96,9 @@ _NOT_LISTED = Status.unresolvable()
 
 @attrs.define(eq=False)
 class NodeToStatus:
-    """The status that each refused node got, and one status that all nodes not listed share.
+    """The status of each refused node, and one status for all nodes that aren't listed.
 
-    What the filters said comes as `codes`; `statuses` has what was said of single nodes besides.
+    The filters' statuses are in `codes`. `statuses` has those that were set for single nodes, which take precedence.
     """
 
     statuses: dict[str, Status] = attrs.field(factory=dict)
@@ -116,7 +117,7 @@ class NodeToStatus:
         self.statuses[node_name] = status
 
     def nodes_with(self, code: Code, nodes: NodeSelection) -> NodeSelection:
-        """Those of the nodes, in their order, whose status has this code."""
+        """The nodes whose status has this code, in the order of `nodes`."""
         if (
             nodes.is_whole_table
             and not self.statuses
@@ -131,14 +132,14 @@ class NodeToStatus:
         return NodeSelection(nodes.table, np.array(rows, dtype=np.int64))
 
     def distinct(self) -> Mapping[Status, int]:
-        """The statuses that there are, and how many nodes have each."""
+        """Each distinct status, and the number of nodes that have it."""
         counts = Counter(self.statuses.values())
         if self.codes is not None:
             counts.update(self.codes.distinct)
         return counts
 
     def __iter__(self) -> Iterator[tuple[str, Status]]:
-        """The nodes that have a status of their own."""
+        """The nodes that have a status of their own, with it."""
         if self.codes is not None:
             yield from self.codes
         yield from self.statuses.items()
@@ -149,14 +150,14 @@ class NodeToStatus:
 
 @attrs.define(eq=False)
 class Diagnosis:
-    """What the hooks said about a pod that doesn't fit.
+    """Why a pod doesn't fit, in the statuses of hooks and extenders.
 
     `pre_filter_message` is set when pre_filter rejected the pod outright. `unschedulable_plugins` are those
-    whose opinion must change before the pod can fit; those among them that wait for something outside the cluster
-    are `pending_plugins`, too.
+    that have refused the pod, and whose answer must change before it can fit; `pending_plugins` are those of them that
+    wait for something outside the cluster.
 
-    `nominated_node_name` is where preemption has made room for the pod; empty if it hasn't. `post_filter_failed` says
-    that it was about to, and an exception came in between, so that the pod is tried again after its backoff.
+    `nominated_node_name` is where preemption has made room for the pod; empty if it hasn't. `post_filter_failed` means
+    that preemption ended with an exception; the pod is tried again after its backoff.
     """
 
     node_to_status: NodeToStatus = attrs.field(factory=NodeToStatus)
@@ -167,7 +168,7 @@ class Diagnosis:
     _unschedulable_plugins: set[str] = attrs.field(factory=set, init=False)
     _pending_plugins: set[str] = attrs.field(factory=set, init=False)
     _unread: list[NodeCodes] = attrs.field(factory=list, init=False)
-    """Codes whose plugins aren't noted yet: nobody asks for those as long as some node fits."""
+    """Codes whose plugins aren't added yet: nobody needs them as long as some node fits."""
 
     @property
     def unschedulable_plugins(self) -> set[str]:
@@ -181,7 +182,7 @@ class Diagnosis:
 
     @property
     def retry_at(self) -> float | None:
-        """The earliest time at which a plugin that refused the pod wants it tried again; None if none named one."""
+        """The earliest `retry_at` of the refusals, in seconds since the epoch; None if none has one."""
         said = self.node_to_status
         times = [status.retry_at for status in (said.absent, *said.statuses.values())]
         if said.codes is not None:
@@ -189,7 +190,7 @@ class Diagnosis:
         return min((time for time in times if time is not None), default=None)
 
     def add_plugin_status(self, status: Status) -> None:
-        """Note the plugin behind a refusal."""
+        """Add the plugin of a refusal."""
         if not status.plugin:
             return
         if status.is_rejected:
@@ -198,7 +199,7 @@ class Diagnosis:
             self._pending_plugins.add(status.plugin)
 
     def add_codes(self, codes: NodeCodes) -> None:
-        """Take what the filters said of many nodes, and note the plugins behind it."""
+        """Add the filters' statuses of many nodes, and the plugins behind them."""
         if codes.count:
             self.node_to_status.codes = codes
             self._unread.append(codes)
@@ -221,7 +222,7 @@ class Diagnosis:
 
 
 class NoNodesAvailableError(KschedfwError):
-    """There isn't a single node to schedule onto."""
+    """The cluster has no node."""
 
     def __init__(self) -> None:
         super().__init__("no nodes available to schedule pods")

@@ -91,7 +91,7 @@ class ActionType(Flag):
 
 
 class QueueingHint(Enum):
-    """Whether an event is worth another attempt for a rejected pod."""
+    """Whether an event may make a rejected pod schedulable."""
 
     SKIP = "skip"
     QUEUE = "queue"
@@ -116,12 +116,12 @@ class ClusterEvent:
 
     @cached_property
     def label(self) -> str:
-        """What metrics and logs call the event, e.g. `NodeUpdateNodeTaint`."""
+        """The event's name in metrics and logs, such as `NodeUpdateNodeTaint`."""
         return self.custom_label or f"{self.resource}{self.action}"
 
     @property
     def can_happen(self) -> bool:
-        """Whether anything that happens is named like this, or covered by it as a subscription."""
+        """Whether there are events of this name, or events that this subscription covers."""
         if self.resource is EventResource.WILDCARD:
             return bool(self.action)
         updates = _UPDATES.get(self.resource, ActionType.UPDATE_OTHER)
@@ -129,11 +129,11 @@ class ClusterEvent:
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether it stands for everything that can happen."""
+        """Whether it covers all events."""
         return self.resource is EventResource.WILDCARD and self.action == ActionType.ALL
 
     def matches(self, event: ClusterEvent) -> bool:
-        """Whether this subscription covers what happened (kube-scheduler `MatchClusterEvents`).
+        """Whether this subscription covers an event (kube-scheduler `MatchClusterEvents`).
 
         Events are named as precisely as can be, so a subscription to UPDATE_NODE_LABEL isn't one to an UPDATE of
         which no more is known.
@@ -169,4 +169,4 @@ _UPDATES: Mapping[EventResource | CustomKind, ActionType] = {
     EventResource.NODE: _NODE_UPDATES,
     **dict.fromkeys(_PODS, _POD_UPDATES),
 }
-"""What updates of an object are named; all of others are UPDATE_OTHER."""
+"""The actions of an object's updates, by resource; updates of other resources are UPDATE_OTHER."""

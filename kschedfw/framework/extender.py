@@ -1,4 +1,4 @@
-"""What the algorithm needs of an extender: a scheduler's helper that is asked after the filters and scores."""
+"""What the scheduling algorithm needs of an extender, which is called after the filters and after the scores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_EXTENDER_PRIORITY = 10
 
 @attrs.frozen(eq=False)
 class ExtenderFilterResult:
-    """The nodes an extender leaves over, and why it refused the others, by node name.
+    """The nodes that pass an extender, and why the others don't, by node name.
 
     What stands in `failed_and_unresolvable` is out of preemption's reach and wins over `failed`.
     """
@@ -49,7 +49,7 @@ class Extender(Protocol):
 
     @property
     def weight(self) -> int:
-        """What its priorities (0–10) are multiplied with."""
+        """The factor of its priorities, which are 0–10."""
         ...
 
     @property
@@ -65,20 +65,20 @@ class Extender(Protocol):
 
     @property
     def is_ignorable(self) -> bool:
-        """Whether scheduling goes on without it when it fails."""
+        """Whether scheduling continues without it if it fails."""
         ...
 
     @property
     def supports_preemption(self) -> bool:
-        """Whether it has a say in preemption; others may still refuse the node in a later cycle."""
+        """Whether it takes part in preemption. If not, it may still refuse the node in a later cycle."""
         ...
 
     def is_interested(self, pod: Pod) -> bool:
-        """Whether it wants to be asked about this pod."""
+        """Whether it is called for this pod."""
         ...
 
     def filter(self, pod: Pod, nodes: Sequence[NodeInfo]) -> ExtenderFilterResult:
-        """Which nodes are left; raises on any failure."""
+        """The nodes that pass; raises on any failure."""
         ...
 
     def prioritize(self, pod: Pod, nodes: Sequence[NodeInfo]) -> Mapping[str, int]:

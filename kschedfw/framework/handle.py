@@ -1,4 +1,4 @@
-"""What a plugin is given to work with: state of the cluster, and every source of time, chance and concurrency."""
+"""What a plugin works with: the state of the cluster, the clock, the random generator, and threads."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ClusterClient(Protocol):
 
 
 def check_cluster(cluster: object, protocol: type, who: str) -> None:
-    """See that an object has the methods of `ClusterClient`, or of another protocol for clusters.
+    """Check that an object has the methods of `ClusterClient`, or of another protocol for clusters.
 
     Raises:
         IncompleteClusterError: it is a class, or lacks methods.
@@ -131,7 +131,7 @@ class PluginsRunner(Protocol):
 
 
 class PodActivator(Protocol):
-    """Has waiting pods tried again; the scheduling queue is one (kube-scheduler `fwk.PodActivator`)."""
+    """Moves queued pods to the active ones; the scheduling queue is one (kube-scheduler `fwk.PodActivator`)."""
 
     def activate(self, pods: Iterable[Pod]) -> None: ...
 
@@ -176,19 +176,19 @@ class Handle:
         return self._framework
 
     def activate(self, pods: Iterable[Pod]) -> None:
-        """Have these pods tried again at once, whatever their plugins wait for, and though they back off.
+        """Move these pods to the active ones, whatever events they wait for and whether or not they back off.
 
-        A pod that is gated comes as far as its gates let it. One in flight is tried again after its backoff, if it
-        comes back. Pods that don't wait in the scheduling queue are left alone; without a queue, all are.
+        The gates of a gated pod are asked again. A pod in flight is tried again after its backoff, if it comes back.
+        Pods that aren't in the scheduling queue are ignored. Without a queue this does nothing.
         """
         if self._activator is not None:
             self._activator.activate(pods)
 
     def activate_at(self, time: float, pods: Iterable[Pod]) -> None:
-        """Do so at a time: seconds since the epoch, on `clock`, which is virtual in a simulation.
+        """Activate these pods at a time, in seconds since the epoch on `clock`, which is virtual in a simulation.
 
-        Several times may be set for a pod. They are forgotten when it is bound or deleted. A plugin that refuses a pod
-        until a time says so in its status instead (`retry_at`).
+        Several times may be set for a pod. They are dropped when it is bound or deleted. A plugin that refuses a pod
+        until a time sets `retry_at` of its status instead.
 
         Raises:
             ValueError: the time is no finite number.
@@ -197,5 +197,5 @@ class Handle:
             self._activator.activate_at(time, pods)
 
     def attach(self, activator: PodActivator) -> None:
-        """Take the queue that the framework's pods wait in; it is made after the framework."""
+        """Set the queue of the framework's pods, which is made after the framework."""
         self._activator = activator

@@ -83,7 +83,7 @@ def pre_filter(state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> PreFil
 def pre_filter_add_pod(
     state: CycleState, pod: Pod, pod_info_to_add: PodInfo, node_info: NodeInfo
 ) -> Status | None:
-    """Bring what pre_filter wrote up to date as if `pod_info_to_add` were on the node (it is in `node_info` already).
+    """Update what pre_filter wrote as if `pod_info_to_add` were on the node (it is in `node_info` already).
 
     Called on a clone of the state, for nominated pods and in preemption's dry runs. Anything but success is an
     ERROR. Must undo `pre_filter_remove_pod` of the same pod.
@@ -96,7 +96,7 @@ def pre_filter_add_pod(
 def pre_filter_remove_pod(
     state: CycleState, pod: Pod, pod_info_to_remove: PodInfo, node_info: NodeInfo
 ) -> Status | None:
-    """Bring what pre_filter wrote up to date as if the pod were not on the node (it is gone from `node_info`).
+    """Update what pre_filter wrote as if the pod were not on the node (it is removed from `node_info` already).
 
     Called on a clone of the state, in preemption's dry runs. Anything but success is an ERROR.
     """
@@ -174,7 +174,7 @@ def normalize_score(
 
 @hookspec(ExtensionPoint.RESERVE, measured=MeasuredPoint.RESERVE, codes=REFUSED_OR_PENDING)
 def reserve(state: CycleState, pod: Pod, node_name: str) -> Status | None:
-    """Take what the pod needs on the chosen node from the plugin's own books, before the next pod is scheduled.
+    """Reserve in the plugin's own state what the pod needs on the chosen node, before the next pod is scheduled.
 
     The first answer other than success ends the attempt; then `unreserve` of *all* plugins is called.
     UNSCHEDULABLE(_AND_UNRESOLVABLE) or PENDING reject the pod; any other code is an ERROR.
@@ -183,7 +183,7 @@ def reserve(state: CycleState, pod: Pod, node_name: str) -> Status | None:
 
 @hookspec(ExtensionPoint.RESERVE, measured=MeasuredPoint.UNRESERVE)
 def unreserve(state: CycleState, pod: Pod, node_name: str) -> None:
-    """Give back what `reserve` took. Called in reverse profile order when reserve or anything later fails.
+    """Undo `reserve`. Called in reverse profile order when reserve or anything later fails.
 
     Must be idempotent, must cope with a `reserve` that was never called, and can't fail.
     """
@@ -191,7 +191,7 @@ def unreserve(state: CycleState, pod: Pod, node_name: str) -> None:
 
 @hookspec(ExtensionPoint.PERMIT, measured=MeasuredPoint.PERMIT, codes=(*REFUSED_OR_PENDING, Code.WAIT))
 def permit(state: CycleState, pod: Pod, node_name: str) -> Status | None:
-    """Say the last word before binding, or ask to wait.
+    """Allow or refuse the pod for the last time before binding, or ask to wait.
 
     `Status.wait(timeout)` holds the pod, with its place reserved, until every plugin that asked to wait has allowed it
     (`handle.waiting_pods`), one has rejected it, or the first timeout has passed (then it is
@@ -249,7 +249,7 @@ def bind(state: CycleState, pod: Pod, node_name: str) -> Status | None:
 
 @hookspec(ExtensionPoint.POST_BIND, measured=MeasuredPoint.POST_BIND)
 def post_bind(state: CycleState, pod: Pod, node_name: str) -> None:
-    """Take note that the pod was bound, and clean up. Binding cycle; can't fail."""
+    """React to the binding of the pod, such as by cleaning up. Binding cycle; can't fail."""
 
 
 @hookspec()

@@ -1,7 +1,7 @@
 """What the scheduler tells about itself while it works (kube-scheduler `pkg/scheduler/metrics`).
 
-Whoever wants to know implements `MetricsRecorder`; `kschedfw.scheduler.prometheus_metrics` does for Prometheus. By
-default nobody listens, and then nothing is measured either.
+Whoever wants to know implements `MetricsRecorder`; `kschedfw.scheduler.prometheus_metrics` does for Prometheus. The
+default recorder is a no-op, and with it nothing is measured.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from kschedfw.framework.status import Code
 
 PLUGIN_METRICS_PERCENT: Final = 10
-"""Of how many cycles in a hundred the single plugins' durations are measured."""
+"""The percentage of cycles in which the durations of single plugins are measured."""
 
 
 class AttemptResult(StrEnum):
@@ -25,7 +25,7 @@ class AttemptResult(StrEnum):
 
 
 class MeasuredPoint(StrEnum):
-    """What durations are told of; finer than `ExtensionPoint`, which is about enabling plugins."""
+    """The points that durations are recorded for; finer than `ExtensionPoint`, at which plugins are enabled."""
 
     PRE_ENQUEUE = "PreEnqueue"
     PRE_FILTER = "PreFilter"
@@ -54,7 +54,7 @@ class CachedObject(StrEnum):
 
 
 class Operation(StrEnum):
-    """What several workers do at the same time."""
+    """Work that is done by several workers at once."""
 
     FILTER = "Filter"
     SCORE = "Score"
@@ -63,15 +63,23 @@ class Operation(StrEnum):
 
 
 class HintResult(StrEnum):
-    """What came of asking a plugin whether an event is worth another attempt."""
+    """What a plugin's hint function has answered."""
 
     QUEUE = "Queue"
     SKIP = "QueueSkip"
     ERROR = "Error"
 
 
+class DevicePreparation(StrEnum):
+    """How waiting for allocated devices to be prepared has ended."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    TIMEOUT = "timeout"
+
+
 class MetricsRecorder(Protocol):
-    """Is told what happens. Called from any thread, some of it under locks: must be fast, never block, never raise.
+    """Records what happens. Called from any thread, also under locks: must be fast, and never block or raise.
 
     Durations are in seconds on the clock's monotonic scale, `change` is a difference to what was told before, all
     other numbers are absolute. Who wants to know a few things only derives from `NoMetrics`.
@@ -80,86 +88,96 @@ class MetricsRecorder(Protocol):
     # Attempts, told by the scheduler
 
     def scheduling_attempt(self, result: AttemptResult, profile: str, seconds: float) -> None:
-        """An attempt has ended; from the begin of its scheduling cycle to the end of binding, or to the failure."""
+        """An attempt has ended. `seconds` are from the start of its scheduling cycle to its binding or failure."""
         ...
 
     def scheduling_algorithm(self, seconds: float) -> None:
-        """A node was looked for, found or not; preemption included, assume and what follows not."""
+        """The scheduling algorithm has ended, with or without a node. `seconds` include preemption, but not assume."""
         ...
 
     def pod_scheduled(self, attempts: int, seconds: float | None) -> None:
-        """A pod was bound after so many attempts, and that long after the first began, if that is known."""
+        """A pod was bound. `seconds` run from the start of its first attempt; None if that is unknown."""
         ...
 
     def pod_scheduled_after_flush(self) -> None:
-        """A pod was bound that no event, but only its age, had brought back from the unschedulable ones."""
+        """A pod was bound that had left the unschedulable pods because of its age, not because of an event."""
         ...
 
     def cache_size(self, kind: CachedObject, count: int) -> None:
-        """So many objects are in the cache."""
+        """The number of objects in the cache."""
         ...
 
     def workers(self, operation: Operation, change: int) -> None:
-        """So many workers more (or, if negative, less) are at work on the operation."""
+        """The number of workers busy with the operation has changed by `change`."""
         ...
 
     def event_handled(self, event: str, seconds: float) -> None:
-        """Cache and queue have been told of a change in the cluster; the event's label is e.g. `NodeAdd`."""
+        """Cache and queue have handled a change in the cluster; `event` is its label, such as `NodeAdd`."""
         ...
 
     # Plugins, told by the framework
 
     def extension_point(self, point: MeasuredPoint, code: Code, profile: str, seconds: float) -> None:
-        """All plugins of a point have run for a pod, with this outcome."""
+        """All plugins of an extension point have run for a pod; `code` is the outcome."""
         ...
 
     def plugin_execution(self, plugin: str, point: MeasuredPoint, code: Code, seconds: float) -> None:
-        """One plugin has run, in a cycle that is in the sample."""
+        """One plugin has run, in a sampled cycle."""
         ...
 
     def plugin_evaluations(self, plugin: str, point: MeasuredPoint, profile: str, count: int) -> None:
-        """A plugin was asked `count` times more; PRE_FILTER and PRE_SCORE (a skip doesn't count), FILTER and SCORE."""
+        """A plugin was called `count` times; told of PRE_FILTER and PRE_SCORE (without skips), FILTER and SCORE."""
         ...
 
     def permit_wait(self, code: Code, seconds: float) -> None:
-        """A pod that a permit plugin held was allowed, rejected or timed out."""
+        """The wait of a pod at permit has ended: it was allowed, rejected, or timed out."""
         ...
 
     # Preemption, told by its plugin
 
     def preemption_attempt(self) -> None:
-        """Room is looked for by preempting others."""
+        """A preemption is attempted."""
         ...
 
     def preemption_victims(self, count: int) -> None:
-        """A node was chosen, with so many pods to evict from it."""
+        """Preemption has chosen a node; `count` pods are evicted from it."""
+        ...
+
+    # Devices, told by DynamicResources
+
+    def claim_created(self, *, success: bool) -> None:
+        """A claim for a pod's extended resources was made, or couldn't be."""
+        ...
+
+    def devices_prepared(self, profile: str, driver: str, result: DevicePreparation, seconds: float) -> None:
+        """A pod waited until the driver's devices were prepared, or in vain."""
         ...
 
     # Queue, told by the queue; its places are an enum of its own, which is a `str`
 
     def pending_pods(self, queue: str, count: int) -> None:
-        """So many pods are `active`, `backoff`, `unschedulable` or `gated`."""
+        """The number of pods in a part of the queue: `active`, `backoff`, `unschedulable` or `gated`."""
         ...
 
     def pod_incoming(self, queue: str, event: str) -> None:
-        """A pod was put into a part of the queue because of the event."""
+        """A pod has moved into a part of the queue because of the event."""
         ...
 
     def unschedulable_pods(self, plugin: str, profile: str, change: int) -> None:
-        """So many more (or less) of the pods in the queue were rejected by the plugin, alone or among others."""
+        """The number of queued pods that the plugin, maybe among others, has rejected has changed by `change`."""
         ...
 
     def queueing_hint(self, plugin: str, event: str, result: HintResult, seconds: float) -> None:
-        """A plugin's hint function was asked about an event."""
+        """A plugin's hint function was called for an event."""
         ...
 
     def in_flight_events(self, event: str, change: int) -> None:
-        """So many more (or less) events are kept for pods in flight."""
+        """The number of events kept for pods in flight has changed by `change`."""
         ...
 
 
 class NoMetrics:
-    """Tells nobody. With exactly this class the framework doesn't measure; a derived one gets everything."""
+    """No-op recorder. Measurement is disabled for this exact type; a derived class gets every call."""
 
     def scheduling_attempt(self, result: AttemptResult, profile: str, seconds: float) -> None:
         pass
@@ -198,6 +216,12 @@ class NoMetrics:
         pass
 
     def preemption_victims(self, count: int) -> None:
+        pass
+
+    def claim_created(self, *, success: bool) -> None:
+        pass
+
+    def devices_prepared(self, profile: str, driver: str, result: DevicePreparation, seconds: float) -> None:
         pass
 
     def pending_pods(self, queue: str, count: int) -> None:
@@ -220,15 +244,15 @@ NO_METRICS: Final[MetricsRecorder] = NoMetrics()
 
 
 def listens(recorder: MetricsRecorder) -> bool:
-    """Whether what is told to the recorder reaches anybody, and so is worth finding out."""
+    """Whether the recorder is anything but the no-op recorder."""
     return type(recorder) is not NoMetrics
 
 
 class PluginSampling:
-    """Draws the cycles in which single plugins are measured, since measuring every call would cost more than most.
+    """Samples the cycles in which single plugins are measured: measuring a call costs more than most hooks.
 
-    Give it a generator of its own: drawing from the one that breaks ties would make decisions depend on
-    whether somebody measures.
+    Give it a random generator of its own. With the one that breaks ties, decisions would depend on whether there is a
+    recorder.
     """
 
     def __init__(self, random: Random, percent: int = PLUGIN_METRICS_PERCENT) -> None:

@@ -1,4 +1,4 @@
-"""Runs independent pieces of work on several threads, with results that don't depend on how many.
+"""Runs independent pieces of work on several threads. The results don't depend on the number of threads.
 
 Chunk size and worker count: kube-scheduler `parallelize.Parallelizer`.
 """
@@ -25,7 +25,7 @@ class ParallelismError(KschedfwError, ValueError):
 
 
 def chunk_size(pieces: int, parallelism: int) -> int:
-    """How many pieces a worker takes at a time: max(1, min(√n, n/parallelism + 1)).
+    """The number of pieces that a worker takes at a time: max(1, min(√n, n/parallelism + 1)).
 
     Unlike kube-scheduler's, chunks of few pieces are made small enough to give every worker one: there a
     cluster of 16 nodes keeps 8 of 16 workers busy, which matters only to hooks that block.
@@ -79,7 +79,7 @@ class Parallelizer:
         return self.map_until(pieces, work, _never)
 
     def close(self) -> None:
-        """End the threads; they are made again should the parallelizer be used again."""
+        """End the threads. They are started again if the parallelizer is used again."""
         with self._pool_lock:
             pool, self._pool = self._pool, None
         if pool is not None:
@@ -98,7 +98,7 @@ def _never(_result: object) -> bool:
 
 @attrs.define(eq=False)
 class _Run(Generic[T]):
-    """One call of map_until: hands out chunks in order, and looks at finished ones in order, too."""
+    """One call of map_until. Chunks are handed out in order, and their results are evaluated in order."""
 
     pieces: int
     size: int
@@ -150,7 +150,7 @@ class _Run(Generic[T]):
         return results, None
 
     def _examine(self) -> None:
-        """Look at all chunks that are finished and whose predecessors have been looked at."""
+        """Evaluate the finished chunks whose predecessors are evaluated."""
         while not self._stopped and self._examined in self._finished:
             results, error = self._finished.pop(self._examined)
             self._examined += 1

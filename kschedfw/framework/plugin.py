@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias
 
 import pluggy
@@ -19,7 +19,31 @@ PROJECT = "kschedfw"
 
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
+PER_SIGNATURE = f"{PROJECT}_per_signature"
+"""The attribute of a hook that is marked `per_signature`."""
+
 ArgsT = TypeVar("ArgsT", default=None)
+FunctionT = TypeVar("FunctionT", bound=Callable[..., object])
+
+
+def per_signature(hook: FunctionT) -> FunctionT:
+    """Promise that a hook depends on nothing of the pod but its signature (`Plugin.sign`), and on nothing else.
+
+    Marks a `pre_filter` or `pre_score` that answers the same, and writes the same values into the state, for all pods
+    of a signature, whatever is on the nodes. It is then called once for many pods. What it writes is shared by them
+    and must not be changed, but by `pre_filter_add_pod` and `pre_filter_remove_pod`, which get a clone.
+
+    Marks a `normalize_score` whose answer depends on the signature and the raw scores alone, and not on which nodes
+    have them.
+
+        @hookimpl
+        @per_signature
+        def pre_filter(self, state: CycleState, pod: Pod) -> Status | None: ...
+
+    A subclass that overrides the hook makes a promise of its own, or none.
+    """
+    setattr(hook, PER_SIGNATURE, True)
+    return hook
 
 
 class Plugin(Generic[ArgsT]):

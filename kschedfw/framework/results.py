@@ -1,8 +1,8 @@
-"""What hooks return beside a `Status`, and the arrays of the batch forms."""
+"""What hooks return apart from a `Status`: results of single hooks, and the arrays of the batch forms."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import Enum
 from functools import lru_cache
 
@@ -18,7 +18,7 @@ MAX_NODE_SCORE = 100
 
 @attrs.frozen
 class PreFilterResult:
-    """The only nodes that a pre_filter leaves over, by name. Names of unknown nodes are passed over."""
+    """The names of the only nodes that a pre_filter leaves in question. Names of unknown nodes are ignored."""
 
     node_names: frozenset[str]
 
@@ -28,6 +28,23 @@ class PreFilterResult:
 
     def intersect(self, other: PreFilterResult | None) -> PreFilterResult:
         return self if other is None else PreFilterResult(self.node_names & other.node_names)
+
+
+def no_nodes_left(narrowing: Collection[str]) -> Status:
+    """The status of a pod for which the PreFilterResults of these plugins have no node in common."""
+    if len(narrowing) == 1:
+        return Status.unresolvable(f"node(s) didn't satisfy plugin {next(iter(narrowing))}")
+    return Status.unresolvable(f"node(s) didn't satisfy plugin(s) {_listed(narrowing)} simultaneously")
+
+
+def not_left_over(narrowing: Iterable[str]) -> Status:
+    """The status of nodes that the PreFilterResults of these plugins leave out."""
+    return Status.unresolvable(f"node(s) didn't satisfy plugin(s) {_listed(narrowing)}")
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Names sorted and in brackets, as Go prints a list: `[A B]`."""
+    return f"[{' '.join(sorted(names))}]"
 
 
 class NominatingMode(Enum):
@@ -51,7 +68,7 @@ class PostFilterResult:
 
 @attrs.frozen
 class PreBindPreFlightResult:
-    """A pre_bind has work to do; with `allow_parallel` it may do it while the pre_binds beside it do theirs."""
+    """A pre_bind has work to do; with `allow_parallel` it may run while its neighbours in profile order do."""
 
     allow_parallel: bool = False
 
@@ -59,16 +76,20 @@ class PreBindPreFlightResult:
 _ALL_PASS = (Status.success(),)
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, weakref_slot=True)
 class Verdicts:
     """The batch form of filter answers.
 
     `codes` has one entry per row asked for; 0 is a pass, and any other value an index into `statuses`
-    (`statuses[0]` is the success). Verdicts with read-only codes may be given again; what follows from them is kept.
+    (`statuses[0]` is the success).
+
+    A plugin that gives one object again and again says that it is reusable: its codes never change, and what the
+    framework made of them is kept as long as the object is.
     """
 
     codes: npt.NDArray[np.integer]
     statuses: tuple[Status, ...]
+    is_reusable: bool = attrs.field(default=False, kw_only=True)
 
     @classmethod
     def passing(cls, count: int) -> Verdicts:

@@ -26,7 +26,7 @@ class WaitingPod:
         self._clock = clock
         self._changed = threading.Condition()
         self.started = clock.monotonic()
-        """When the wait began, on the clock's monotonic scale."""
+        """When the wait began, in seconds on the clock's monotonic scale."""
         self._status: Status | None = None
         self._when_settled: list[Callable[[], None]] = []
         now = clock.now()
@@ -41,12 +41,12 @@ class WaitingPod:
 
     @property
     def deadline(self) -> float | None:
-        """When the first of the waits ends; None once the pod's fate is settled."""
+        """When the first plugin's timeout passes; None once the wait has ended."""
         with self._changed:
             return min(self._deadlines.values(), default=None)
 
     def on_settled(self, callback: Callable[[], None]) -> None:
-        """Call back once, on whatever thread settles the pod's fate; at once if it is settled."""
+        """Call back once the wait has ended, on the thread that ends it; at once if it has ended already."""
         with self._changed:
             if self._status is None:
                 self._when_settled.append(callback)
@@ -54,7 +54,7 @@ class WaitingPod:
         callback()
 
     def allow(self, plugin: str) -> None:
-        """Take back the plugin's hold; the pod goes on when the last one is gone."""
+        """Allow the pod for a plugin. The wait ends when every plugin that asked to wait has allowed it."""
         with self._changed:
             self._deadlines.pop(plugin, None)
             if not self._deadlines:
@@ -62,7 +62,7 @@ class WaitingPod:
         self._call_back()
 
     def reject(self, plugin: str, message: str) -> bool:
-        """Refuse the pod for good; False if it was allowed before."""
+        """End the wait with a rejection; False if the pod was allowed before."""
         return self._refuse(Status.unschedulable(message).with_plugin(plugin))
 
     def preempt(self, plugin: str, message: str) -> bool:
@@ -80,7 +80,7 @@ class WaitingPod:
         return refused
 
     def poll(self) -> Status | None:
-        """The pod's fate, or None while it still waits; notices timeouts. Never blocks."""
+        """The status that the wait has ended with; None while the pod waits. Checks the timeouts, never blocks."""
         with self._changed:
             self._expire()
         self._call_back()
@@ -115,7 +115,7 @@ class WaitingPod:
             self._changed.notify_all()
 
     def _call_back(self) -> None:
-        """Tell those who asked that the fate is settled, without the lock, for they may do anything."""
+        """Call the callbacks, without the lock since they may do anything."""
         with self._changed:
             if self._status is None:
                 return
@@ -133,7 +133,7 @@ HeldT = TypeVar("HeldT", bound=_Held)
 
 
 class PodsByUid(Generic[HeldT]):
-    """Pods on their way, by uid. Thread-safe."""
+    """Pods in one stage of their binding, by uid. Thread-safe."""
 
     def __init__(self) -> None:
         self._pods: dict[str, HeldT] = {}
@@ -152,7 +152,7 @@ class PodsByUid(Generic[HeldT]):
             return self._pods.get(uid)
 
     def __iter__(self) -> Iterator[HeldT]:
-        """The pods that are there at this moment, in the order in which they came."""
+        """The pods at this moment, in the order in which they were added."""
         with self._lock:
             return iter(tuple(self._pods.values()))
 
@@ -165,7 +165,7 @@ class WaitingPods(PodsByUid[WaitingPod]):
     """All waiting pods of a scheduler. Thread-safe."""
 
     def reject(self, uid: str) -> bool:
-        """Reject a pod because it is gone; False where it isn't waiting, or no longer."""
+        """Reject a pod because it is deleted; False if it doesn't wait."""
         waiting = self.get(uid)
         return waiting is not None and waiting.reject("", "removed")
 
@@ -187,11 +187,11 @@ class PodInPreBind:
 
     @property
     def cancelled(self) -> str | None:
-        """Why the pod won't be bound; None as long as it will."""
+        """Why the binding is cancelled; None if it isn't."""
         return self._cancelled
 
     def cancel(self, message: str) -> bool:
-        """Keep the pod from being bound; False where it is too late. The first message counts."""
+        """Cancel the binding; False if it is too late. The first message is kept."""
         with self._lock:
             if self._finished:
                 return False
@@ -203,7 +203,7 @@ class PodInPreBind:
         return True
 
     def finish(self) -> str | None:
-        """From now on it is too late to cancel. Gives the message of who was faster."""
+        """Make it too late to cancel. Returns the message if the binding is cancelled already."""
         with self._lock:
             if self._cancelled is None:
                 self._finished = True

@@ -21,8 +21,8 @@ _NON_ZERO = (CPU, MEMORY)
 
 _MOST_KEPT = 4096
 
-# The sum of two amounts, times 100, is still an int64.
-_LARGEST_AMOUNT = np.iinfo(np.int64).max // (2 * MAX_NODE_SCORE)
+# Such amounts, their sums, and 100 times that are exact as float64, and so is the integer part of a quotient of two.
+_LARGEST_AMOUNT = 2**53 // (4 * MAX_NODE_SCORE)
 
 
 @attrs.frozen
@@ -64,12 +64,15 @@ def amount_text(name: str, amount: int) -> str:
 
 
 def amount_columns(nodes: NodeTable, rows: IntArray, name: str) -> tuple[IntArray, IntArray]:
-    """What the nodes in these rows have of a resource, and how much of that their pods have: 0 if no node knows it."""
+    """What these nodes have of a resource, and how much of that their pods have: 0 if no node knows it.
+
+    Two arrays of shape (k,), int64, for k rows. Not to be changed.
+    """
     column = nodes.columns.get(name)
     if column is None:
         nothing = np.zeros(len(rows), dtype=np.int64)
         return nothing, nothing
-    return nodes.allocatable[:, column][rows], nodes.requested[:, column][rows]
+    return nodes.take(nodes.allocatable[:, column], rows), nodes.take(nodes.requested[:, column], rows)
 
 
 @attrs.frozen
@@ -104,10 +107,10 @@ class ScoredResource:
         return info.allocatable.get(name), taken.get(name)
 
     def columns(self, nodes: NodeTable, rows: IntArray) -> tuple[IntArray, IntArray]:
-        """What `on_node` gives, for the nodes in these rows: int64 arrays, an element a row."""
+        """What `on_node` gives, for the nodes in these rows: two arrays of shape (k,), int64. Not to be changed."""
         allocatable, requested = amount_columns(nodes, rows, self.name)
         if self.non_zero and self.name in _NON_ZERO:
-            requested = nodes.non_zero_requested[:, _NON_ZERO.index(self.name)][rows]
+            requested = nodes.take(nodes.non_zero_requested[:, _NON_ZERO.index(self.name)], rows)
         return allocatable, requested
 
 
@@ -139,14 +142,11 @@ class Planner:
 
 
 def plan_columns(plan: Plan, nodes: NodeTable, rows: IntArray) -> Sequence[tuple[IntArray, IntArray]] | None:
-    """The `columns` of each resource of the plan; None if scores made of such amounts could overflow int64."""
-    columns = []
+    """The `columns` of each resource of the plan; None if amounts are too large for the arithmetic of batch forms."""
     for resource, request in plan:
-        allocatable, used = resource.columns(nodes, rows)
-        if not (0 <= request <= _LARGEST_AMOUNT and _within_bounds(allocatable) and _within_bounds(used)):
+        if not 0 <= request <= _LARGEST_AMOUNT or nodes.largest(resource.name) > _LARGEST_AMOUNT:
             return None
-        columns.append((allocatable, used))
-    return columns
+    return [resource.columns(nodes, rows) for resource, _ in plan]
 
 
 def valid_score(score: int) -> int:
@@ -156,8 +156,3 @@ def valid_score(score: int) -> int:
     for; here one node's nonsense is no other node's trouble.
     """
     return min(max(score, 0), MAX_NODE_SCORE)
-
-
-def _within_bounds(amounts: IntArray) -> bool:
-    # A quantity that doesn't fit int64 wraps around, so there are nodes with less than nothing.
-    return bool(amounts.min(initial=0) >= 0 and amounts.max(initial=0) <= _LARGEST_AMOUNT)

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable
+from typing import Generic, TypeVar
 
-from kschedfw import Handle, Plugin, Pod
+from kschedfw import Handle, Plugin, Pod, Status
+
+FoundT = TypeVar("FoundT")
 
 
-class StoragePlugin(Plugin):
-    """Signs a pod by what its pre_filter found, since claims and volumes may change at any time.
+class StoragePlugin(Plugin, Generic[FoundT]):
+    """Signs a pod by what is found of its volumes in the cluster, since claims and volumes may change at any time.
 
-    All pods without storage are alike. One whose pre_filter hasn't set `_signed` in this cycle has no signature.
+    All pods without storage are alike. What `sign` finds serves the pre_filter of the same cycle, too.
     """
 
     def __init__(self, args: None, handle: Handle) -> None:
         super().__init__(args, handle)
-        self._signed: tuple[Pod, Hashable] | None = None
-        """The pod of the current cycle, and its signature."""
+        self._latest: tuple[Pod, FoundT | Status] | None = None
+
+    @abstractmethod
+    def find(self, pod: Pod) -> FoundT | Status:
+        """What the cluster says of the pod's volumes; a refusal where something is missing."""
+
+    @abstractmethod
+    def signature(self, found: FoundT) -> Hashable:
+        """What filter and score depend on, of a pod with storage."""
 
     def sign(self, pod: Pod) -> Hashable | None:
         if not pod.spec.volumes or not pod.storage:
             return ()
-        signed = self._signed
-        return signed[1] if signed is not None and signed[0] is pod else None
+        found = self.find(pod)
+        self._latest = pod, found
+        return None if isinstance(found, Status) else self.signature(found)
+
+    def found(self, pod: Pod) -> FoundT | Status:
+        """What `sign` has found for the pod in this cycle, or what is found now; each time an object of its own."""
+        latest, self._latest = self._latest, None
+        return latest[1] if latest is not None and latest[0] is pod else self.find(pod)

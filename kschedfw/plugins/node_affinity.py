@@ -32,6 +32,7 @@ from kschedfw import (
     Verdicts,
     api,
     hookimpl,
+    per_signature,
 )
 from kschedfw.api import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
 from kschedfw.api.selector_text import requirement_text
@@ -102,6 +103,7 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
         return pod.spec.node_selector, pod.spec.affinity.node_affinity
 
     @hookimpl
+    @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> PreFilterResult | Status | None:
         required = _required(pod)
         if required is None and not pod.spec.node_selector and self._enforced is None:
@@ -138,6 +140,7 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
         return Verdicts(codes, (Status.success(), _NOT_ENFORCED, _NOT_THE_PODS))
 
     @hookimpl
+    @per_signature
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:
         if not _preferred(pod) and not self._added_preferred:
             return Status.skip()
@@ -162,6 +165,7 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
         return scores
 
     @hookimpl
+    @per_signature
     def normalize_score(self, scores: IntArray) -> IntArray:
         return normalized(scores)
 

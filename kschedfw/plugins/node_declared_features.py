@@ -30,6 +30,7 @@ from kschedfw import (
     Status,
     Verdicts,
     hookimpl,
+    per_signature,
 )
 from kschedfw.api import PodSpec, RestartRuleAction
 from kschedfw.framework.evidence import Evidence
@@ -73,6 +74,7 @@ class NodeDeclaredFeatures(Plugin):
         return required_features(pod)
 
     @hookimpl
+    @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         required = required_features(pod)
         if not required:

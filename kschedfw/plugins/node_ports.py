@@ -24,6 +24,7 @@ from kschedfw import (
     Status,
     Verdicts,
     hookimpl,
+    per_signature,
 )
 from kschedfw.api.pod import HostPort
 from kschedfw.framework.evidence import Evidence
@@ -44,6 +45,7 @@ class NodePorts(Plugin):
         return frozenset(pod.host_ports)
 
     @hookimpl
+    @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         wanted = pod.host_ports
         if not wanted:

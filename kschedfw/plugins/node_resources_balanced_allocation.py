@@ -23,6 +23,7 @@ from kschedfw import (
     StateKey,
     Status,
     hookimpl,
+    per_signature,
 )
 from kschedfw.framework.cycle_state import StateKeyError
 from kschedfw.framework.results import MAX_NODE_SCORE
@@ -79,6 +80,7 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         return tuple([resource.request_of(requests) for resource in self._planner.resources])
 
     @hookimpl
+    @per_signature
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:
         plan = self._planner.plan_for(pod)
         if not _requests_any(plan):
@@ -110,6 +112,18 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         columns = plan_columns(plan, nodes, rows)
         if columns is None:
             return None
+        if len(plan) == 2 and len(rows) and all(amounts[amounts.argmin()] > 0 for amounts, _ in columns):
+            pairs = [
+                (used / allocatable, (used + request) / allocatable)
+                for (_, request), (allocatable, used) in zip(plan, columns, strict=True)
+            ]
+            (before, after), (other_before, other_after) = pairs
+            scores = _balances_of_two(after, other_after)
+            scores -= _balances_of_two(before, other_before)
+            scores += _HALF
+            scores >>= 1
+            scores += _HALF
+            return scores
         before, after = np.zeros((2, len(plan), len(rows)))
         there = np.zeros((len(plan), len(rows)), dtype=np.bool_)
         for index, ((_, request), (allocatable, used)) in enumerate(zip(plan, columns, strict=True)):
@@ -153,6 +167,19 @@ def balance(fractions: Sequence[float]) -> int:
             squares += (fraction - mean) * (fraction - mean)
         deviation = math.sqrt(squares / n)
     return int((1 - deviation) * MAX_NODE_SCORE)
+
+
+def _balances_of_two(first: Fractions, second: Fractions) -> IntArray:
+    """`balance` for two resources that every node has, shape (k,) each. Fractions above 1 count as 1."""
+    for fractions in (first, second):
+        if fractions[fractions.argmax()] > 1:
+            np.minimum(fractions, 1, out=fractions)
+    spread = first - second
+    np.abs(spread, out=spread)
+    spread /= 2
+    np.subtract(1, spread, out=spread)
+    spread *= MAX_NODE_SCORE
+    return spread.astype(np.int64)
 
 
 def balances(fractions: Fractions, there: npt.NDArray[np.bool_]) -> IntArray:

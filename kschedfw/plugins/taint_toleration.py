@@ -25,6 +25,7 @@ from kschedfw import (
     Status,
     Verdicts,
     hookimpl,
+    per_signature,
 )
 from kschedfw.api import Taint, TaintEffect, Toleration
 from kschedfw.framework.evidence import Evidence
@@ -74,6 +75,7 @@ class TaintToleration(Plugin):
         return Verdicts.refuse(untolerated_mask(nodes, rows, pod.spec.tolerations), _UNTOLERATED)
 
     @hookimpl
+    @per_signature
     def pre_score(self, state: CycleState, pod: Pod) -> None:
         tolerations = pod.spec.tolerations
         state.write(_SOFT_TOLERATIONS, tuple(each for each in tolerations if each.effect in _SOFT))
@@ -91,6 +93,7 @@ class TaintToleration(Plugin):
         return np.array(counts, dtype=np.int64)[column.codes.take(rows)]
 
     @hookimpl
+    @per_signature
     def normalize_score(self, scores: IntArray) -> IntArray:
         return normalized(scores, reverse=True)
 

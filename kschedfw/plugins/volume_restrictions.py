@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import ClassVar, Final, TypeAlias
 
 import attrs
@@ -65,10 +65,13 @@ class ExclusiveClaims:
         )
 
 
+Found: TypeAlias = tuple[tuple[Disk, ...], ExclusiveClaims]
+"""The pod's disks, and its claims for one pod alone."""
+
 _EXCLUSIVE = StateKey[ExclusiveClaims]("VolumeRestrictions.exclusive")
 
 
-class VolumeRestrictions(StoragePlugin):
+class VolumeRestrictions(StoragePlugin[Found]):
     """Refuses nodes where a disk that the pod mounts is mounted already, unless both only read and that is allowed.
 
     A pod whose claim is for one pod alone (ReadWriteOncePod), and in use, is refused everywhere.
@@ -81,7 +84,20 @@ class VolumeRestrictions(StoragePlugin):
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         if not pod.spec.volumes or not pod.storage:
             return Status.skip()
-        self._signed = None
+        found = self.found(pod)
+        if isinstance(found, Status):
+            return found
+        disks, exclusive = found
+        if not disks and not exclusive.uses:
+            return Status.skip()
+        state.write(_EXCLUSIVE, exclusive)
+        return None
+
+    def signature(self, found: Found) -> Hashable:
+        disks, exclusive = found
+        return disks, exclusive.uses > 0
+
+    def find(self, pod: Pod) -> Found | Status:
         names = []
         for volume in pod.storage:
             source = volume.persistent_volume_claim
@@ -96,12 +112,7 @@ class VolumeRestrictions(StoragePlugin):
         if names:
             in_use = self.handle.snapshot.claims
             exclusive.uses = sum(in_use.is_used(f"{pod.namespace}/{name}") for name in exclusive.names)
-        disks = tuple(_disks(pod))
-        self._signed = (pod, (disks, exclusive.uses > 0))
-        if not disks and not exclusive.uses:
-            return Status.skip()
-        state.write(_EXCLUSIVE, exclusive)
-        return None
+        return tuple(_disks(pod)), exclusive
 
     @hookimpl
     def pre_filter_add_pod(self, state: CycleState, pod_info_to_add: PodInfo) -> None:

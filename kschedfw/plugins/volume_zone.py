@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar, Final
 
 import attrs
@@ -68,7 +68,7 @@ NodeLabels = tuple[str | None, ...]
 _TOPOLOGIES = StateKey[Topologies]("VolumeZone.topologies")
 
 
-class VolumeZone(StoragePlugin):
+class VolumeZone(StoragePlugin[Topologies]):
     """Refuses nodes that are in another zone or region than a bound volume of the pod.
 
     Nodes without any zone or region label are taken for those of a cluster with a single zone.
@@ -81,11 +81,9 @@ class VolumeZone(StoragePlugin):
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         if not pod.spec.volumes or not pod.storage:
             return Status.skip()
-        self._signed = None
-        topologies = self._topologies(pod)
+        topologies = self.found(pod)
         if isinstance(topologies, Status):
             return topologies
-        self._signed = (pod, topologies)
         if not topologies:
             return Status.skip()
         state.write(_TOPOLOGIES, topologies)
@@ -123,9 +121,12 @@ class VolumeZone(StoragePlugin):
         try:
             return state.read(_TOPOLOGIES)
         except StateKeyError:  # this plugin isn't enabled at pre_filter
-            return self._topologies(pod)
+            return self.find(pod)
 
-    def _topologies(self, pod: Pod) -> Topologies | Status:
+    def signature(self, found: Topologies) -> Hashable:
+        return found
+
+    def find(self, pod: Pod) -> Topologies | Status:
         """Where the bound volumes of the pod's claims are; a refusal if that can't be said of one of them."""
         found: list[VolumeTopology] = []
         for volume in pod.storage:

@@ -6,8 +6,8 @@ import logging
 
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster
-from kschedfw.framework.activation import take_pods_to_activate
 from kschedfw.framework.clock import Clock
+from kschedfw.framework.cycle_state import take_pods_to_activate
 from kschedfw.framework.diagnosis import Diagnosis, FitError
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.metrics import NO_METRICS, AttemptResult, MetricsRecorder

@@ -88,7 +88,7 @@ class Bindings:
         self._submit(_Binding(attempt), self._begin)
 
     def reap(self) -> None:
-        """Give up the cycles that the executor won't run any more."""
+        """Give up the cycles that the executor has cancelled."""
         while self._cancelled:
             # Not on the thread that cancelled it, which may hold the executor's locks.
             self._abandon(self._cancelled.popleft(), BindingCancelledError())

@@ -18,15 +18,14 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NoNodesAvailableError
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.extender import EXTENDER_NAME, MAX_EXTENDER_PRIORITY
-from kschedfw.framework.narrowing import not_left_over
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
-from kschedfw.framework.results import MAX_NODE_SCORE, PreFilterResult
+from kschedfw.framework.results import MAX_NODE_SCORE, PreFilterResult, not_left_over
+from kschedfw.framework.runtime.filtering import FilterOutcome
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.runtime.node_filter import FilterOutcome
-from kschedfw.framework.runtime.scores import NodeScores, Totals
+from kschedfw.framework.runtime.totals import NodeScores, Totals
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError, SnapshotMismatchError
 from kschedfw.scheduler.select import HostSelector, ReservoirSelector

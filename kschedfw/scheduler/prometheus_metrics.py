@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
 
-from kschedfw.framework.metrics import AttemptResult, CachedObject, HintResult, MeasuredPoint, Operation
+from kschedfw.framework.metrics import (
+    AttemptResult,
+    CachedObject,
+    DevicePreparation,
+    HintResult,
+    MeasuredPoint,
+    Operation,
+)
 from kschedfw.framework.status import Code
 from kschedfw.scheduler.errors import MissingExtraError
 
@@ -50,6 +57,7 @@ POD_SECONDS: Final = exponential(0.01, 2, 20)
 POINT_SECONDS: Final = exponential(0.0001, 2, 12)
 PLUGIN_SECONDS: Final = exponential(0.00001, 1.5, 20)
 ATTEMPTS: Final = exponential(1, 2, 5)
+PREPARATION_SECONDS: Final = exponential(0.1, 2, 14)
 VICTIMS: Final = exponential(1, 2, 7)
 
 
@@ -94,6 +102,7 @@ class PrometheusMetrics:
         make = _Maker(self.registry)
         self._make_attempts(make)
         self._make_plugins(make)
+        self._make_devices(make)
         self._make_queue(make)
 
     def _make_attempts(self, make: _Maker) -> None:
@@ -192,6 +201,28 @@ class PrometheusMetrics:
             )
         )
 
+    def _make_devices(self, make: _Maker) -> None:
+        self._claims_created = _children(
+            make.counter(
+                "resourceclaim_creates_total", "Claims made for pods' extended resources, or not.", "status"
+            )
+        )
+        self._preparations = _children(
+            make.counter(
+                "dra_bindingconditions_allocations_total",
+                "Attempts that waited for a driver's devices to be prepared.",
+                *("profile", "driver", "status"),
+            )
+        )
+        self._preparation_seconds = _children(
+            make.histogram(
+                "dra_bindingconditions_wait_duration_seconds",
+                "How long pods wait until their devices are prepared, before they are bound.",
+                PREPARATION_SECONDS,
+                *("profile", "driver", "status"),
+            )
+        )
+
     def _make_queue(self, make: _Maker) -> None:
         self._pending = _children(
             make.gauge(
@@ -283,6 +314,15 @@ class PrometheusMetrics:
 
     def preemption_victims(self, count: int) -> None:
         self._preemption_victims.observe(count)
+
+    # Devices
+
+    def claim_created(self, *, success: bool) -> None:
+        self._claims_created("success" if success else "failure").inc()
+
+    def devices_prepared(self, profile: str, driver: str, result: DevicePreparation, seconds: float) -> None:
+        self._preparations(profile, driver, result).inc()
+        self._preparation_seconds(profile, driver, result).observe(seconds)
 
     # Queue
 

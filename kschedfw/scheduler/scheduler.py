@@ -13,9 +13,8 @@ from typing import Protocol
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster
 from kschedfw.config import default_profile
-from kschedfw.framework.activation import take_pods_to_activate
 from kschedfw.framework.clock import Clock, SystemClock
-from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.cycle_state import CycleState, take_pods_to_activate
 from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
 from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.extender import Extender

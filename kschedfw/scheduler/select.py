@@ -9,7 +9,7 @@ import attrs
 
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
-from kschedfw.framework.runtime.scores import Totals
+from kschedfw.framework.runtime.totals import Totals
 
 
 @attrs.frozen(eq=False)

@@ -15,16 +15,15 @@ from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.events import QueueingHint
 from kschedfw.framework.hookspecs import HOOKS
-from kschedfw.framework.narrowing import not_left_over
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.results import PreBindPreFlightResult, PreFilterResult
+from kschedfw.framework.results import PreBindPreFlightResult, PreFilterResult, not_left_over
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.framework.runtime.scores import NodeScores
+from kschedfw.framework.runtime.totals import NodeScores
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.event_handlers import events_between
 from kschedfw.testing.manifest_reader import ManifestReader

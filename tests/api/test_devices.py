@@ -123,7 +123,8 @@ def test_versions_that_look_otherwise_are_refused_rather_than_read_wrongly() -> 
     assert problems(old) == [
         (
             'apiVersion: no kind "ResourceClaim" is registered for version "resource.k8s.io/v1beta1": '
-            '"ResourceClaim" is in "resource.k8s.io/v1"'
+            '"ResourceClaim" is in "resource.k8s.io/v1"; write it so, with the fields of each of '
+            "spec.devices.requests, but for name and firstAvailable, under exactly"
         )
     ]
     assert problems(claim(GPU) | {"apiVersion": "resource.k8s.io/v1beta2"}) == []

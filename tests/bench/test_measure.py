@@ -13,7 +13,8 @@ from kschedfw import Registry, SchedulingError
 from kschedfw.bench.measure import measure
 from kschedfw.bench.results import Latency, Measurement, Part
 from kschedfw.bench.stage import ADAPTIVE, ALL_NODES, Case
-from kschedfw.bench.workloads import WORKLOADS, Placement
+from kschedfw.bench.workload import Placement
+from kschedfw.bench.workloads import WORKLOADS
 from kschedfw.cli.enabled import changed_default_profile
 from tests.bench.plugins import Broken
 

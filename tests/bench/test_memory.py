@@ -13,7 +13,7 @@ from kschedfw.bench.growth import Axis, cases, measure_row
 from kschedfw.bench.measure import measure
 from kschedfw.bench.memory import held_memory, peak_resident_bytes
 from kschedfw.bench.stage import Case
-from kschedfw.bench.workloads import Placement
+from kschedfw.bench.workload import Placement
 
 INSTALLED = Registry()
 

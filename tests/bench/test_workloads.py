@@ -14,8 +14,9 @@ from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.manifests import parse_manifests
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.bench.shapes import made
-from kschedfw.bench.workloads import WORKLOADS, UnknownWorkloadError, Workload, find_workload
+from kschedfw.bench.shapes import bound, made
+from kschedfw.bench.workload import Workload
+from kschedfw.bench.workloads import WORKLOADS, UnknownWorkloadError, find_workload
 
 SharedData = Callable[[str], Path]
 
@@ -33,6 +34,19 @@ def test_its_objects_can_be_made(workload: Workload) -> None:
     assert all(made(manifest).name for manifest in workload.others)
     if workload.churn is not None:
         assert isinstance(made(workload.churn(0)), Pod)
+
+
+@each
+def test_what_comes_with_nodes_and_pods_can_be_made(workload: Workload) -> None:
+    node, pod, initial = workload.node(1), workload.measured_pod(5), workload.initial_pod(5)
+    companions = [
+        *workload.with_node(node),
+        *workload.with_devices(node, 4),
+        *workload.with_pod(pod),
+        *(() if workload.with_bound is None else workload.with_bound(bound(initial, "node-1"), 2)),
+    ]
+    names = [(type(each), each.key) for each in map(made, companions)]
+    assert len(set(names)) == len(names)
 
 
 @each
@@ -82,6 +96,8 @@ def followed(workload: Workload, scheduler_perf: Mapping[str, Any]) -> dict[str,
 
 @each
 def test_sizes(workload: Workload, scheduler_perf: dict[str, Any]) -> None:
+    if "1000 pods" in workload.follows:
+        pytest.skip("scheduler_perf's is too small, or goes on for a time instead")
     ops = followed(workload, scheduler_perf)["ops"]
     created = [op for op in ops if op["opcode"] == "createPods"]
     sets = [op for op in ops if op["opcode"] == "createPodSets"]
@@ -91,6 +107,8 @@ def test_sizes(workload: Workload, scheduler_perf: dict[str, Any]) -> None:
     measured = sum(op["count"] for op in created if op.get("collectMetrics"))
     if workload.name == "mixed":
         initial //= 2
+    if "ten times as many nodes" in workload.follows:
+        nodes *= 10
     assert (workload.nodes, workload.initial_pods, workload.pods) == (nodes, initial, measured)
 
 
@@ -101,6 +119,8 @@ def test_nodes(workload: Workload, scheduler_perf: dict[str, Any]) -> None:
         for op in followed(workload, scheduler_perf)["ops"]
         if op["opcode"] == "createNodes" and op["count"]
     ]
+    if workload.devices:  # those without a driver are left out
+        ops = [op for op in ops if op.get("nodeTemplatePath")]
     expected = set()
     for op in ops:
         template = (
@@ -140,6 +160,8 @@ def test_claims_and_volumes(workload: Workload, scheduler_perf: dict[str, Any]) 
     op: Mapping[str, Any] = measured[0] if measured else EMPTY
     paths = [op.get(f"{kind}TemplatePath") for kind in ("persistentVolume", "persistentVolumeClaim")]
     pod = workload.measured_pod(7)
+    if workload.devices:
+        pytest.skip("its pods have claims for devices")
     made_for_pod: Sequence[Any] = workload.with_pod(pod) or (None, None)
     for path, ours in zip(paths, made_for_pod, strict=True):
         if path is None:
@@ -168,8 +190,43 @@ def test_initial_pods(workload: Workload, scheduler_perf: dict[str, Any]) -> Non
     }
     if not paths:
         pytest.skip("it has none")
-    shapes = {json.dumps(pod_shape(workload.initial_pod(i)), sort_keys=True) for i in range(30)}
+    numbers = [7] if workload.devices else range(30)  # pods with devices differ by their numbers
+    shapes = {json.dumps(pod_shape(workload.initial_pod(i)), sort_keys=True) for i in numbers}
     assert shapes == {json.dumps(pod_shape(manifest(path, scheduler_perf)), sort_keys=True) for path in paths}
+
+
+def specs(manifests: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """What is asked for, by kind; of a template, what its claims ask for."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for each in manifests:
+        if each["kind"] in ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate"):
+            spec = each["spec"]["spec"] if each["kind"] == "ResourceClaimTemplate" else each["spec"]
+            kind = each["kind"].removesuffix("Template")
+            if spec not in found.setdefault(kind, []):
+                found[kind].append(spec)
+    return found
+
+
+@each
+def test_classes_and_claims(workload: Workload, scheduler_perf: dict[str, Any]) -> None:
+    if not workload.devices:
+        pytest.skip("it has none")
+    paths = [
+        op["templatePath"]
+        for op in followed(workload, scheduler_perf)["ops"]
+        if op["opcode"] == "createAny" and "resourceslice" not in op["templatePath"] and op.get("count") != 0
+    ]
+    theirs = specs([manifest(path, scheduler_perf) for path in paths])
+    ours = specs(
+        [
+            *workload.others,
+            *workload.with_devices(workload.node(0), workload.devices),
+            *workload.with_pod(workload.measured_pod(5)),
+        ]
+    )
+    for kind, expected in theirs.items():
+        for spec in expected:
+            assert spec in ours[kind]
 
 
 def manifest(path: str, scheduler_perf: Mapping[str, Any]) -> dict[str, Any]:
@@ -195,9 +252,12 @@ def pod_shape(pod: Mapping[str, Any]) -> dict[str, Any]:
         spec["volumes"] = volumes
     for container in spec["containers"]:
         del container["image"]
-        for amounts in container.get("resources", {}).values():
-            for name in amounts:
+        for kind, amounts in container.get("resources", {}).items():
+            for name in amounts if kind != "claims" else ():
                 amounts[name] = {"3": "3000m"}.get(str(amounts[name]), str(amounts[name]))
+    for reference in spec.get("resourceClaims", ()):
+        if "resourceClaimName" in reference:
+            reference["resourceClaimName"] = reference["resourceClaimName"].rpartition("-")[2]
     for constraint in spec.get("topologySpreadConstraints", ()):
         for key in [key for key in constraint if key[0].isupper()]:
             constraint[key[0].lower() + key[1:]] = constraint.pop(key)  # as it was meant

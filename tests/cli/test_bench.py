@@ -146,6 +146,15 @@ class TestReport:
         assert "× the first" in out
         assert "KiB/node" in out
 
+    def test_growth_by_devices(self, capsys: pytest.CaptureFixture[str]) -> None:
+        out = bench(
+            capsys,
+            *("--growth", "devices", "--workload", "claim-template", "--sizes", "2,4"),
+            *("--pods", "2", "--nodes", "3", "--init-pods", "0"),
+        )
+        assert "devices of each" in out
+        assert "KiB/device" in out
+
     def test_growth_as_json(self, capsys: pytest.CaptureFixture[str]) -> None:
         out = bench(capsys, "--growth", "pods", "--sizes", "10", "--pods", "2", "--nodes", "5", "--json")
         growth = json.loads(out)["growth"]
@@ -343,6 +352,14 @@ class TestReport:
         (["--growth", "nodes", "--nodes", "10"], "--growth nodes makes --nodes grow; --sizes says how far"),
         (["--growth", "pods", "--init-pods", "10"], "--growth pods makes --init-pods grow"),
         (["--growth", "pods", "--workload", "all"], "--growth takes one --workload"),
+        (
+            ["--growth", "devices"],
+            "--growth devices needs a --workload whose nodes have some, and basic has none",
+        ),
+        (
+            ["--growth", "devices", "--workload", "claim-template", "--devices", "3"],
+            "--growth devices makes --devices grow",
+        ),
         (["--nodes", "0"], "Invalid value for '--nodes'"),
         (["--pods", "0"], "Invalid value for '--pods'"),
         (["--percentage", "101"], "Invalid value for '--percentage'"),

@@ -9,7 +9,7 @@ from kschedfw import Status
 from kschedfw.compare import Against, Ground, Points
 from kschedfw.compare.why import against
 from kschedfw.explain import Explanation, FilterStep, PreFilterStep, Refusals, Result, ScoreStep
-from kschedfw.framework.runtime.scores import PluginScores
+from kschedfw.framework.runtime.totals import PluginScores
 
 TAINTED = Status.unschedulable("node(s) had untolerated taint(s)").with_plugin("TaintToleration")
 

@@ -48,7 +48,7 @@ from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.results import Verdicts
-from kschedfw.framework.runtime.node_filter import FilterOutcome
+from kschedfw.framework.runtime.filtering import FilterOutcome
 from kschedfw.simulator.state import VirtualClock
 from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, answering, node_info, nodes, plugin, pod

@@ -9,6 +9,7 @@ from kschedfw.api.manifests import object_from_manifest
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import ClaimController, InMemoryCluster
+from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.profile import Profile
 from kschedfw.scheduler import InlineExecutor, Scheduler
 from kschedfw.testing import FakeClock
@@ -70,12 +71,22 @@ def pod(name: str, *claims: str, template: str = "", **limits: str) -> Pod:
 class World:
     """A cluster with its scheduler, on a clock that stands still; bindings are carried out at once."""
 
-    def __init__(self, *objects: Named, profiles: Sequence[Profile] | None = None) -> None:
+    def __init__(
+        self,
+        *objects: Named,
+        profiles: Sequence[Profile] | None = None,
+        metrics: MetricsRecorder = NO_METRICS,
+    ) -> None:
         self.cluster = InMemoryCluster(objects)
         self.clock = FakeClock(1_000_000_000.0)
         ClaimController(self.cluster)
         self.scheduler = Scheduler(
-            self.cluster, profiles, clock=self.clock, executor=InlineExecutor(), initial_backoff=0.0
+            self.cluster,
+            profiles,
+            clock=self.clock,
+            executor=InlineExecutor(),
+            initial_backoff=0.0,
+            metrics=metrics,
         )
 
     def run(self, rounds: int = 1) -> None:

@@ -14,11 +14,14 @@ from kschedfw.api.resource_claims import FINALIZER, AllocationResult, ResourceCl
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import default_profile
 from kschedfw.framework.events import QueueingHint
+from kschedfw.framework.metrics import DevicePreparation, NoMetrics
 from kschedfw.plugins.dynamic_resources import inventory
+from kschedfw.plugins.dynamic_resources.allocator import Search
 from kschedfw.plugins.dynamic_resources.claims import Claims
 from kschedfw.plugins.dynamic_resources.hints import claim_events
+from kschedfw.plugins.dynamic_resources.inventory import PoolId
 from kschedfw.plugins.dynamic_resources.manager import DeviceManager
-from kschedfw.plugins.dynamic_resources.usage import NOTHING_USED, Usage, counting_results
+from kschedfw.plugins.dynamic_resources.usage import NOTHING_USED, PoolUsage, counting_results
 from tests.plugins.devices import DRIVER, World, allocation, claim, devices, gpu_class, made, node, pod
 
 
@@ -179,6 +182,41 @@ def test_a_pod_is_bound_when_its_devices_are_ready() -> None:
     assert world.node_of("p") == "a"
 
 
+class Told(NoMetrics):
+    """Keeps what is told of devices."""
+
+    def __init__(self) -> None:
+        self.created: list[bool] = []
+        self.prepared: list[tuple[str, str, DevicePreparation]] = []
+
+    def claim_created(self, *, success: bool) -> None:
+        self.created.append(success)
+
+    def devices_prepared(self, profile: str, driver: str, result: DevicePreparation, seconds: float) -> None:
+        self.prepared.append((profile, driver, result))
+
+
+@pytest.mark.parametrize(
+    ("condition", "result"),
+    [("ready", DevicePreparation.SUCCESS), ("broken", DevicePreparation.FAILURE)],
+)
+def test_how_waiting_for_devices_ended_is_told(condition: str, result: DevicePreparation) -> None:
+    told = Told()
+    world = World(node("a"), gpu_class(), devices("a", "g0", more=BINDING), claim("c"), metrics=told)
+    Preparing(world.cluster, condition)
+    world.cluster.add(pod("p", "c"))
+    world.scheduler.schedule_one()
+    assert told.prepared == [("default-scheduler", DRIVER, result)]
+
+
+def test_claims_for_extended_resources_are_told_and_other_devices_are_not_waited_for() -> None:
+    told = Told()
+    gpu = gpu_class(extendedResourceName="example.com/gpu")
+    world = World(node("a"), gpu, devices("a", "g0"), pod("p", **{"example.com/gpu": "1"}), metrics=told)
+    world.run()
+    assert (told.created, told.prepared) == ([True], [])
+
+
 def test_a_device_that_cannot_be_made_ready_is_given_back() -> None:
     world = World(node("a"), gpu_class(), devices("a", "g0", more=BINDING), claim("c"))
     Preparing(world.cluster, "broken")
@@ -207,6 +245,54 @@ def test_each_device_is_matched_once_per_state_of_its_slice(monkeypatch: pytest.
     assert len(asked) == len(set(asked)) == 24
 
 
+def test_only_nodes_whose_devices_were_taken_are_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+    run = Search.run
+
+    def counting(search: Search) -> Any:
+        searched.append(search._reach.node.name)
+        return run(search)
+
+    monkeypatch.setattr(Search, "run", counting)
+    names = [f"n{number:02}" for number in range(20)]
+    world = World(*map(node, names), gpu_class(), *(devices(name, "g0", "g1") for name in names), template())
+    counts = []
+    for number in range(4):
+        world.cluster.add(pod(f"p{number}", template="one"))
+        searched.clear()
+        world.run()
+        counts.append(len(searched))
+    assert counts == [
+        21,
+        2,
+        2,
+        2,
+    ]  # every node, and the chosen one again; from then on the node that was chosen before
+
+
+def test_nodes_that_reach_the_same_devices_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[int] = []
+    run = Search.run
+
+    def counting(search: Search) -> Any:
+        searched.append(search._reach.number)
+        return run(search)
+
+    monkeypatch.setattr(Search, "run", counting)
+    spec = {
+        "driver": DRIVER,
+        "allNodes": True,
+        "pool": {"name": "net", "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": "g0"}, {"name": "g1"}],
+    }
+    shared = made("ResourceSlice", "net", spec=spec)
+    world = World(*(node(f"n{number}") for number in range(20)), gpu_class(), shared, template())
+    world.cluster.add(pod("p", template="one"))
+    world.run()
+    assert world.node_of("p")
+    assert searched == [0, 0]  # for all nodes together, and for the devices themselves
+
+
 def test_all_profiles_know_what_is_in_flight() -> None:
     cluster = InMemoryCluster()
     assert DeviceManager.of(cluster) is DeviceManager.of(cluster)
@@ -216,9 +302,9 @@ def test_all_profiles_know_what_is_in_flight() -> None:
     assert isinstance(written, ResourceClaim)
     assert written.status.allocation is not None
     manager.claims.put_in_flight("uid", written.status.allocation)
-    assert DeviceManager.of(cluster).claims.usage()[DRIVER, "a"].taken == {"g0"}
+    assert DeviceManager.of(cluster).claims.usage().of((DRIVER, "a")).taken == {"g0"}
     manager.claims.landed("uid")
-    assert manager.claims.usage() == {}
+    assert manager.claims.usage().by_pool == {}
 
 
 def test_the_default_profile_has_it_where_kube_scheduler_has_it() -> None:
@@ -271,8 +357,8 @@ def claim_with_device() -> ResourceClaim:
     return found
 
 
-def counted(allocations: list[AllocationResult]) -> Usage:
-    usage: dict[Any, Any] = {}
+def counted(allocations: list[AllocationResult]) -> dict[PoolId, PoolUsage]:
+    usage: dict[PoolId, PoolUsage] = {}
     for each in allocations:
         for result in counting_results(each):
             pool = result.driver, result.pool
@@ -312,4 +398,4 @@ def test_what_is_taken_is_the_same_however_it_came_about(steps: list[tuple[str, 
             if (found := in_flight.get(each.uid) or each.status.allocation) is not None
         ]
         expected = {pool: usage.taken for pool, usage in counted(taken).items()}
-        assert {pool: usage.taken for pool, usage in claims.usage().items()} == expected
+        assert {pool: usage.taken for pool, usage in claims.usage().by_pool.items()} == expected

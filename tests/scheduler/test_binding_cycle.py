@@ -6,8 +6,7 @@ import attrs
 import pytest
 
 from kschedfw import ActionType, ClusterEvent, EventResource, InMemoryCluster, Pod, Status
-from kschedfw.framework.activation import activate_pods
-from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.cycle_state import CycleState, activate_pods
 from kschedfw.scheduler.queue.protocol import Place
 from tests.framework.support import answering, plugin
 from tests.scheduler.stage import NODE_ADDED, Stage, node, pod, witness

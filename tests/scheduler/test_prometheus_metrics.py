@@ -31,6 +31,7 @@ from kschedfw import (
 from kschedfw.framework.metrics import (
     AttemptResult,
     CachedObject,
+    DevicePreparation,
     HintResult,
     MeasuredPoint,
     MetricsRecorder,
@@ -61,6 +62,8 @@ def tell_everything(metrics: MetricsRecorder) -> None:
     metrics.permit_wait(Code.SUCCESS, 0.5)
     metrics.preemption_attempt()
     metrics.preemption_victims(3)
+    metrics.claim_created(success=True)
+    metrics.devices_prepared(PROFILE, "gpu.example.com", DevicePreparation.TIMEOUT, 0.5)
     metrics.pending_pods("active", 3)
     metrics.pod_incoming("active", "NodeAdd")
     metrics.unschedulable_pods("A", PROFILE, 1)
@@ -108,6 +111,14 @@ TABLE = [
     ("pod_scheduling_attempts", "histogram", set(), (1, 16, 5)),
     ("pod_scheduling_sli_duration_seconds", "histogram", {"attempts"}, (0.01, 5242.88, 20)),
     ("pod_scheduled_after_flush", "counter", set(), None),
+    ("resourceclaim_creates", "counter", {"status"}, None),
+    ("dra_bindingconditions_allocations", "counter", {"profile", "driver", "status"}, None),
+    (
+        "dra_bindingconditions_wait_duration_seconds",
+        "histogram",
+        {"profile", "driver", "status"},
+        (0.1, 819.2, 14),
+    ),
     ("preemption_attempts", "counter", set(), None),
     ("preemption_victims", "histogram", set(), (1, 64, 7)),
     ("cache_size", "gauge", {"type"}, None),

@@ -13,34 +13,28 @@ from kschedfw.framework.nodes.table import NodeTable
 
 
 class NodeSelection(Sequence[NodeInfo]):
-    """A sequence of NodeInfos that is really the rows of a table; nothing is made per node until somebody looks.
+    """Nodes of a table, given by their rows; it reads as a sequence of NodeInfos, which are looked up on demand.
 
-    `rows` has shape (k,), each row at most once, and is read-only.
+    `rows` has shape (k,), int64: each row at most once, in visiting order. The array is read-only.
     """
 
-    __slots__ = ("is_whole_table", "recurs", "rows", "table")
+    __slots__ = ("_rows", "start", "table")
 
-    def __init__(
-        self, table: NodeTable, rows: IntArray, *, is_whole_table: bool = False, recurs: bool = False
-    ) -> None:
-        self.table = table
+    def __init__(self, table: NodeTable, rows: IntArray) -> None:
         rows.setflags(write=False)  # plugins see it
-        self.rows = rows
-        self.is_whole_table = is_whole_table
-        """Whether this is all rows, in the table's order."""
-        self.recurs = recurs or is_whole_table
-        """Whether the same rows, this very array, come again and again, so that it pays to keep something for them.
-
-        They are ascending.
-        """
+        self.table = table
+        self.start: int | None = None
+        """The row that comes first, if the selection has all nodes of the table; else None."""
+        self._rows: IntArray | None = rows
 
     @classmethod
     def whole(cls, table: NodeTable, start: int = 0) -> NodeSelection:
         """All nodes, in visiting order from row `start` on and round the end."""
-        rows = table.all_rows
-        if start == 0:
-            return cls(table, rows, is_whole_table=True)
-        return cls(table, np.concatenate((rows[start:], rows[:start])))
+        selection = cls(table, table.all_rows)
+        selection.start = start
+        if start:
+            selection._rows = None
+        return selection
 
     @classmethod
     def of(cls, table: NodeTable, node_infos: Sequence[NodeInfo]) -> NodeSelection | None:
@@ -48,13 +42,40 @@ class NodeSelection(Sequence[NodeInfo]):
         if isinstance(node_infos, NodeSelection):
             return node_infos if node_infos.table is table else None
         rows = [table.rows.get(info.name, -1) for info in node_infos]
-        known = all(
-            row >= 0 and table.node_infos[row] is info for row, info in zip(rows, node_infos, strict=True)
-        )
-        if not known:
-            return None
-        is_whole_table = len(rows) == len(table) and rows == list(range(len(rows)))
-        return cls(table, np.array(rows, dtype=np.int64), is_whole_table=is_whole_table)
+        for row, info in zip(rows, node_infos, strict=True):
+            if row < 0 or table.node_infos[row] is not info:
+                return None
+        if len(rows) == len(table) and rows == list(range(len(rows))):
+            return cls.whole(table)
+        return cls(table, np.array(rows, dtype=np.int64))
+
+    @property
+    def rows(self) -> IntArray:
+        if self._rows is None:
+            rows = self.table.all_rows
+            self._rows = np.concatenate((rows[self.start :], rows[: self.start]))
+            self._rows.setflags(write=False)
+        return self._rows
+
+    def part(self, begin: int, end: int) -> NodeSelection:
+        """The nodes from position `begin` up to `end`, 0 ≤ begin ≤ end ≤ k."""
+        if self.start is None:
+            return NodeSelection(self.table, self.rows[begin:end])
+        count, first = len(self.table), self.start + begin
+        if begin == 0 and end == count:
+            return self
+        if first >= count:
+            first -= count
+        last = first + end - begin
+        rows = self.table.all_rows
+        if last <= count:
+            return NodeSelection(self.table, rows[first:last])
+        return NodeSelection(self.table, np.concatenate((rows[first:], rows[: last - count])))
+
+    @property
+    def is_whole_table(self) -> bool:
+        """Whether this is all nodes, in the table's order."""
+        return self.start == 0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -67,11 +88,14 @@ class NodeSelection(Sequence[NodeInfo]):
     def __getitem__(self, index: slice) -> NodeSelection: ...
     def __getitem__(self, index: int | slice) -> NodeInfo | NodeSelection:
         if isinstance(index, slice):
+            begin, end, step = index.indices(len(self))
+            if step == 1:
+                return self.part(begin, max(begin, end))
             return NodeSelection(self.table, self.rows[index])
         return self.table.node_infos[int(self.rows[index])]
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.table) if self.start is not None else len(self.rows)
 
     def __iter__(self) -> Iterator[NodeInfo]:
         infos = self.table.node_infos

@@ -14,7 +14,7 @@ from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.node import Taint
 from kschedfw.api.resource import Resource
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from kschedfw.framework.nodes.arrays import Codes, IntArray
+from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.change_log import ChangeLog
 from kschedfw.framework.nodes.encoded_column import EncodedColumn
 from kschedfw.framework.nodes.node_info import NodeInfo
@@ -26,6 +26,7 @@ ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 _FIRST_RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
 _PODS_COLUMN = _FIRST_RESOURCES.index(PODS)
+_MAX_INT64 = (1 << 63) - 1
 
 
 @attrs.frozen
@@ -35,15 +36,6 @@ class TableVersion:
     layout: int
     nodes: int
     pods: int
-
-
-@attrs.frozen(eq=False)
-class _LabelCodes:
-    """A label's codes in these rows, at this version of layout and node objects."""
-
-    rows: IntArray
-    version: tuple[int, int]
-    codes: Codes
 
 
 class TableListener(Protocol):
@@ -67,8 +59,9 @@ class NodeTable:
     `allocatable` and `requested` have shape (n, r), int64, in the resources' base units (millicores, bytes,
     counts), the columns named by `resources`, of which the first four always are cpu, memory, ephemeral-storage and
     pods; each column is contiguous. `non_zero_requested` has shape (n, 2): CPU and memory as scores count them.
-    `pod_counts` and `unschedulable` have shape (n,). Labels, taints and whatever else plugins ask for (`encoded`) are
-    encoded when first asked for.
+    `free` is what is left, allocatable − requested, in the same shape. It wraps around as Go's difference does, and is
+    below 0 where a node is overcommitted. `pod_counts` and `unschedulable` have shape (n,). Labels, taints and whatever
+    else plugins ask for (`encoded`) are encoded when first asked for.
 
     The snapshot keeps the table in step, in place, at the cost of the rows that changed, and each change goes to one of
     two logs: `node_changes` for node objects, `pod_changes` for the pods on nodes. When nodes come or go, rows
@@ -85,14 +78,14 @@ class NodeTable:
         self.columns: Mapping[str, int] = _by_position(_FIRST_RESOURCES)
         self._allocatable: IntArray = np.zeros((len(_FIRST_RESOURCES), 0), dtype=np.int64)
         self._requested: IntArray = np.zeros((len(_FIRST_RESOURCES), 0), dtype=np.int64)
+        self._free: IntArray = np.zeros((len(_FIRST_RESOURCES), 0), dtype=np.int64)
         self._non_zero: IntArray = np.zeros((2, 0), dtype=np.int64)
+        self._largest: list[int] = [0] * len(_FIRST_RESOURCES)
         self._unschedulable: npt.NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
         self._encoded: dict[Hashable, EncodedColumn[Any]] = {}
         self._encoded_from_pods: list[EncodedColumn[Any]] = []
         self._listeners: list[TableListener] = []
         self._pod_listeners: list[TableListener] = []
-        self._label_codes: dict[str, _LabelCodes] = {}
-        """The latest answers to `label_codes`: many pods in a row are asked about the same rows."""
         self._changed_since: dict[tuple[int, int], Sequence[int] | None] = {}
         """Answers to `changed_since`: many ask from the same version on."""
         self._place(node_infos, np.full(len(node_infos), -1, dtype=np.int64))
@@ -106,15 +99,40 @@ class NodeTable:
 
     @cached_property
     def all_rows(self) -> IntArray:
-        """0 … n−1."""
+        """0 … n−1, shape (n,), int64. A slice of it stands for nodes that follow each other; see `take`."""
         rows: IntArray = np.arange(len(self.node_infos), dtype=np.int64)
         rows.setflags(write=False)
         return rows
+
+    def is_all(self, rows: IntArray) -> bool:
+        """Whether these are `all_rows`; an array that is only equal to it doesn't count."""
+        return rows is self.all_rows
+
+    def take(self, column: npt.NDArray[ScalarT], rows: IntArray) -> npt.NDArray[ScalarT]:
+        """The entries of a column of shape (n,) in these rows, shape (k,); not to be changed.
+
+        Nothing is copied where `rows` is `all_rows` or a slice of it, as in most calls of a batch hook.
+        """
+        everything = self.all_rows
+        if rows is everything:
+            return column
+        if rows.base is everything and rows.strides == everything.strides and len(rows):
+            first = int(rows[0])
+            return column[first : first + len(rows)]
+        return column.take(rows)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The nodes' names, by row."""
         return tuple(info.name for info in self.node_infos)
+
+    def largest(self, resource: str) -> int:
+        """An upper bound of the resource's amounts, allocatable or requested; 2⁶³−1 if any was ever below 0.
+
+        Who knows that amounts are small can use arithmetic that is exact only for those.
+        """
+        column = self.columns.get(resource)
+        return 0 if column is None else self._largest[column]
 
     @property
     def version(self) -> TableVersion:
@@ -135,20 +153,6 @@ class NodeTable:
     def label(self, key: str) -> EncodedColumn[str | None]:
         """The column of a node label; a node without it has the code -1, for which `values` ends with None."""
         return self.encoded(("label", key), lambda info: info.node.metadata.labels.get(key))
-
-    def label_codes(self, key: str, rows: IntArray) -> Codes:
-        """The codes of a label's column in these rows, an array that isn't changed either; -1 without the label."""
-        codes = self.label(key).codes
-        if rows is self.all_rows:
-            return codes
-        known = self._label_codes.get(key)
-        version = self.layout, self.node_changes.version
-        if known is not None and known.rows is rows and known.version == version:
-            return known.codes
-        in_rows: Codes = codes.take(rows)
-        in_rows.setflags(write=False)
-        self._label_codes[key] = _LabelCodes(rows, version, in_rows)
-        return in_rows
 
     @property
     def taints(self) -> EncodedColumn[tuple[Taint, ...]]:
@@ -233,6 +237,7 @@ class NodeTable:
         self.moved_from: IntArray = read_only_view(moved_from)
         self._allocatable = _moved(self._allocatable, moved_from)
         self._requested = _moved(self._requested, moved_from)
+        self._free = _moved(self._free, moved_from)
         self._non_zero = _moved(self._non_zero, moved_from)
         self._unschedulable = _moved(self._unschedulable, moved_from)
         self._show()
@@ -254,14 +259,18 @@ class NodeTable:
         if amounts.scalar_resources:
             self._make_columns(amounts.scalar_resources)
         self._write_amounts(self._allocatable, row, amounts, amounts.allowed_pod_number)
+        np.subtract(self._allocatable[:, row], self._requested[:, row], out=self._free[:, row])
 
     def _write_pods(self, row: int, info: NodeInfo) -> None:
         amounts, non_zero = info.requested, info.non_zero_requested
         if amounts.scalar_resources:
             self._make_columns(amounts.scalar_resources)
         self._write_amounts(self._requested, row, amounts, len(info.pods))
+        np.subtract(self._allocatable[:, row], self._requested[:, row], out=self._free[:, row])
         self._non_zero[0, row] = non_zero.milli_cpu
         self._non_zero[1, row] = non_zero.memory
+        self._note_size(0, non_zero.milli_cpu)
+        self._note_size(1, non_zero.memory)
 
     def _write_amounts(self, columns: IntArray, row: int, amounts: Resource, pods: int) -> None:
         """Fill a row in; all its resources have a column."""
@@ -269,10 +278,20 @@ class NodeTable:
         columns[1, row] = amounts.memory
         columns[2, row] = amounts.ephemeral_storage
         columns[_PODS_COLUMN, row] = pods
+        self._note_size(0, amounts.milli_cpu)
+        self._note_size(1, amounts.memory)
+        self._note_size(2, amounts.ephemeral_storage)
         if len(self.resources) > len(_FIRST_RESOURCES):
             columns[len(_FIRST_RESOURCES) :, row] = 0
             for name, amount in amounts.scalar_resources.items():
-                columns[self.columns[name], row] = amount
+                column = self.columns[name]
+                columns[column, row] = amount
+                self._note_size(column, amount)
+
+    def _note_size(self, column: int, amount: int) -> None:
+        # Below 0 is what has wrapped around, and as bad as too large.
+        if not 0 <= amount <= self._largest[column]:
+            self._largest[column] = amount if amount >= 0 else _MAX_INT64
 
     def _make_columns(self, resources: Iterable[str]) -> None:
         """Make a column for each of the resources of which this is the first node."""
@@ -284,12 +303,15 @@ class NodeTable:
         empty = np.zeros((len(new), len(self)), dtype=np.int64)
         self._allocatable = np.concatenate((self._allocatable, empty))
         self._requested = np.concatenate((self._requested, empty))
+        self._free = np.concatenate((self._free, empty))
+        self._largest += [0] * len(new)
         self._show()
 
     def _show(self) -> None:
         """Show the arrays that there are now, which only this table writes into."""
         self.allocatable: IntArray = read_only_view(self._allocatable).T
         self.requested: IntArray = read_only_view(self._requested).T
+        self.free: IntArray = read_only_view(self._free).T
         self.non_zero_requested: IntArray = read_only_view(self._non_zero).T
         self.pod_counts: IntArray = self.requested[:, _PODS_COLUMN]
         self.unschedulable: npt.NDArray[np.bool_] = read_only_view(self._unschedulable)

@@ -7,8 +7,7 @@ A plugin makes a `PreemptionEvaluator` with its own `PreemptionRules` and calls 
 from kschedfw.framework.extender import Victims
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import Candidate, ScoreFunction, best_candidates
-from kschedfw.framework.preemption.evaluator import PreemptionEvaluator
-from kschedfw.framework.preemption.plan import PREEMPTION_PLAN, PreemptionPlan
+from kschedfw.framework.preemption.evaluator import PREEMPTION_PLAN, PreemptionEvaluator, PreemptionPlan
 from kschedfw.framework.preemption.rules import PreemptionRules
 from kschedfw.framework.preemption.victims import select_victims
 

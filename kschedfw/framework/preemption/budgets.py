@@ -1,4 +1,4 @@
-"""Which evictions the PodDisruptionBudgets allow."""
+"""PodDisruptionBudgets, and the evictions that violate them."""
 
 from __future__ import annotations
 

@@ -20,17 +20,17 @@ _PRIORITY_OFFSET = 1 << 31
 
 @attrs.frozen
 class Candidate:
-    """A node, and who must leave it for the pod to fit there."""
+    """A node, and the pods that must leave it for the pod to fit there."""
 
     node_name: str
     victims: Victims
 
 
 class Candidates(Sequence[Candidate]):
-    """Candidates that are only made for who looks at them.
+    """k candidates as arrays; a `Candidate` object is made when an item is read.
 
-    `rows` and `victims` have shape (k,); `names` are those of all nodes, by row. `harm` has shape (criteria, k): what
-    each criterion of `LEAST_HARM` says.
+    `rows` (int64) and `victims` (object) have shape (k,). `names` has the names of all nodes by row. `harm` (float64,
+    shape (criteria, k)) has the values of the criteria of `LEAST_HARM`.
     """
 
     __slots__ = ("_harm", "_names", "_rows", "_victims")
@@ -48,7 +48,7 @@ class Candidates(Sequence[Candidate]):
         self._harm = harm
 
     def least_harmful(self) -> Candidates:
-        """The best by `LEAST_HARM`, in their order."""
+        """The candidates that are best by `LEAST_HARM`, in their order."""
         best = np.arange(len(self))
         for scores in self._harm:
             if len(best) <= 1:

@@ -1,4 +1,4 @@
-"""Tries preemption out, node by node, without touching anything (kube-scheduler `DryRunPreemption`)."""
+"""Simulates preemption node by node, without effects (kube-scheduler `DryRunPreemption`)."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from kschedfw.framework.status import Status
 _NOT_HELPFUL = Status.unresolvable("Preemption is not helpful for scheduling")
 _NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
 
+_MARGIN = 64
+"""Twice as many nodes as wanted, and so many more, are looked at before all others are."""
+
 
 def no_candidates() -> NodeToStatus:
-    """Statuses that say of all nodes that preemption doesn't help."""
+    """A status for all nodes: preemption doesn't help."""
     return NodeToStatus(absent=_NOT_HELPFUL)
-
-
-_FEW = 64
 
 
 @attrs.define(eq=False)
 class DryRun:
-    """What came of it: the candidates, those without violated budgets first, and why other nodes are none.
+    """The outcome of a dry run: the candidates, those without violated budgets first, and why other nodes are none.
 
-    Nodes that weren't tried, because there were candidates enough or because they can't help, have no status
+    Nodes that weren't tried, because there were enough candidates or because preemption can't help, have no status
     of their own. `errors` are the statuses of nodes where a plugin failed.
     """
 
@@ -97,14 +97,14 @@ def dry_run(
 
 
 class _Search:
-    """Goes through the nodes in order and knows when there are candidates enough.
+    """Goes through the nodes in order until there are enough candidates.
 
-    What is known already counts in its place, so that a node isn't tried if those before it are enough. Where so much
-    is known that not even half of those in question will be needed, the others aren't looked at.
+    Nodes with a known outcome count in their place in the order, so that a node isn't tried if those before it are
+    enough. If so many are known that less than half of the nodes are needed, the others aren't looked at.
     """
 
     def __init__(self, rows: IntArray, wanted: int, outcomes: Outcomes) -> None:
-        self._rows = rows[: 2 * wanted + _FEW]
+        self._rows = rows[: 2 * wanted + _MARGIN]
         self._wanted = wanted
         self._outcomes = outcomes
         self._tried = 0
@@ -131,7 +131,7 @@ class _Search:
         self.to_try: IntArray = np.flatnonzero(codes[: self.end] == UNKNOWN_CODE)
 
     def is_enough_after(self, code: int) -> bool:
-        """Whether the next node that would have to be tried needn't be, given what came of one more."""
+        """Whether there are enough candidates before the next untried node, given the code of one more outcome."""
         row = int(self._rows[self.to_try[self._tried]])
         if code == PASS:
             self._helped += 1

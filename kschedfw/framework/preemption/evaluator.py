@@ -6,10 +6,12 @@ import logging
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
+import attrs
+
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod
 from kschedfw.api.workloads import PodDisruptionBudget
-from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NodeToStatus
 from kschedfw.framework.extender import Extender, Victims
 from kschedfw.framework.handle import Handle
@@ -17,13 +19,41 @@ from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import Candidate, best_candidates
-from kschedfw.framework.preemption.dry_run import DryRun, dry_run
+from kschedfw.framework.preemption.dry_run import DryRun, dry_run, no_candidates
 from kschedfw.framework.preemption.eviction import prepare_candidate
 from kschedfw.framework.preemption.outcomes import LowestPriorities, Outcomes
-from kschedfw.framework.preemption.plan import PREEMPTION_PLAN, PreemptionPlan
 from kschedfw.framework.preemption.rules import PreemptionRules
 from kschedfw.framework.results import PostFilterResult
 from kschedfw.framework.status import Code, PluginFailure, Status
+
+
+@attrs.frozen(eq=False)
+class PreemptionPlan:
+    """The outcome of looking for room, and everything that led to it. Nothing has been done yet.
+
+    * SUCCESS: `chosen` is there, and `result` nominates its node.
+    * UNSCHEDULABLE: no room can be made. A `result` then takes back the pod's earlier nomination; without one that
+      stays as it is, since the pod still waits for victims, or an extender was against all candidates.
+    * ERROR: a plugin or an extender failed.
+
+    `candidates` are those of the dry run; `tied` those out of them, as extenders left them, that are equally good by
+    every criterion; `rejected` has the reasons of nodes that were tried and are no candidates.
+    """
+
+    status: Status
+    result: PostFilterResult | None = None
+    candidates: Sequence[Candidate] = ()
+    tied: Sequence[Candidate] = ()
+    rejected: NodeToStatus = attrs.field(factory=no_candidates)
+
+    @property
+    def chosen(self) -> Candidate | None:
+        """The node and victims that preemption would take: the first of those that are tied."""
+        return self.tied[0] if self.tied else None
+
+
+PREEMPTION_PLAN: StateKey[PreemptionPlan] = StateKey("preemption.plan")
+"""The plan that was carried out, or came to nothing, in this cycle; for explanations."""
 
 
 class PreemptionEvaluator:

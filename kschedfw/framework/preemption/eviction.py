@@ -1,4 +1,4 @@
-"""Carries a preemption out: victims go, and whoever waited for the same room with less right looks elsewhere.
+"""Carries out a preemption: evicts the victims, and clears nominations of lower priority to the same node.
 
 kube-scheduler evicts on a goroutine of its own by default, and holds the pod back in pre_enqueue until that is done.
 Here it is done before post_filter returns, in the order of the victims, as with the gate
@@ -33,10 +33,10 @@ def is_terminating_by_preemption(pod: Pod) -> bool:
 
 
 def prepare_candidate(handle: Handle, plugin_name: str, candidate: Candidate, pod: Pod) -> Status:
-    """Evict the candidate's victims, then take back lower nominations to its node; ERROR where an eviction fails.
+    """Evict the candidate's victims, then clear nominations of lower priority to its node; ERROR if an eviction fails.
 
-    Victims that are terminating already are left to it. An eviction that fails ends it: the pod isn't nominated, and
-    its next attempt finds the node as it is then.
+    Victims that are terminating already are skipped. After a failed eviction the pod isn't nominated; its next attempt
+    sees the node as it is then.
     """
     for victim in candidate.victims.pods:
         if victim.is_terminating:
@@ -44,7 +44,7 @@ def prepare_candidate(handle: Handle, plugin_name: str, candidate: Candidate, po
         try:
             _evict(handle, plugin_name, victim, pod, candidate.node_name)
         except Exception as error:
-            # Whatever kind of cluster refuses, it costs this attempt and no more.
+            # A cluster may raise anything; it must cost only this attempt.
             return Status.from_error(error)
     _clear_lower_nominations(handle, pod, candidate.node_name)
     return Status.success()
@@ -61,7 +61,7 @@ def _evict(handle: Handle, plugin_name: str, victim: Pod, pod: Pod, node_name: s
 
 
 def _hold_back(handle: Handle, plugin_name: str, victim: Pod) -> bool:
-    """Send a victim that waits at permit, or is in pre_bind, back to the queue; False where it is too late for that."""
+    """Send a victim that waits at permit, or is in pre_bind, back to the queue; False if it is too late for that."""
     waiting = handle.waiting_pods.get(victim.uid)
     if waiting is not None and waiting.preempt(plugin_name, "preempted"):
         return True
@@ -70,7 +70,7 @@ def _hold_back(handle: Handle, plugin_name: str, victim: Pod) -> bool:
 
 
 def _delete(handle: Handle, victim: Pod, pod: Pod) -> bool:
-    """Mark the victim and delete it; False where it is gone already."""
+    """Set the victim's DisruptionTarget condition and delete it; False if it is deleted already."""
     condition = PodCondition(
         type=DISRUPTION_TARGET,
         status="True",
@@ -89,7 +89,7 @@ def _delete(handle: Handle, victim: Pod, pod: Pod) -> bool:
 
 
 def _clear_lower_nominations(handle: Handle, pod: Pod, node_name: str) -> None:
-    """Pods that were to get room here may not fit any more; without the nomination they look for another place."""
+    """Clear the nominations to the node of pods with a lower priority, which may not fit there any more."""
     for info in handle.nominator.nominated_pods_for_node(node_name):
         if info.pod.priority >= pod.priority:
             continue

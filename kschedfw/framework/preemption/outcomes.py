@@ -1,4 +1,4 @@
-"""What dry runs came to, by node, so that only nodes that have changed are tried again."""
+"""Outcomes of dry runs by node, so that only changed nodes are tried again."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _MOST_STATUSES = 1024
 
 
 class Outcomes(Column):
-    """What came of trying nodes, as codes of `statuses`: PASS where preemption would help.
+    """The outcome of a dry run on each of n nodes, as a code of `statuses`: PASS where preemption helps.
 
-    Of these nodes `victims` says who would have to leave, `is_violating` whether that violates a disruption budget,
-    and `harm`, of shape (criteria, n), what `LEAST_HARM` thinks of it.
+    For nodes with PASS, `victims` (object, shape (n,)) has the `Victims`, `is_violating` (bool, shape (n,)) says
+    whether their eviction violates a disruption budget, and `harm` (float64, shape (criteria, n)) has the values of the
+    criteria of `LEAST_HARM`.
     """
 
     __slots__ = ("_borrowed", "_budgets", "_nominations", "harm", "is_violating", "statuses", "victims")
@@ -43,20 +44,20 @@ class Outcomes(Column):
     def follow_all(
         self, table: NodeTable, budgets: DisruptionBudgets, nominator: Nominator, pod: Pod
     ) -> None:
-        """Forget what may be different by now, or for this pod."""
+        """Drop outcomes that may have changed since the last call, or that may differ for this pod."""
         if self.follow(table) is None:
-            # Values have followed their nodes to other rows, but not what is known besides.
+            # The values were moved with their nodes to other rows; the other arrays weren't.
             self._make_room(table)
             self.values.fill(UNKNOWN_CODE)
         since, self._nominations = self._nominations, nominator.version
         changed = nominator.changed_since(since)
         if changed is None or budgets != self._budgets or len(self.statuses) > _MOST_STATUSES:
             self.values.fill(UNKNOWN_CODE)
-            self.statuses.clear()
+            self.statuses = StatusCodes()
             self._budgets = budgets
         elif self.statuses.timed:
             self.values[self.statuses.fleeting(self.values)] = UNKNOWN_CODE
-        # On a node that it is nominated to itself, a pod finds more room than others do.
+        # On the node that it is nominated to, a pod has more room than other pods have.
         own = nominator.node_of(pod.uid)
         for name in (*(changed or ()), self._borrowed, own):
             if (row := table.rows.get(name)) is not None:
@@ -64,7 +65,7 @@ class Outcomes(Column):
         self._borrowed = own
 
     def add(self, row: int, node_name: str, outcome: Victims | Status) -> int:
-        """Note what came of trying a node; gives its code."""
+        """Keep the outcome of a node. Returns its code."""
         if isinstance(outcome, Status):
             code = self.statuses.code_of(outcome)
             self.values[row] = UNKNOWN_CODE if code == ERROR else code
@@ -77,7 +78,7 @@ class Outcomes(Column):
         return PASS
 
     def candidates(self, table: NodeTable, rows: IntArray) -> Candidates:
-        """The nodes in these rows, which all are candidates."""
+        """The candidates in these rows (int64, shape (k,)), all of which must have PASS."""
         return Candidates(table.names, rows, self.victims[rows], self.harm[:, rows])
 
     def _make_room(self, table: NodeTable) -> None:
@@ -87,7 +88,7 @@ class Outcomes(Column):
 
 
 class LowestPriorities(Column):
-    """The lowest priority of the pods on each node."""
+    """The lowest priority of the pods on each node: int64, shape (n,)."""
 
     __slots__ = ()
 
@@ -95,7 +96,7 @@ class LowestPriorities(Column):
         super().__init__(table, Reads.PODS, np.int64, UNKNOWN_SCORE)
 
     def without_lower(self, priority: int, table: NodeTable, rows: IntArray) -> IntArray:
-        """Those of the rows on whose nodes no pod has a lower priority than this."""
+        """The rows whose nodes have no pod of lower priority than this: int64, shape (m,), m ≤ k."""
         self.follow(table)
         missing = self.missing(rows)
         infos = table.node_infos

@@ -1,4 +1,4 @@
-"""What preemption plugins may decide each for itself."""
+"""The parts of preemption that a plugin may override."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class PreemptionRules:
         )
 
     def objection(self, pod: Pod, nominated_node_status: Status) -> str:
-        """Why the pod may not preempt anyone now; empty if it may.
+        """Why the pod may not preempt now; empty if it may.
 
         While victims of an earlier preemption still terminate on its nominated node, the pod has to wait for
         them, unless the filters have ruled that node out by now (`nominated_node_status`).
@@ -75,7 +75,7 @@ class PreemptionRules:
         return victim.pod.priority < pod.priority
 
     def more_important(self, first: Pod, second: Pod) -> bool:
-        """Whether more is done to spare the first: it has the higher priority or, if equal, has run longer.
+        """Whether the first is more important: it has the higher priority or, if equal, has run longer.
 
         Must be a strict weak order. Victims are listed by it, and score functions rely on a first one that has the
         highest priority.
@@ -89,7 +89,7 @@ class PreemptionRules:
         return [info for info in node_info.pods if self.may_preempt(pod, info, node_info)]
 
     def offset_and_num_candidates(self, num_nodes: int) -> tuple[int, int]:
-        """At which of the nodes where preemption may help to begin, at random, and how many candidates will do."""
+        """The index of the first node to try, which is random, and the number of candidates that are enough."""
         wanted = max(num_nodes * self._percentage // 100, self._absolute)
         return self.handle.random.randrange(num_nodes), min(wanted, num_nodes)
 
@@ -101,7 +101,7 @@ class PreemptionRules:
         potential: Sequence[PodInfo],
         budgets: DisruptionBudgets,
     ) -> Victims | Status:
-        """Whom to evict out of the potential victims (at least one), or why that is no use.
+        """The pods to evict out of the potential victims (at least one), or why that doesn't help.
 
         `state` and `node_info` are copies that may be changed.
         """
@@ -109,5 +109,5 @@ class PreemptionRules:
         return select_victims(framework, state, pod, node_info, potential, budgets, self.more_important)
 
     def score_functions(self) -> Sequence[ScoreFunction]:
-        """By what to choose among several candidates, the decisive criterion first."""
+        """The criteria for choosing among several candidates, the decisive one first."""
         return LEAST_HARM

@@ -1,4 +1,4 @@
-"""Whom to evict from one node: as few pods, and as unimportant ones, as will do."""
+"""Selects the victims on one node: as few and as unimportant pods as possible."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.status import Status
 
 MoreImportant = Callable[[Pod, Pod], bool]
-"""Whether more should be done to spare the first pod than the second; a strict weak order."""
+"""Whether the first pod is more important than the second; a strict weak order."""
 
 
 class _TrialError(KschedfwError):
-    """A plugin couldn't follow a pod's removal or return; carries its status."""
+    """A plugin failed to update its state for a removed or added pod; has its status."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status)
@@ -31,7 +31,7 @@ class _TrialError(KschedfwError):
 
 @attrs.frozen
 class _Trial:
-    """A node, and what plugins know of it, that pods are taken from and put back on for the sake of argument."""
+    """A copy of a node and of the cycle state, from which pods are removed and to which they are added again."""
 
     framework: PluginsRunner
     state: CycleState
@@ -56,7 +56,7 @@ class _Trial:
         )
 
     def not_spared(self, infos: Sequence[PodInfo]) -> list[PodInfo]:
-        """Put the pods back one by one; gives those without which alone the pod fits, and leaves them off."""
+        """Add the pods again one by one. Returns those with which the pod no longer fits; they stay removed."""
         evicted = []
         for info in infos:
             self.put_back(info)
@@ -75,7 +75,7 @@ def select_victims(
     budgets: DisruptionBudgets,
     more_important: MoreImportant,
 ) -> Victims | Status:
-    """Those of the potential victims that must leave the node for the pod to fit, or why even that isn't enough.
+    """The potential victims that must leave the node for the pod to fit, or why it doesn't fit without all of them.
 
     With all of them gone, the pod must pass the filters, nominated pods included. Then each is spared with which it
     still does: first those whose eviction violates a disruption budget, then the others, in either group the more
@@ -101,7 +101,7 @@ def select_victims(
 
 
 def _sorted(infos: Sequence[PodInfo], more_important: MoreImportant) -> list[PodInfo]:
-    """The most important first; equally important ones as they were."""
+    """Sorted by importance, the most important first. The sort is stable."""
 
     def compare(first: PodInfo, second: PodInfo) -> int:
         return more_important(second.pod, first.pod) - more_important(first.pod, second.pod)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from random import Random
 
 from kschedfw.api.pod import Pod
@@ -14,7 +14,6 @@ from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.handle import ClusterClient, Handle, check_cluster
 from kschedfw.framework.metrics import NO_METRICS, MeasuredPoint, MetricsRecorder, PluginSampling
-from kschedfw.framework.narrowing import no_nodes_left
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.nodes.selection import NodeSelection
@@ -25,27 +24,25 @@ from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import ExtensionPoint, Profile
 from kschedfw.framework.results import NominatingMode, PostFilterResult, PreFilterResult
 from kschedfw.framework.runtime.args import plugin_args
+from kschedfw.framework.runtime.binding_hooks import BindingHooks
+from kschedfw.framework.runtime.calls import checked, first_failure
 from kschedfw.framework.runtime.evaluation import Evaluation
-from kschedfw.framework.runtime.filter_columns import FilterColumns
-from kschedfw.framework.runtime.filter_hooks import FilterHooks, checked
-from kschedfw.framework.runtime.hooks import Hook, HookTable
+from kschedfw.framework.runtime.filtering import FilterOutcome, Filters
+from kschedfw.framework.runtime.hooks import Hook, HookTable, events_of
 from kschedfw.framework.runtime.measuring import Meter, measured
-from kschedfw.framework.runtime.memo import ColumnT, Cycle, Memo
+from kschedfw.framework.runtime.memo import Memo
 from kschedfw.framework.runtime.memo_report import MemoCounters, PluginMemo
-from kschedfw.framework.runtime.node_filter import FilterOutcome, NodeFilter
-from kschedfw.framework.runtime.pre_bind import PreBindHooks, named
+from kschedfw.framework.runtime.pod_class import POD_CLASS, KeptT, PodClass, Preparation
+from kschedfw.framework.runtime.preparation import prepare, run_pre_filters, run_pre_scores
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.framework.runtime.score_columns import ScoreColumns
-from kschedfw.framework.runtime.score_hooks import ScoreHooks
-from kschedfw.framework.runtime.scores import NodeScores, Totals
+from kschedfw.framework.runtime.scoring import Scoring
+from kschedfw.framework.runtime.search import NodeSearch
 from kschedfw.framework.runtime.status_codes import StatusCodes
+from kschedfw.framework.runtime.totals import NodeScores, Totals
 from kschedfw.framework.status import Code, PluginFailure, Status
-from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT, PodsInPreBind, WaitingPod, WaitingPods
+from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 
 _SUCCESS, _SKIP = Status.success(), Status.skip()
-
-_MOST_STATUSES = 16_384
-"""Who puts the node's name into reasons makes a status per node; beyond this all that is remembered is dropped."""
 
 
 class Framework:
@@ -112,21 +109,22 @@ class Framework:
         self._has_score_plugins = bool(self._hooks["score"])
         self._less: Hook | None = next((hook for _, hook in self._hooks["queue_sort"]), None)
         parallelizer, batch = self.handle.parallelizer, evaluation is not Evaluation.SCALAR
-        self._status_codes = StatusCodes()
         self._memo_counters = counters = MemoCounters()
         run_all = profile.run_all_filters
-        self._filter = FilterHooks(self._hooks, self.plugins, self.handle, counters, run_all=run_all)
-        columns = FilterColumns(parallelizer, self._status_codes) if batch else None
-        self._node_filter = NodeFilter(self._filter, columns, self._status_codes, self.handle, meter)
-        self._score = ScoreHooks(
-            self._hooks, self.plugins, profile, ScoreColumns(parallelizer, meter, batch=batch), counters
+        self._filters = Filters(self._hooks, self.plugins, self.handle, counters, run_all=run_all)
+        self._search = NodeSearch(self._filters, self.handle, meter, batch=batch)
+        self._scoring = Scoring(
+            self._hooks, self.plugins, profile, counters, parallelizer, meter, batch=batch
         )
         # Threads of their own, as pre_binds may block for minutes and filters must not wait for them.
-        self._pre_bind = PreBindHooks(self._hooks, Parallelizer(parallelizer.parallelism))
-        # Counted from here on are the plugins that filter or score.
+        self._binding = BindingHooks(
+            self._hooks, self.handle.clock, self.waiting_pods, Parallelizer(parallelizer.parallelism)
+        )
+        # The counters know the plugins that filter or score by now.
         asked = [self.plugins[name] for name in counters.by_plugin]
         self._memo = Memo(asked, counters) if evaluation is Evaluation.MEMO else None
-        self._cycle: Cycle | None = None
+        # Calls are what a recorder counts: with one, every hook is called for every pod.
+        self._prepares = self._memo is not None and meter is None
         self.handle._framework = self
 
     def _make(self, registry: Registry, name: str) -> AnyPlugin:
@@ -169,22 +167,7 @@ class Framework:
         Raises:
             PluginError: the hook fails, or names an event that never happens.
         """
-        events: dict[str, tuple[ClusterEvent, ...]] = {}
-        for name, hook in self._hooks["events_to_register"]:
-            try:
-                events[name] = tuple(hook())
-                never = [event.label for event in events[name] if not event.can_happen]
-            except HOOK_FAILURES as error:
-                raise PluginError(
-                    name, f"events_to_register failed: {type(error).__name__}: {error}"
-                ) from error
-            if never:
-                raise PluginError(
-                    name,
-                    f"events_to_register names {', '.join(never)}, which never happens; what does is in "
-                    "docs/writing-plugins.md#coming-back",
-                )
-        return events
+        return events_of(self._hooks)
 
     # Queue
 
@@ -206,7 +189,7 @@ class Framework:
     @measured(MeasuredPoint.PRE_ENQUEUE)
     def run_pre_enqueue_plugins(self, pod: Pod) -> Status:
         """Whether the pod may become active; the first plugin that objects decides."""
-        return self._first_failure("pre_enqueue", pod)
+        return first_failure("pre_enqueue", self._hooks["pre_enqueue"], pod)
 
     # Scheduling cycle
 
@@ -219,59 +202,28 @@ class Framework:
         Sets `state.skip_filter_plugins`. UNSCHEDULABLE_AND_UNRESOLVABLE ends it at once, UNSCHEDULABLE at
         the end, so that the state is complete for preemption.
         """
-        skipped: set[str] = set()
-        narrowing: set[str] = set()
-        result: PreFilterResult | None = None
-        rejection = _SUCCESS
+        pods = self._begin_cycle(state, pod)
         nodes = self.handle.snapshot.node_infos
-        try:
-            for name, hook in self._hooks["pre_filter"]:
-                try:
-                    answer = hook(state, pod, nodes)
-                except HOOK_FAILURES as error:
-                    answer = Status.from_error(error)
-                if answer is None:
-                    continue
-                if answer is _SKIP:
-                    skipped.add(name)
-                    continue
-                if isinstance(answer, PreFilterResult):
-                    narrowing.add(name)
-                    result = answer.intersect(result)
-                    if not result.node_names:
-                        return result, no_nodes_left(narrowing), frozenset(narrowing)
-                    continue
-                status = checked(answer, name, "pre_filter")
-                match status.code:
-                    case Code.SKIP:
-                        skipped.add(name)
-                    case Code.SUCCESS:
-                        pass
-                    case Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                        return None, status.with_plugin(name), frozenset()
-                    case Code.UNSCHEDULABLE:
-                        rejection = status.with_plugin(name)
-                    case _:
-                        return None, status.prefixed(f'running PreFilter plugin "{name}"', name), frozenset()
-            return result, rejection, frozenset(narrowing)
-        finally:
-            state.skip_filter_plugins = frozenset(skipped)
+        preparation = pods.pre_filter
+        if preparation is None:
+            preparation = pods.pre_filter = self._prepared("pre_filter", pods, pod, nodes)
+        return run_pre_filters(preparation, state, pod, nodes)
 
     def run_pre_filter_add_pod(
         self, state: CycleState, pod: Pod, to_add: PodInfo, node_info: NodeInfo
     ) -> Status:
         """Bring the state up to date as if `to_add` were on the node; skipped plugins are left alone."""
-        return self._filter.add_pod(state, pod, to_add, node_info)
+        return self._filters.add_pod(state, pod, to_add, node_info)
 
     def run_pre_filter_remove_pod(
         self, state: CycleState, pod: Pod, to_remove: PodInfo, node_info: NodeInfo
     ) -> Status:
         """Bring the state up to date as if `to_remove` were gone from the node."""
-        return self._filter.remove_pod(state, pod, to_remove, node_info)
+        return self._filters.remove_pod(state, pod, to_remove, node_info)
 
     def run_filter_plugins(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:
         """Success, or the first refusal in profile order."""
-        status = self._filter.run(state, pod, node_info)
+        status = self._filters.run(state, pod, node_info)
         if self._meter is not None:
             self._meter.nodes_asked()
         return status
@@ -280,20 +232,20 @@ class Framework:
         self, state: CycleState, pod: Pod, node_info: NodeInfo
     ) -> Mapping[str, Status]:
         """What each filter that isn't skipped says of the node, whatever the others say; for explanations."""
-        statuses = self._filter.run_each(state, pod, node_info)
+        statuses = self._filters.run_each(state, pod, node_info)
         if self._meter is not None:
             self._meter.nodes_asked()
         return statuses
 
-    def beside_nominated_pods(
+    def add_nominated_pods(
         self, state: CycleState, pod: Pod, node_info: NodeInfo
     ) -> tuple[CycleState, NodeInfo] | None:
-        """Copies of both as if the node's nominated pods of equal or higher priority were there; None without any.
+        """Copies of both, with the node's nominated pods of equal or higher priority added.
 
-        So it is, too, where a plugin doesn't cope with these pods, which refuses the node in any case.
+        None if the node has none, and where a plugin fails to follow them, which refuses the node in any case.
         """
-        beside = self._filter.beside_nominated_pods(state, pod, node_info)
-        return None if isinstance(beside, Status) else beside
+        crowded = self._filters.add_nominated_pods(state, pod, node_info)
+        return None if isinstance(crowded, Status) else crowded
 
     def run_filter_plugins_with_nominated_pods(
         self, state: CycleState, pod: Pod, node_info: NodeInfo, *, other_pods_only: bool = False
@@ -302,8 +254,8 @@ class Framework:
 
         With `other_pods_only`, the node itself has passed already: only what pods may have changed is asked for.
         """
-        filters = self._filter.reading_pods(state) if other_pods_only else self._filter.active(state)
-        status = self._filter.run_with_nominated_pods(filters, state, pod, node_info)
+        filters = self._filters.reading_pods(state) if other_pods_only else self._filters.active(state)
+        status = self._filters.run_with_nominated_pods(filters, state, pod, node_info)
         if self._meter is not None:
             self._meter.nodes_asked()
         return status
@@ -311,26 +263,29 @@ class Framework:
     def filter_nodes(
         self, state: CycleState, pod: Pod, nodes: NodeSelection, wanted: int | None = None
     ) -> FilterOutcome:
-        """The same question for nodes of the snapshot, in order, until one more than `wanted` passed (None: all).
+        """Filter nodes of the snapshot, in order, until one more than `wanted` have passed (None: all).
 
-        The plugins' batch forms are used where they have one, and answers that they gave before where those hold.
+        Answers that were given before are used where they hold, and batch forms where plugins have them.
         """
         wanted = len(nodes) if wanted is None else wanted
-        return self._node_filter.search(self._cycle_of(state, pod), nodes, wanted)
+        return self._search.find(state, pod, self._pods_of(state, pod), nodes, wanted)
 
     def kept_column(
-        self, state: CycleState, pod: Pod, key: Hashable, make: Callable[[], ColumnT]
-    ) -> ColumnT | None:
-        """A column for what follows from the filters' answers to pods like this one, `key` and the single node.
+        self, state: CycleState, pod: Pod, key: Hashable, make: Callable[[], KeptT]
+    ) -> KeptT | None:
+        """A column for what follows from the filters' answers to pods like this one, from `key`, and from single nodes.
 
-        It is made by `make` or left from pods before; the caller brings it up to date. None where an answer may depend
+        It is made by `make`, or kept from pods before; the caller brings it up to date. None where an answer may depend
         on anything else, or isn't kept.
         """
-        pods = self._cycle_of(state, pod).pods
-        filters = self._filter.active(state)
-        if self._memo is None or not self._filter.are_local(state, pods.answers):
-            return None
-        return pods.column((filters, key), make)
+        pods = self._pods_of(state, pod)
+        plan = pods.filter_plan(
+            self._filters.plugins,
+            state.skip_filter_plugins,
+            self.handle.snapshot.table,
+            self._filters.pod_followers,
+        )
+        return pods.column((plan, key), make) if self._memo is not None and plan.is_local else None
 
     @measured(MeasuredPoint.POST_FILTER)
     def run_post_filter_plugins(
@@ -360,7 +315,11 @@ class Framework:
     @measured(MeasuredPoint.PRE_SCORE)
     def run_pre_score_plugins(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status:
         """Prepare scoring of the feasible nodes; sets `state.skip_score_plugins`."""
-        return self._score.pre_score(state, pod, nodes)
+        pods = self._pods_of(state, pod)
+        preparation = pods.pre_score
+        if preparation is None:
+            preparation = pods.pre_score = self._prepared("pre_score", pods, pod, nodes)
+        return run_pre_scores(preparation, state, pod, nodes)
 
     @measured(MeasuredPoint.SCORE)
     def run_score_plugins(
@@ -368,7 +327,8 @@ class Framework:
     ) -> tuple[NodeScores | None, Status]:
         """Score, normalise and weigh; the scores are None unless the status is success."""
         selection = NodeSelection.of(self.handle.snapshot.table, nodes)
-        return self._score.score(nodes if selection is None else selection, self._cycle_of(state, pod))
+        pods = self._pods_of(state, pod)
+        return self._scoring.scores(state, pod, pods, nodes if selection is None else selection)
 
     @measured(MeasuredPoint.SCORE)
     def total_scores(
@@ -376,60 +336,42 @@ class Framework:
     ) -> tuple[Totals | None, Status]:
         """The totals alone: much faster where plugins' answers are kept."""
         selection = NodeSelection.of(self.handle.snapshot.table, nodes)
-        return self._score.totals(nodes if selection is None else selection, self._cycle_of(state, pod))
+        pods = self._pods_of(state, pod)
+        return self._scoring.totals(state, pod, pods, nodes if selection is None else selection)
 
     def memo_report(self) -> Mapping[str, PluginMemo]:
         """By plugin that filters or scores, how much was asked, and what of it could be kept."""
         return self._memo_counters.by_plugin
 
-    def _cycle_of(self, state: CycleState, pod: Pod) -> Cycle:
-        """What is known of pods like this one, looked up once in the cycle that `state` stands for."""
-        cycle = self._cycle
-        if cycle is None or cycle.state is not state or cycle.pod is not pod:
-            self._cycle = cycle = self._new_cycle(state, pod)
-        return cycle
+    def _begin_cycle(self, state: CycleState, pod: Pod) -> PodClass:
+        """Look up what is known of pods like this one; the state has it from now on."""
+        if self._memo is not None:
+            return self._memo.begin_cycle(state, pod, self.handle.snapshot.table)
+        pods = PodClass(StatusCodes())
+        state.write(POD_CLASS, pods)
+        return pods
 
-    def _new_cycle(self, state: CycleState, pod: Pod) -> Cycle:
-        if len(self._status_codes) > _MOST_STATUSES:
-            self._status_codes.clear()
-            if self._memo is not None:
-                self._memo.clear()
-        if self._memo is None:
-            return Cycle(state, pod)
-        return self._memo.cycle(state, pod, self.handle.snapshot.table)
+    def _pods_of(self, state: CycleState, pod: Pod) -> PodClass:
+        return state.read(POD_CLASS) if POD_CLASS in state else self._begin_cycle(state, pod)
+
+    def _prepared(self, hook_name: str, pods: PodClass, pod: Pod, nodes: Sequence[NodeInfo]) -> Preparation:
+        kept = pods.answers.keys() if self._prepares else ()
+        return prepare(hook_name, self._hooks[hook_name], self.plugins, kept, pod, nodes)
 
     @measured(MeasuredPoint.RESERVE)
     def run_reserve_plugins_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Let plugins take what the pod needs; on anything but success the caller unreserves."""
-        return self._first_failure("reserve", state, pod, node_name)
+        return self._binding.reserve(state, pod, node_name)
 
     @measured(MeasuredPoint.UNRESERVE)
     def run_reserve_plugins_unreserve(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
         """Undo reserve, in reverse order; every plugin is called, and failures are returned, not raised."""
-        return self._call_all("unreserve", reversed(self._hooks["unreserve"]), state, pod, node_name)
+        return self._binding.unreserve(state, pod, node_name)
 
     @measured(MeasuredPoint.PERMIT)
     def run_permit_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Success, a refusal, or WAIT, in which case the pod is in `waiting_pods` now."""
-        timeouts: dict[str, float] = {}
-        for name, hook in self._hooks["permit"]:
-            try:
-                status = checked(hook(state, pod, node_name), name, "permit")
-            except HOOK_FAILURES as error:
-                status = Status.from_error(error)
-            if status.is_success:
-                continue
-            if status.is_rejected:
-                return status.with_plugin(name)
-            if not status.is_wait:
-                return status.prefixed(f'running Permit plugin "{name}"', name)
-            timeouts[name] = MAX_PERMIT_TIMEOUT if status.timeout is None else status.timeout
-        if not timeouts:
-            return _SUCCESS
-        self.waiting_pods.add(WaitingPod(pod, timeouts, self.handle.clock))
-        return Status(
-            Code.WAIT, (f'one or more plugins asked to wait and no plugin rejected pod "{pod.name}"',)
-        )
+        return self._binding.permit(state, pod, node_name)
 
     # Binding cycle
 
@@ -456,56 +398,27 @@ class Framework:
 
         Plugins that skip aren't called by `run_pre_bind_plugins` with the same state; without this call, all are.
         """
-        return self._pre_bind.pre_flight(state, pod, node_name)
+        return self._binding.pre_flight(state, pod, node_name)
 
     @measured(MeasuredPoint.PRE_BIND)
     def run_pre_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """The first failure in profile order, or success; those that allow it run together."""
-        return self._pre_bind.run(state, pod, node_name)
+        return self._binding.pre_bind(state, pod, node_name)
 
     @measured(MeasuredPoint.BIND)
     def run_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """The answer of the first plugin that doesn't skip; SKIP where all do or there is none."""
-        for name, hook in self._hooks["bind"]:
-            try:
-                status = checked(hook(state, pod, node_name), name, "bind")
-            except HOOK_FAILURES as error:
-                status = Status.from_error(error)
-            if status.is_skip:
-                continue
-            return status if status.is_success else named(status, "bind", name)
-        return Status.skip()
+        return self._binding.bind(state, pod, node_name)
 
     @measured(MeasuredPoint.POST_BIND)
     def run_post_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
         """Tell everyone; every plugin is called, and failures are returned, not raised."""
-        return self._call_all("post_bind", self._hooks["post_bind"], state, pod, node_name)
+        return self._binding.post_bind(state, pod, node_name)
 
     def close(self) -> None:
         """End the framework's threads and those of the parallelizer."""
-        self._pre_bind.close()
+        self._binding.close()
         self.handle.parallelizer.close()
-
-    def _first_failure(self, hook: str, *arguments: object) -> Status:
-        for name, function in self._hooks[hook]:
-            try:
-                status = checked(function(*arguments), name, hook)
-            except HOOK_FAILURES as error:
-                status = Status.from_error(error)
-            if not status.is_success:
-                return named(status, hook, name)
-        return _SUCCESS
-
-    def _call_all(
-        self, hook: str, functions: Iterable[tuple[str, Hook]], *arguments: object
-    ) -> Sequence[Status]:
-        failures = []
-        for name, function in functions:
-            try:
-                function(*arguments)
-            except HOOK_FAILURES as error:
-                failures.append(named(Status.from_error(error), hook, name))
-        return failures
 
 
 def _pair(answer: object, plugin: str) -> tuple[PostFilterResult | None, Status]:

@@ -13,10 +13,11 @@ from typing import Any
 
 import pluggy
 
-from kschedfw.framework.errors import HookError, ProfileError
+from kschedfw.framework.errors import HOOK_FAILURES, HookError, PluginError, ProfileError
+from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.hook_spec import HookSpec
 from kschedfw.framework.hookspecs import HOOKS
-from kschedfw.framework.plugin import PROJECT, AnyPlugin
+from kschedfw.framework.plugin import PER_SIGNATURE, PROJECT, AnyPlugin
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
 from kschedfw.framework.runtime.registry import Registry
 
@@ -33,6 +34,11 @@ def points_of(plugin: type[AnyPlugin]) -> frozenset[ExtensionPoint]:
     """The extension points that a plugin has hooks for."""
     points = (HOOKS[hook].point for hook in hooks_of(plugin))
     return frozenset(point for point in points if point is not None)
+
+
+def is_per_signature(plugin: AnyPlugin, hook: str) -> bool:
+    """Whether the plugin's implementation of a hook is marked `per_signature`."""
+    return bool(getattr(getattr(plugin, hook, None), PER_SIGNATURE, False))
 
 
 class HookTable:
@@ -97,6 +103,28 @@ class HookTable:
                     f"profile {profile.scheduler_name!r}: {point} lists plugin {plugin.name!r}, without a hook for it"
                 )
         return [plugin.name for plugin in explicit]
+
+
+def events_of(hooks: HookTable) -> Mapping[str, tuple[ClusterEvent, ...]]:
+    """What each plugin that has the hook answers to `events_to_register`.
+
+    Raises:
+        PluginError: the hook fails, or names an event that never happens.
+    """
+    events: dict[str, tuple[ClusterEvent, ...]] = {}
+    for name, hook in hooks["events_to_register"]:
+        try:
+            events[name] = tuple(hook())
+            never = [event.label for event in events[name] if not event.can_happen]
+        except HOOK_FAILURES as error:
+            raise PluginError(name, f"events_to_register failed: {type(error).__name__}: {error}") from error
+        if never:
+            raise PluginError(
+                name,
+                f"events_to_register names {', '.join(never)}, which never happens; what does is in "
+                "docs/writing-plugins.md#coming-back",
+            )
+    return events
 
 
 def _hooks_at(point: ExtensionPoint) -> Sequence[str]:

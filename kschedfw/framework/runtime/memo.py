@@ -1,103 +1,53 @@
 """Keeps plugins' answers, so that only nodes that have changed are asked about again.
 
-Where a plugin says what it reads (`Plugin.reads`) and on what of a pod its answers depend (`Plugin.sign`), they can be
-kept per signature in a column with a row per node; the table's change logs say which rows have to be worked out anew.
-This is kube-scheduler's equivalence cache (1.9) and its pod signatures (1.36; KEP-5598) in one, and finer than either,
-as it works plugin by plugin: pods that differ in their requests still share what is known of taints and affinity.
+A plugin says what it reads (`Plugin.reads`) and on what of a pod its answers depend (`Plugin.sign`). So its answers
+are kept per signature, in a column with a row per node, and the node table's change logs say which rows are asked about
+again. This is kube-scheduler's equivalence cache (1.9) and its pod signatures (1.36; KEP-5598) in one. It is finer than
+either, as it works plugin by plugin: pods that differ in their requests still share what is known of taints and
+affinity.
+
+A signature gets a column when it comes for the second time: a stream of pods that all differ leaves nothing behind. If
+its plugin has no batch form, it gets one at once, since asking costs much more than keeping.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, Final, TypeVar, cast
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Final
 from weakref import WeakValueDictionary
 
 import attrs
 
+from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.pod import Pod
-from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import AnyPlugin
-from kschedfw.framework.runtime.columns import Column, CombinedCodes, Normalized, SummedScores
 from kschedfw.framework.runtime.memo_report import MemoCounters, PluginMemo
+from kschedfw.framework.runtime.pod_class import POD_CLASS, Answers, PodClass
+from kschedfw.framework.runtime.status_codes import StatusCodes
 
 BYTES_PER_NODE: Final = 4096
 LEAST_BYTES: Final = 16 * 1024 * 1024
-BYTES_BESIDE: Final = 1024
-"""What the objects around one plugin's answers take, and their key, about: in a small cluster nearly all there is."""
 
-_MOST_COLUMNS: Final = 8
+_MOST_SEEN_ONCE: Final = 4096
+"""Of so many signatures of a plugin it is known that they have come once."""
 
-ColumnT = TypeVar("ColumnT")
+_MOST_STATUSES: Final = 16_384
+"""A plugin that puts node names into reasons makes a status per node. Beyond so many, everything is forgotten."""
 
-
-@attrs.define(eq=False, weakref_slot=True)
-class Answers:
-    """What one plugin says to pods of one signature, as far as it was asked. Classes of pods share it."""
-
-    codes: Column | None = None
-    scores: Column | None = None
-    normalized: Normalized | None = None
-
-
-@attrs.define(eq=False)
-class PodClass:
-    """Pods for which all plugins have the same signatures, and what is known of them.
-
-    `answers` has the plugins whose answers can be kept; `combined` and `summed` are made from several plugins', by
-    those that take part.
-    """
-
-    answers: Mapping[str, Answers] = attrs.field(factory=dict)
-    combined: dict[Hashable, CombinedCodes] = attrs.field(factory=dict)
-    summed: dict[Hashable, SummedScores] = attrs.field(factory=dict)
-    ways: dict[Hashable, Any] = attrs.field(factory=dict)
-    _columns: dict[Hashable, object] = attrs.field(factory=dict)
-
-    def size(self, rows: int) -> int:
-        """In bytes, about, with a table of so many rows."""
-        # 4 bytes a row for a code, 8 for a score or a sum of them: counted as if all were there, and nothing shared.
-        count = len(self.answers)
-        return rows * (12 + 20 * count) + BYTES_BESIDE * (1 + count)
-
-    def column(self, key: Hashable, make: Callable[[], ColumnT]) -> ColumnT:
-        """What else is known by node; of many such columns the oldest go."""
-        column = self._columns.get(key)
-        if column is None:
-            if len(self._columns) >= _MOST_COLUMNS:
-                del self._columns[next(iter(self._columns))]
-            column = self._columns[key] = make()
-        return cast("ColumnT", column)
-
-
-@attrs.frozen(eq=False)
-class Cycle:
-    """A pod's scheduling cycle, and what is known of pods like this one.
-
-    `pods` is about plugins that look at single nodes. Of those that look at the whole cluster answers are known only
-    while nothing changes, in `cluster`.
-    """
-
-    state: CycleState
-    pod: Pod
-    pods: PodClass = attrs.field(factory=PodClass)
-    cluster: ClusterAnswers | None = None
-
-    def answers(self, plugin: AnyPlugin) -> Answers | None:
-        """What the plugin said to pods like this one; None if that can't be kept."""
-        if plugin.reads is not Reads.CLUSTER:
-            return self.pods.answers.get(plugin.name)
-        return None if self.cluster is None else self.cluster.of(plugin, self.pod)
+_NOT_KEPT: Final = object()
+"""Stands for a signature whose answers aren't kept."""
 
 
 class ClusterAnswers:
-    """What plugins that look at the whole cluster say, as long as nothing in it changes.
+    """What plugins that read the whole cluster answer, as long as nothing in it changes.
 
-    Nearly every cycle places a pod, and then all this is void. So nothing is kept, and no pod signed for it, unless the
-    cycle before changed nothing: when many pods in a row fit nowhere.
+    Nearly every cycle places a pod, after which none of these answers hold. So nothing is kept, and no pod is signed
+    for it, unless the cycle before changed nothing: many pods in a row fit nowhere.
     """
 
     def __init__(self, counters: MemoCounters) -> None:
@@ -106,7 +56,7 @@ class ClusterAnswers:
         self._answers: dict[tuple[str, Hashable], Answers] = {}
 
     def is_quiet(self, table: NodeTable) -> bool:
-        """Whether nothing has changed since this was asked last."""
+        """Whether nothing has changed since the last call."""
         version = (table.layout, table.node_changes.version, table.pod_changes.version)
         if version == self._version:
             return True
@@ -115,59 +65,103 @@ class ClusterAnswers:
         return False
 
     def of(self, plugin: AnyPlugin, pod: Pod) -> Answers | None:
-        if self._counters.of(plugin).objection or (signature := signed(plugin, pod, self._counters)) is None:
+        """What the plugin answered to pods of this one's signature; None if that can't be kept."""
+        if self._counters.of(plugin).objection or (signature := _signed(plugin, pod, self._counters)) is None:
             return None
-        return self._answers.setdefault((plugin.name, signature), Answers())
+        return self._answers.setdefault((plugin.name, signature), Answers(Reads.CLUSTER))
+
+
+CLUSTER_ANSWERS: Final = StateKey[ClusterAnswers]("kschedfw.cluster_answers")
+"""In the state of a cycle before which nothing has changed."""
+
+
+@attrs.frozen(eq=False)
+class _Signing:
+    """A plugin that signs pods, its counters, and the signatures that have come once."""
+
+    plugin: AnyPlugin
+    counts: PluginMemo
+    has_batch_forms: bool
+    seen_once: BoundedDict[Hashable, None] = attrs.field(factory=lambda: BoundedDict(_MOST_SEEN_ONCE))
+
+    @classmethod
+    def of(cls, plugin: AnyPlugin, counts: PluginMemo) -> _Signing:
+        forms = (("filter", "filter_batch"), ("score", "score_batch"))
+        has_batch_forms = all(hasattr(plugin, batch) for hook, batch in forms if hasattr(plugin, hook))
+        return cls(plugin, counts, has_batch_forms)
+
+    def comes_first(self, signature: Hashable) -> bool:
+        """Whether a signature comes for the first time, and waits for the second."""
+        if not self.has_batch_forms or signature in self.seen_once:
+            self.seen_once.pop(signature, None)
+            return False
+        self.seen_once[signature] = None
+        return True
 
 
 class Memo:
-    """Pod classes by signature; the least recently used go first.
+    """Pod classes by signatures; the least recently used are forgotten first.
 
-    About 4 KiB are kept per node of the table at most, or 16 MiB in a small one.
+    At most about 4 KiB are kept per node of the table, or 16 MiB in a small one.
     """
 
     def __init__(self, plugins: Iterable[AnyPlugin], counters: MemoCounters) -> None:
         self._counters = counters
-        self._signing: list[tuple[AnyPlugin, PluginMemo]] = []
+        self._signing: list[_Signing] = []
         for plugin in plugins:
             counts = counters.of(plugin)
             if not counts.objection and plugin.reads is not Reads.CLUSTER:
-                self._signing.append((plugin, counts))
+                self._signing.append(_Signing.of(plugin, counts))
+        self._sign = [each.plugin.sign for each in self._signing]
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._codes = StatusCodes()
         self._classes: OrderedDict[tuple[Hashable, ...], PodClass] = OrderedDict()
         self._answers: WeakValueDictionary[tuple[str, Hashable], Answers] = WeakValueDictionary()
         self._bytes = self._rows = 0
         self._latest: PodClass | None = None
-        self._cluster = ClusterAnswers(counters)
+        self._cluster = ClusterAnswers(self._counters)
 
-    def cycle(self, state: CycleState, pod: Pod, table: NodeTable) -> Cycle:
-        """The cycle that begins for the pod. A plugin that fails to sign it counts as one that can't."""
-        quiet = self._cluster.is_quiet(table)
-        return Cycle(state, pod, self._class_of(pod, table), self._cluster if quiet else None)
+    def begin_cycle(self, state: CycleState, pod: Pod, table: NodeTable) -> PodClass:
+        """The class of the pod whose cycle begins; it is in the state from now on.
+
+        A plugin that fails to sign the pod counts as one that can't sign.
+        """
+        if len(self._codes) > _MOST_STATUSES:
+            self.clear()
+        if self._cluster.is_quiet(table):
+            state.write(CLUSTER_ANSWERS, self._cluster)
+        pods = self._class_of(pod, table)
+        state.write(POD_CLASS, pods)
+        return pods
 
     def _class_of(self, pod: Pod, table: NodeTable) -> PodClass:
         try:
-            signatures = tuple([plugin.sign(pod) for plugin, _ in self._signing])
+            signatures = tuple([sign(pod) for sign in self._sign])
             known = self._classes.get(signatures)
         except HOOK_FAILURES:
-            signatures = tuple([signed(plugin, pod, self._counters) for plugin, _ in self._signing])
+            signatures = tuple([_signed(each.plugin, pod, self._counters) for each in self._signing])
             known = self._classes.get(signatures)
         if known is None:
-            known = self._add(signatures, table)
-        elif known is not self._latest:
+            signatures = tuple([self._kept(*pair) for pair in zip(self._signing, signatures, strict=True)])
+            known = self._classes.get(signatures)
+            if known is None:
+                known = self._add(signatures, table)
+        if known is not self._latest:
             self._classes.move_to_end(signatures)
-        self._latest = known
+            self._latest = known
         return known
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self._classes.clear()
-        self._latest = None
-        self._answers.clear()
-        self._bytes = self._rows = 0
-        self._cluster = ClusterAnswers(self._counters)
+    def _kept(self, each: _Signing, signature: Hashable) -> Hashable:
+        """The signature, or what stands for one whose answers aren't kept yet."""
+        if signature is None or (each.plugin.name, signature) in self._answers:
+            return signature
+        return _NOT_KEPT if each.comes_first(signature) else signature
 
     def _add(self, signatures: tuple[Hashable, ...], table: NodeTable) -> PodClass:
-        pods = PodClass(self._answers_to(signatures))
+        pods = PodClass(self._codes, self._answers_to(signatures))
         self._classes[signatures] = pods
         if len(table) != self._rows:  # all columns grow with it
             self._rows = len(table)
@@ -181,19 +175,18 @@ class Memo:
 
     def _answers_to(self, signatures: tuple[Hashable, ...]) -> Mapping[str, Answers]:
         answers: dict[str, Answers] = {}
-        for (plugin, counts), signature in zip(self._signing, signatures, strict=True):
+        for each, signature in zip(self._signing, signatures, strict=True):
             if signature is None:
-                counts.classes_unsigned += 1
-                continue
-            counts.classes_signed += 1
-            known = self._answers.get((plugin.name, signature))
-            if known is None:
-                known = self._answers[plugin.name, signature] = Answers()
-            answers[plugin.name] = known
+                each.counts.classes_unsigned += 1
+            elif signature is not _NOT_KEPT:
+                each.counts.classes_signed += 1
+                assert each.plugin.reads is not None
+                key = each.plugin.name, signature
+                answers[each.plugin.name] = self._answers.setdefault(key, Answers(each.plugin.reads))
         return answers
 
 
-def signed(plugin: AnyPlugin, pod: Pod, counters: MemoCounters) -> Hashable | None:
+def _signed(plugin: AnyPlugin, pod: Pod, counters: MemoCounters) -> Hashable | None:
     """The pod's signature; None if there is none, or the plugin fails to make one."""
     try:
         signature = plugin.sign(pod)

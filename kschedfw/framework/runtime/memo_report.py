@@ -1,4 +1,4 @@
-"""How much the memo saves, plugin by plugin, and why it doesn't where it doesn't."""
+"""How much is asked of each plugin, and why its answers aren't kept where they aren't."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 class PluginMemo:
     """What a plugin's filter and score were asked.
 
-    `rows_asked` counts nodes about which either form of the hooks was really asked (about, where several threads ask).
+    `rows_asked` counts the nodes about which either form of the hooks was called (about, where several threads ask).
     `classes_signed` counts kinds of pods for which answers were kept, `classes_unsigned` those that the plugin gave no
     signature. `objection` says why no answers can be kept; empty if they can.
     """
@@ -39,7 +39,7 @@ class MemoCounters:
         return counts
 
     def failed(self, plugin: AnyPlugin, error: BaseException) -> None:
-        """The plugin's `sign` didn't give a signature, so that its answers can't be kept."""
+        """Note that `sign` failed, so that the plugin's answers can't be kept."""
         counts = self.of(plugin)
         if not counts.objection:
             counts.objection = f"sign failed: {type(error).__name__}: {error}"

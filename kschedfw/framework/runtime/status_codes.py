@@ -10,17 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw.framework.nodes.arrays import Codes
-from kschedfw.framework.runtime.filter_hooks import refusal
 from kschedfw.framework.status import Status
 
 PASS: Final = 0
 ERROR: Final = 1
-"""Stands for any ERROR: those are never equal, and are kept by node."""
+"""Stands for any ERROR: no two errors are equal, so they are kept by node."""
 
 
 @attrs.frozen(eq=False)
 class Translation:
-    """A plugin's own `statuses`, as `given` by it and with its name, and the code of each."""
+    """The statuses that a plugin's verdicts refer to: as `given` by it, with its name, and the code of each."""
 
     given: Sequence[Status]
     statuses: Sequence[Status]
@@ -29,16 +28,13 @@ class Translation:
 
 
 class StatusCodes:
-    """Statuses by code, each distinct refusal once. Codes hold until `clear`.
+    """Statuses by code, each distinct refusal once.
 
-    `timed` are those of refusals that name a time: nobody may take them for what a plugin would say later.
+    `timed` are the codes of refusals that name a time (`retry_at`). The plugin may answer differently from then on, so
+    they are never kept.
     """
 
     def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        """Begin anew; who has the old `statuses` may go on using it."""
         self.statuses: list[Status] = [Status.success(), Status.from_error("see the node")]
         self.timed: set[int] = set()
         self._codes: dict[Status, int] = {}
@@ -48,7 +44,7 @@ class StatusCodes:
         return len(self.statuses)
 
     def code_of(self, status: Status) -> int:
-        """The code of a success, an error, or a refusal; the last of these is noted if it's new."""
+        """PASS, ERROR, or the code of a refusal, which is added if it is new."""
         if status.is_success:
             return PASS
         if not status.is_rejected:
@@ -61,16 +57,16 @@ class StatusCodes:
                 self.timed.add(code)
         return code
 
-    def lasts(self, code: int) -> bool:
-        """Whether the answer is one for good, as long as nothing changes that it depends on."""
+    def is_lasting(self, code: int) -> bool:
+        """Whether the answer holds until something changes that it depends on."""
         return code != ERROR and code not in self.timed
 
     def fleeting(self, codes: Codes) -> npt.NDArray[np.bool_]:
-        """Which of the codes may not be kept."""
+        """Which of the codes, shape (k,), must not be kept."""
         return np.isin(codes, [ERROR, *self.timed]) if self.timed else codes == ERROR
 
     def translation(self, statuses: tuple[Status, ...], plugin: str) -> Translation:
-        """The codes of statuses that a plugin's verdicts refer to; most plugins have the same ones every time."""
+        """The codes of the statuses of a plugin's verdicts; most plugins have the same statuses every time."""
         known = self._translations.get(plugin)
         if known is None or known.given is not statuses:
             named = [status if status.is_success else refusal(status, plugin) for status in statuses]
@@ -78,3 +74,10 @@ class StatusCodes:
             array = np.array(codes, dtype=np.int32)
             known = self._translations[plugin] = Translation(statuses, named, array, ERROR in codes)
         return known
+
+
+def refusal(status: Status, plugin: str) -> Status:
+    """A filter's answer with its plugin named; a code that filters may not give becomes an ERROR."""
+    if status.is_rejected:
+        return status.with_plugin(plugin)
+    return status.prefixed(f'running "{plugin}" filter plugin', plugin)

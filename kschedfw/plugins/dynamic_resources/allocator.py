@@ -9,11 +9,9 @@ Semantics: kube-scheduler v1.36 `structured` allocator ("incubating").
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-import attrs
-
-from kschedfw import KschedfwError, Node
+from kschedfw import KschedfwError
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.resource_claims import MAX_RESULTS
 from kschedfw.plugins.dynamic_resources.capacity import Amounts, added, consumed, is_left
@@ -21,15 +19,15 @@ from kschedfw.plugins.dynamic_resources.constraints import Constraint, constrain
 from kschedfw.plugins.dynamic_resources.counters import PoolCounters
 from kschedfw.plugins.dynamic_resources.inventory import (
     DeviceId,
-    NodePool,
     PoolId,
     PublishedDevice,
     PublishedSlice,
+    Reach,
     Refusal,
 )
 from kschedfw.plugins.dynamic_resources.requests import Option, WantedClaim
 from kschedfw.plugins.dynamic_resources.results import Found
-from kschedfw.plugins.dynamic_resources.usage import NOTHING_USED, Usage
+from kschedfw.plugins.dynamic_resources.usage import Usage
 
 _STEPS_BETWEEN_CHECKS: Final = 256
 
@@ -52,8 +50,7 @@ class AllocationTimeoutError(KschedfwError):
         return "timed out trying to allocate devices"
 
 
-@attrs.frozen
-class _Place:
+class _Place(NamedTuple):
     """How far the search has come: so many devices of this option of this request of this claim are found.
 
     `option` is None while no alternative is chosen. The next device comes behind `after` in the node's order.
@@ -68,33 +65,21 @@ class _Place:
 
 _DONE: Final = _Place(claim=-1)
 
-Candidate = tuple[PublishedSlice, int]
-"""A slice, and the position of a device in it."""
-
 
 class Search:
-    """One search on one node."""
+    """One search among what a node can use."""
 
     def __init__(
         self,
         claims: Sequence[WantedClaim],
-        node: Node,
-        pools: Sequence[NodePool],
+        reach: Reach,
         usage: Usage,
         is_late: Callable[[], bool],
     ) -> None:
         self._claims = claims
-        self._node = node
-        self._pools = pools
+        self._reach = reach
         self._usage = usage
         self._is_late = is_late
-        self._candidates: Sequence[Candidate] = [
-            (each, position)
-            for pool in pools
-            if not pool.pool.is_incomplete and not pool.is_invalid
-            for each in pool.slices
-            for position in range(len(each.devices))
-        ]
         self._all: dict[Option, Sequence[PublishedDevice]] = {}
         self._constraints: list[list[Constraint]] = []
         self._found: list[list[Found]] = [[] for _ in claims]
@@ -113,7 +98,7 @@ class Search:
         for wanted in self._claims:
             self._prepare(wanted)
         if not self._search():
-            if any(each.is_invalid for each in self._pools):
+            if self._reach.is_invalid:
                 raise InvalidPoolsError
             return None
         return self._found
@@ -140,7 +125,7 @@ class Search:
 
     def _all_devices(self, wanted: WantedClaim, option: Option) -> Sequence[PublishedDevice]:
         found = []
-        for pool in self._pools:
+        for pool in self._reach.pools:
             problem = ""
             if pool.pool.is_incomplete:
                 problem = "being updated"
@@ -161,16 +146,16 @@ class Search:
         self, wanted: WantedClaim, option: Option, slice_: PublishedSlice, position: int
     ) -> bool:
         try:
-            if not slice_.matches(position, option.class_selectors):
+            if not slice_.matches(position, option.selectors[0]):
                 return False
         except Refusal as refusal:
             raise _selector_error(f"class {option.device_class.name}", refusal) from None
         try:
-            if not slice_.matches(position, option.own_selectors):
+            if not slice_.matches(position, option.selectors[1]):
                 return False
         except Refusal as refusal:
             raise _selector_error(f"claim {wanted.claim.key}", refusal) from None
-        return slice_.devices[position].is_reached_by(self._node)
+        return slice_.devices[position].is_reached_by(self._reach.node)
 
     def _search(self) -> bool:
         """Backtracking without recursion: each level of the stack takes something, and gives it back when resumed."""
@@ -201,7 +186,7 @@ class Search:
         request = wanted.requests[place.request]
         if place.option is None:
             for number in range(len(request.options)):
-                yield attrs.evolve(place, option=number)
+                yield place._replace(option=number)
             return
         option = request.options[place.option]
         count = self._count(option)
@@ -215,22 +200,26 @@ class Search:
             if place.found < len(self._all[option]):
                 device = self._all[option][place.found]
                 if give_back := self._take(place.claim, wanted, option, device):
-                    yield attrs.evolve(place, found=place.found + 1)
+                    yield place._replace(found=place.found + 1)
                     give_back()
             return
-        for index in range(place.after, len(self._candidates)):
-            slice_, position = self._candidates[index]
+        concerning = self._concerning(place.claim, option)
+        candidates = self._reach.candidates(option.selectors)
+        for index in range(place.after, len(candidates)):
+            slice_, position, fails = candidates[index]
             device = slice_.devices[position]
             if not option.admin_access and self._is_in_use(device):
                 continue
-            if not self._is_selected(wanted, option, slice_, position):
-                continue
+            if fails:
+                self._is_selected(wanted, option, slice_, position)  # says which selector it is
+            if concerning and not concerning[0].allows(device):
+                continue  # at less expense than below
             if give_back := self._take(place.claim, wanted, option, device):
-                yield attrs.evolve(place, found=place.found + 1, after=index + 1)
+                yield place._replace(found=place.found + 1, after=index + 1)
                 give_back()
 
     def _is_in_use(self, device: PublishedDevice) -> bool:
-        usage = self._usage.get(device.id[:2], NOTHING_USED)
+        usage = self._usage.of(device.id[:2])
         return device.id[2] in usage.taken or device.id in self._taken
 
     def _take(
@@ -240,6 +229,7 @@ class Search:
         device = published.device
         if not option.admin_access and self._is_in_use(published):
             return None
+        concerning = self._concerning(number, option)
         amounts = consumed(device.capacity, option.capacity)
         if amounts is None or not is_left(device.capacity, amounts, self._consumed(published)):
             return None
@@ -248,16 +238,17 @@ class Search:
             return None
         if not option.tolerates(device.taints):
             return None
-        for position, constraint in enumerate(self._constraints[number]):
-            if not constraint.add(option.request, option.full_name, published):
+        for number_before, constraint in enumerate(concerning):
+            if not constraint.allows(published):
                 if option.wants_all:
                     raise AllocationError(
                         f"claim {wanted.claim.key}, request {option.name}: cannot add device"
                         f" {'/'.join(published.id)} because a claim constraint would not be satisfied"
                     )
-                for earlier in self._constraints[number][:position]:
-                    earlier.remove(option.request, option.full_name)
+                for earlier in concerning[:number_before]:
+                    earlier.remove(option.request)
                 return None
+            constraint.add(option.request, published)
         is_shared = device.allow_multiple_allocations
         if is_shared:
             self._shared.setdefault(published.id, []).append(amounts)
@@ -269,8 +260,8 @@ class Search:
 
         def give_back() -> None:
             self._found[number].pop()
-            for constraint in self._constraints[number]:
-                constraint.remove(option.request, option.full_name)
+            for constraint in concerning:
+                constraint.remove(option.request)
             if is_shared:
                 # It keeps its counters, as in v1.36.
                 self._shared[published.id].pop()
@@ -282,10 +273,14 @@ class Search:
 
         return give_back
 
+    def _concerning(self, number: int, option: Option) -> Sequence[Constraint]:
+        """The claim's constraints that are about the option."""
+        return [each for each in self._constraints[number] if each.concerns(option.request, option.full_name)]
+
     def _consumed(self, published: PublishedDevice) -> Amounts:
         if not published.device.allow_multiple_allocations:
             return {}
-        total = self._usage.get(published.id[:2], NOTHING_USED).consumed(published.id[2])
+        total = self._usage.of(published.id[:2]).consumed(published.id[2])
         for share in self._shared.get(published.id, ()):
             total = added(total, share)
         return total
@@ -294,8 +289,7 @@ class Search:
         id_ = published.id[:2]
         counters = self._counters.get(id_)
         if counters is None:
-            pool = next(each.pool for each in self._pools if each.pool.id == id_)
-            counters = self._counters[id_] = PoolCounters(pool, self._usage.get(id_, NOTHING_USED))
+            counters = self._counters[id_] = PoolCounters(self._reach.pool_of[id_], self._usage.of(id_))
         return counters
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -19,6 +20,7 @@ from kschedfw.api import (
     ResourceClaimSpec,
 )
 from kschedfw.api.resource_claims import FINALIZER, MAX_RESERVATIONS
+from kschedfw.framework.metrics import DevicePreparation
 from kschedfw.framework.waiting_pods import PodInPreBind
 from kschedfw.plugins.dynamic_resources.claims import Claims, without_allocation
 from kschedfw.plugins.dynamic_resources.decision import NodeDevices, PodDevices, binding_readiness
@@ -143,7 +145,12 @@ class ClaimBinder:
         spec = ResourceClaimSpec(DeviceClaim(reservation.extended.requests))
         claim = self._reserved(attrs.evolve(special, metadata=metadata, spec=spec), pod)
         claim = self._allocated(claim, reservation.allocations[special.uid])
-        reservation.made = self._handle.cluster.add(claim)
+        try:
+            reservation.made = self._handle.cluster.add(claim)
+        except Exception:
+            self._handle.metrics.claim_created(success=False)
+            raise
+        self._handle.metrics.claim_created(success=True)
         self._claims.landed(special.uid)
         present = self._handle.cluster.get(Pod, pod.key)
         if present is not None and present.uid == pod.uid:
@@ -158,17 +165,44 @@ class ClaimBinder:
         return stored
 
     def _wait(self, reservation: Reservation, pod: Pod, in_pre_bind: PodInPreBind | None) -> None:
+        clock = self._handle.clock
+        started = clock.now()
+        result = DevicePreparation.FAILURE
+        try:
+            result = self._wait_until_ready(reservation, pod, in_pre_bind, started + self._timeout)
+        finally:
+            profile, seconds = self._handle.profile_name, clock.now() - started
+            for driver in self._preparing(reservation):
+                self._handle.metrics.devices_prepared(profile, driver, result, seconds)
+        if result is DevicePreparation.TIMEOUT:
+            raise ClaimBindingError("device binding timeout")
+
+    def _wait_until_ready(
+        self, reservation: Reservation, pod: Pod, in_pre_bind: PodInPreBind | None, deadline: float
+    ) -> DevicePreparation:
         condition = threading.Condition()
         clock = self._handle.clock
-        deadline = clock.now() + self._timeout
         while not self._are_ready(reservation, pod):
             if in_pre_bind is not None and in_pre_bind.cancelled is not None:
                 raise ClaimBindingError(in_pre_bind.cancelled)
             now = clock.now()
             if now >= deadline:
-                raise ClaimBindingError("device binding timeout")
+                return DevicePreparation.TIMEOUT
             with condition:
                 clock.wait_until(condition, min(deadline, now + _POLL_INTERVAL))
+        return DevicePreparation.SUCCESS
+
+    def _preparing(self, reservation: Reservation) -> Sequence[str]:
+        """The drivers that prepare devices of the pod before it is bound."""
+        written = (claim.status.allocation for claim in reservation.claims)
+        drivers = {
+            result.driver
+            for allocation in (*written, *reservation.allocations.values())
+            if allocation is not None
+            for result in allocation.devices.results
+            if result.binding_conditions
+        }
+        return sorted(drivers)
 
     def _are_ready(self, reservation: Reservation, pod: Pod) -> bool:
         claims = [*reservation.claims, *([reservation.made] if reservation.made is not None else ())]

@@ -9,16 +9,19 @@ from kschedfw.plugins.dynamic_resources.inventory import PublishedDevice
 
 
 class Constraint(Protocol):
-    """Is told of each device that is taken, and of each that is given back, in reverse order.
+    """Is told of each device that is taken, and of each that is given back, in reverse order."""
 
-    `request` and `full` name the request; they differ where it is an alternative (`name` and `name/alternative`).
-    """
-
-    def add(self, request: str, full: str, device: PublishedDevice) -> bool:
-        """Take note of a device, if the constraint allows it beside those that it knows of."""
+    def concerns(self, request: str, full: str) -> bool:
+        """Whether it is about a request; the names differ where it is an alternative (`name/alternative`)."""
         ...
 
-    def remove(self, request: str, full: str) -> None: ...
+    def allows(self, device: PublishedDevice) -> bool:
+        """Whether the device may be taken beside those that it knows of."""
+        ...
+
+    def add(self, request: str, device: PublishedDevice) -> None: ...
+
+    def remove(self, request: str) -> None: ...
 
 
 def constraint_of(constraint: DeviceConstraint) -> Constraint:
@@ -28,54 +31,53 @@ def constraint_of(constraint: DeviceConstraint) -> Constraint:
     return _Distinct(constraint)
 
 
-class _Match:
+class _OfRequests:
+    def __init__(self, constraint: DeviceConstraint) -> None:
+        self._requests = constraint.requests
+
+    def concerns(self, request: str, full: str) -> bool:
+        return not self._requests or request in self._requests or full in self._requests
+
+
+class _Match(_OfRequests):
     """All devices have the attribute, with the same value."""
 
     def __init__(self, constraint: DeviceConstraint) -> None:
-        self._requests = constraint.requests
+        super().__init__(constraint)
         self._attribute = constraint.match_attribute
         self._value: DeviceAttribute | None = None
         self._count = 0
 
-    def add(self, request: str, full: str, device: PublishedDevice) -> bool:
-        if not _concerns(self._requests, request, full):
-            return True
+    def allows(self, device: PublishedDevice) -> bool:
         value = device.attribute(self._attribute)
-        if value is None or (self._count and value != self._value):
-            return False
-        self._value = value
+        return value is not None and (not self._count or value == self._value)
+
+    def add(self, request: str, device: PublishedDevice) -> None:  # noqa: ARG002  # see Constraint
+        self._value = device.attribute(self._attribute)
         self._count += 1
-        return True
 
-    def remove(self, request: str, full: str) -> None:
-        if _concerns(self._requests, request, full):
-            self._count -= 1
+    def remove(self, request: str) -> None:  # noqa: ARG002  # see Constraint
+        self._count -= 1
 
 
-class _Distinct:
+class _Distinct(_OfRequests):
     """All devices have the attribute, each with another value; but of a request only the last value is known.
 
     That is how v1.36 does it, and so its decisions are these.
     """
 
     def __init__(self, constraint: DeviceConstraint) -> None:
-        self._requests = constraint.requests
+        super().__init__(constraint)
         self._attribute = constraint.distinct_attribute
         self._values: dict[str, DeviceAttribute] = {}
 
-    def add(self, request: str, full: str, device: PublishedDevice) -> bool:
-        if not _concerns(self._requests, request, full):
-            return True
+    def allows(self, device: PublishedDevice) -> bool:
         value = device.attribute(self._attribute)
-        if value is None or value in self._values.values():
-            return False
-        self._values[request] = value
-        return True
+        return value is not None and value not in self._values.values()
 
-    def remove(self, request: str, full: str) -> None:
-        if _concerns(self._requests, request, full):
-            self._values.pop(request, None)
+    def add(self, request: str, device: PublishedDevice) -> None:
+        if (value := device.attribute(self._attribute)) is not None:
+            self._values[request] = value
 
-
-def _concerns(requests: tuple[str, ...], request: str, full: str) -> bool:
-    return not requests or request in requests or full in requests
+    def remove(self, request: str) -> None:
+        self._values.pop(request, None)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import TypeAlias
 
 from kschedfw import Quantity
 from kschedfw.api import Device
+from kschedfw.api.quantity import QuantityFormat
 from kschedfw.plugins.dynamic_resources.inventory import Pool
 from kschedfw.plugins.dynamic_resources.usage import PoolUsage
 
@@ -21,33 +23,60 @@ def consumption_of(device: Device) -> Iterator[tuple[CounterName, Quantity]]:
             yield (consumed.counter_set, name), counter.value
 
 
+Counted: TypeAlias = Mapping[CounterName, Quantity]
+
+
 class PoolCounters:
     """What a pool's counters hold, and what is taken of it: by allocated devices, and by others in a search."""
 
     def __init__(self, pool: Pool, usage: PoolUsage) -> None:
-        self._there: Mapping[CounterName, Quantity] = {
-            (counters.name, name): counter.value
-            for each in pool.slices
-            for counters in each.slice.spec.shared_counters
-            for name, counter in counters.counters.items()
-        }
-        self._takers: list[Device] = [
-            published.device
-            for each in pool.slices
-            for published in each.devices
-            if published.device.name in usage.taken or published.device.name in usage.shares
-        ]
+        self._there, self._allocated = _counted(pool, usage)
+        self._taken: dict[CounterName, list[Quantity]] = {}
 
     def suffice_for(self, device: Device) -> bool:
-        taken = dict(consumption_of(device))
-        for taker in self._takers:
-            for name, amount in consumption_of(taker):
-                if name in taken:
-                    taken[name] += amount
-        return all(name in self._there and amount <= self._there[name] for name, amount in taken.items())
+        return all(
+            name in self._there and self._with_others(name, amount) <= self._there[name]
+            for name, amount in dict(consumption_of(device)).items()
+        )
+
+    def shortages(self, device: Device) -> Iterator[tuple[CounterName, Quantity, Quantity]]:
+        """The counters that don't suffice: how much the device needs, and how much is left."""
+        nothing = Quantity.of(0, QuantityFormat.DECIMAL_SI)
+        for name, amount in dict(consumption_of(device)).items():
+            there = self._there.get(name, nothing)
+            if self._with_others(name, amount) > there:
+                yield name, amount, there + -self._with_others(name, nothing)
+
+    def _with_others(self, name: CounterName, amount: Quantity) -> Quantity:
+        if name in self._allocated:
+            amount += self._allocated[name]
+        for other in self._taken.get(name, ()):
+            amount += other
+        return amount
 
     def take(self, device: Device) -> None:
-        self._takers.append(device)
+        for name, amount in consumption_of(device):
+            self._taken.setdefault(name, []).append(amount)
 
     def give_back(self, device: Device) -> None:
-        self._takers.remove(device)
+        for name, amount in consumption_of(device):
+            self._taken[name].remove(amount)
+
+
+# Of most pools nothing is taken or given back from one pod to the next.
+@lru_cache(maxsize=4096)
+def _counted(pool: Pool, usage: PoolUsage) -> tuple[Counted, Counted]:
+    """What there is of each counter, and how much of it allocated devices take."""
+    there = {
+        (counters.name, name): counter.value
+        for each in pool.slices
+        for counters in each.slice.spec.shared_counters
+        for name, counter in counters.counters.items()
+    }
+    taken: dict[CounterName, Quantity] = {}
+    for each in pool.slices:
+        for published in each.devices:
+            if published.device.name in usage.taken or published.device.name in usage.shares:
+                for name, amount in consumption_of(published.device):
+                    taken[name] = taken[name] + amount if name in taken else amount
+    return there, taken

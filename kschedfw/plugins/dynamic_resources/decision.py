@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import attrs
 
 from kschedfw import Node, NodeInfo, Pod, Resource
-from kschedfw.api import AllocatedDeviceStatus, DeviceClaim, DeviceClass, ResourceClaim, ResourceClaimSpec
+from kschedfw.api import (
+    AllocatedDeviceStatus,
+    DeviceClaim,
+    DeviceClass,
+    NodeSelectorTerm,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
 from kschedfw.plugins._node_terms import any_matches, usable_terms
-from kschedfw.plugins.dynamic_resources.allocator import AllocationTimeoutError, InvalidPoolsError, Search
+from kschedfw.plugins.dynamic_resources.answers import Answers, Deadline, Question
 from kschedfw.plugins.dynamic_resources.extended import (
     NO_REQUESTS,
     ExtendedRequests,
@@ -17,17 +25,13 @@ from kschedfw.plugins.dynamic_resources.extended import (
     may_come_from_devices,
 )
 from kschedfw.plugins.dynamic_resources.inventory import Inventory
-from kschedfw.plugins.dynamic_resources.requests import WantedClaim, wanted
+from kschedfw.plugins.dynamic_resources.requests import MOST_SCORE, RequestBook, WantedClaim
 from kschedfw.plugins.dynamic_resources.results import Found
 from kschedfw.plugins.dynamic_resources.usage import Usage
 
-CANNOT_ALLOCATE = "cannot allocate all claims"
 NOT_AVAILABLE = "resourceclaim not available on the node"
 LEFT_OVER = "cannot schedule extended resource claim"
 CANNOT_FIT = "cannot fit resource"
-
-_MOST_SCORE = 8
-"""What the first of a request's alternatives earns."""
 
 
 @attrs.frozen(eq=False)
@@ -44,7 +48,18 @@ class NodeDevices:
     extended: ExtendedRequests = NO_REQUESTS
 
 
-@attrs.define(eq=False)
+@attrs.frozen(eq=False)
+class Demand:
+    """What a pod needs of a node: the extended resources that have to come from devices, and what is asked for.
+
+    Without a `question` nothing has to be allocated.
+    """
+
+    extended: ExtendedRequests
+    question: Question | None
+
+
+@attrs.define(eq=False, slots=False)
 class PodDevices:
     """A pod's claims and extended resources, with what there is in this cycle.
 
@@ -63,99 +78,134 @@ class PodDevices:
     usage: Usage
     now: float
     binding_timeout: float
-    deadline: Callable[[], Callable[[], bool]]
-    _on_node: dict[str, NodeDevices] = attrs.field(factory=dict)
+    deadline: Deadline
+    answers: Answers
+    requests: RequestBook
+    _demands: dict[tuple[str, ...], Demand] = attrs.field(factory=dict)
 
-    def on(self, info: NodeInfo) -> NodeDevices:
-        """What the node has for the pod; found out once.
+    def problem_on(self, info: NodeInfo) -> str:
+        """Why the pod can't run on the node; empty if it can.
 
         Raises:
             AllocationError: the attempt has to end.
         """
-        known = self._on_node.get(info.name)
-        if known is None:
-            known = self._on_node[info.name] = self._find(info.node, info.allocatable)
-        return known
+        resources, problem = self.resources_on(info.allocatable)
+        if problem:
+            return problem
+        question = self.demand(resources).question
+        if question is not None and (problem := question.answer(self.inventory.on(info.node)).problem):
+            return problem
+        return NOT_AVAILABLE if self.unavailable_on(info.node) else ""
 
-    def _find(self, node: Node, allocatable: Resource) -> NodeDevices:
-        unavailable = [claim for claim in self.claims if not self._is_usable(claim, node)]
-        extended, problem = self._extended_on(allocatable)
+    def on(self, info: NodeInfo) -> NodeDevices:
+        """What the node has for the pod, searched for anew. Raises as `problem_on`."""
+        resources, problem = self.resources_on(info.allocatable)
         if problem:
             return NodeDevices(problem)
-        everything = list(self.wanted)
-        # Beside other claims it is there even on nodes on which it asks for nothing, as in v1.36.
-        if self.special is not None and (extended.requests or self.claims):
-            everything.append(self._special_claim(self.special, extended))
-        found: Sequence[Sequence[Found]] = ()
-        if everything:
-            pools = self.inventory.on(node)
-            try:
-                solution = Search(everything, node, pools, self.usage, self.deadline()).run()
-            except (InvalidPoolsError, AllocationTimeoutError) as reason:
-                return NodeDevices(str(reason))
-            if solution is None:
-                return NodeDevices(CANNOT_ALLOCATE)
-            found = solution
-        if unavailable:
+        demand = self.demand(resources)
+        found: Sequence[tuple[WantedClaim, Sequence[Found]]] = ()
+        if demand.question is not None:
+            answer, solution = demand.question.solve(self.inventory.on(info.node))
+            if answer.problem:
+                return NodeDevices(answer.problem)
+            found = tuple(zip(demand.question.wanted, solution, strict=True))
+        if unavailable := self.unavailable_on(info.node):
             return NodeDevices(NOT_AVAILABLE, unavailable)
-        return NodeDevices(found=tuple(zip(everything, found, strict=True)), extended=extended)
+        return NodeDevices(found=found, extended=demand.extended)
+
+    def score(self, info: NodeInfo) -> int:
+        """By the alternatives that are taken: the earlier, the better. Without anything to allocate it is 0."""
+        resources, problem = self.resources_on(info.allocatable)
+        question = None if problem else self.demand(resources).question
+        if question is None:
+            return 0
+        answer = question.answer(self.inventory.on(info.node))
+        return 0 if answer.problem else answer.score + self.score_of_allocated
+
+    @cached_property
+    def has_alternatives(self) -> bool:
+        """Whether nodes may differ in what they offer."""
+        return any(each.first_available for claim in self.claims for each in claim.spec.devices.requests)
+
+    @cached_property
+    def score_of_allocated(self) -> int:
+        """What the claims that are allocated already add to the score of every node."""
+        return sum(map(_score_of_allocation, self.claims))
+
+    def demand(self, resources: tuple[str, ...]) -> Demand:
+        """What is asked of nodes on which these of the pod's extended resources have to come from devices."""
+        known = self._demands.get(resources)
+        if known is None:
+            known = self._demands[resources] = self._demand(resources)
+        return known
+
+    def _demand(self, resources: tuple[str, ...]) -> Demand:
+        everything = list(self.wanted)
+        extended = NO_REQUESTS
+        if self.special is not None:
+            extended = extended_requests(self.pod, resources, self.classes)
+            # Beside other claims it is there even on nodes on which it asks for nothing, as in v1.36.
+            if extended.requests or self.claims:
+                everything.append(self._special_claim(self.special, extended))
+        question = self.answers.about(everything, self.usage, self.deadline) if everything else None
+        return Demand(extended, question)
+
+    def unavailable_on(self, node: Node) -> Sequence[ResourceClaim]:
+        """The allocated claims that can't be used on the node."""
+        return [claim for claim in self.claims if not self._is_usable(claim, node)]
 
     def _is_usable(self, claim: ResourceClaim, node: Node) -> bool:
         """Whether an allocated claim can be used on the node; one that isn't allocated doesn't stand in the way."""
-        allocation = claim.status.allocation
-        if allocation is None:
-            return True
-        selector = allocation.node_selector
-        if selector is not None and not any_matches(usable_terms(selector), node):
-            return False
+        terms = terms_of(claim)
+        return (terms is None or any_matches(terms, node)) and self.may_be_ready(claim)
+
+    def may_be_ready(self, claim: ResourceClaim) -> bool:
+        """Whether the devices of a claim, if it has any, are ready to be used, or may be so in time."""
         readiness = binding_readiness(claim)
         if readiness is None:
             return False
         return readiness or not is_overdue(claim, self.now, self.binding_timeout)
 
-    def _extended_on(self, allocatable: Resource) -> tuple[ExtendedRequests, str]:
-        """What of the pod's extended resources has to come from devices on the node, or why it can't run there."""
-        if self.special is None and self.left_over is None:
-            return NO_REQUESTS, ""
+    def resources_on(self, allocatable: Resource) -> tuple[tuple[str, ...], str]:
+        """Those of the pod's extended resources that have to come from devices, or why it can't run there."""
         if self.left_over is not None:
-            return NO_REQUESTS, LEFT_OVER
+            return (), LEFT_OVER
+        if self.special is None:
+            return (), ""
         resources = []
-        for name, amount in self.pod.requests.amounts.scalar_resources.items():
-            if not amount or not may_come_from_devices(name):
-                continue
+        for name in self.extended_resources:
             there = allocatable.scalar_resources.get(name)
             if name in self.classes:
                 if not there:
                     resources.append(name)
             elif there is None:
-                return NO_REQUESTS, CANNOT_FIT
-        return extended_requests(self.pod, resources, self.classes), ""
+                return (), CANNOT_FIT
+        return tuple(resources), ""
+
+    @cached_property
+    def extended_resources(self) -> Sequence[str]:
+        """Those that the pod asks for, whoever offers them."""
+        requested = self.pod.requests.amounts.scalar_resources
+        return [name for name, amount in requested.items() if amount and may_come_from_devices(name)]
 
     def _special_claim(self, special: ResourceClaim, extended: ExtendedRequests) -> WantedClaim:
         spec = ResourceClaimSpec(DeviceClaim(extended.requests))
-        by_name = {each.name: each for each in self.classes.values()}
-        return wanted(attrs.evolve(special, spec=spec), by_name.get)
-
-    def score(self, info: NodeInfo) -> int:
-        """By the alternatives that are taken: the earlier, the better. Without anything to allocate it is 0."""
-        found = self.on(info).found
-        if not found:
-            return 0
-        taken = {
-            (each.claim.uid, one.option.full_name)
-            for each, devices in found
-            for one in devices
-            if one.option.full_name != one.option.request
-        }
-        for claim in self.claims:
-            if claim.status.allocation is not None:
-                taken |= {(claim.uid, each.request) for each in claim.status.allocation.devices.results}
-        return sum(_score(claim, {name for uid, name in taken if uid == claim.uid}) for claim in self.claims)
+        return self.requests.wanted(attrs.evolve(special, spec=spec))
 
 
-def _score(claim: ResourceClaim, taken: set[str]) -> int:
+def terms_of(claim: ResourceClaim) -> Sequence[NodeSelectorTerm] | None:
+    """Of the nodes on which an allocated claim can be used; None where that is all of them."""
+    allocation = claim.status.allocation
+    if allocation is None or allocation.node_selector is None:
+        return None
+    return usable_terms(allocation.node_selector)
+
+
+def _score_of_allocation(claim: ResourceClaim) -> int:
+    allocation = claim.status.allocation
+    taken = set() if allocation is None else {each.request for each in allocation.devices.results}
     return sum(
-        _MOST_SCORE - index
+        MOST_SCORE - index
         for request in claim.spec.devices.requests
         for index, alternative in enumerate(request.first_available)
         if f"{request.name}/{alternative.name}" in taken

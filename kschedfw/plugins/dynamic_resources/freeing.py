@@ -40,7 +40,7 @@ def plan_freeing(
     for info in nodes:
         status = node_to_status.get(info.name)
         if status.plugin == plugin and NOT_AVAILABLE in status.reasons:
-            met |= {claim.uid for claim in devices.on(info).unavailable}
+            met |= {claim.uid for claim in devices.unavailable_on(info.node)}
     unavailable = [claim for claim in devices.claims if claim.uid in met]
     eligible = [claim for claim in unavailable if not reserved_for_others(claim, pod)]
     if devices.left_over is not None:

@@ -36,6 +36,10 @@ _MOST_SELECTORS: Final = 256
 """Of so many lists of selectors each slice remembers what they match."""
 
 
+_MOST_CANDIDATES: Final = 32
+"""Of so many pairs of them what a node can use is remembered in order."""
+
+
 class Refusal(Exception):
     """A selector can't be evaluated for a device; whoever asked knows whose selector it is."""
 
@@ -95,6 +99,8 @@ class PublishedSlice:
         Raises:
             Refusal: one before that can't be evaluated.
         """
+        if not expressions:
+            return True
         known = self._matches.get(expressions)
         if known is None:
             known = self._matches[expressions] = [None] * len(self.devices)
@@ -105,12 +111,25 @@ class PublishedSlice:
             raise answer
         return answer
 
+    def devices_for(self, node: Node) -> Sequence[PublishedDevice]:
+        """The devices that the node can use, if the slice leaves that to its devices."""
+        if not self.slice.spec.per_device_node_selection:
+            return ()
+        return [device for device in self.devices if device.is_reached_by(node)]
+
     def is_reached_by(self, node: Node) -> bool:
         """Whether the node can use the slice, or any of its devices."""
         spec = self.slice.spec
         if spec.per_device_node_selection:
-            return any(device.is_reached_by(node) for device in self.devices)
+            return bool(self.devices_for(node))
         return reaches(node, spec.node_name, spec.node_selector, spec.all_nodes)
+
+
+Expressions: TypeAlias = tuple[str, ...]
+Selectors: TypeAlias = tuple[Expressions, Expressions]
+"""Those of a class, and those of a request."""
+Candidate: TypeAlias = tuple[PublishedSlice, int, bool]
+"""A slice, the position of a device in it, and whether a selector can't be evaluated for that."""
 
 
 def _evaluated(device: PublishedDevice, expressions: tuple[str, ...]) -> bool | Refusal:
@@ -124,6 +143,15 @@ def _evaluated(device: PublishedDevice, expressions: tuple[str, ...]) -> bool | 
         except (SelectorError, ValueError) as error:
             return Refusal(index, f"CEL runtime error: {error}")
     return True
+
+
+def failing(device: PublishedDevice, expressions: Expressions) -> tuple[int, str] | None:
+    """The first selector that doesn't match a device, and why it can't be evaluated, if it can't; None: they match."""
+    for index, expression in enumerate(expressions):
+        answer = _evaluated(device, (expression,))
+        if answer is not True:
+            return index, answer.why if isinstance(answer, Refusal) else ""
+    return None
 
 
 def reaches(node: Node, node_name: str, selector: NodeSelector | None, all_nodes: bool) -> bool:
@@ -192,44 +220,123 @@ class NodePool:
         )
 
 
+@attrs.frozen(eq=False, slots=False)
+class Reach:
+    """What nodes can use, in the order in which it is tried; all nodes that can use the same have the same.
+
+    `number` counts those of an inventory, from 0. `node` is one of the nodes, and stands for all of them.
+    """
+
+    number: int
+    node: Node
+    pools: Sequence[NodePool]
+    _candidates: dict[Selectors, Sequence[Candidate]] = attrs.field(factory=dict, init=False)
+
+    def candidates(self, selectors: Selectors) -> Sequence[Candidate]:
+        """The devices that can be taken at all and that the selectors of class and request match, in order."""
+        known = self._candidates.get(selectors)
+        if known is None:
+            if len(self._candidates) >= _MOST_CANDIDATES:
+                self._candidates.clear()
+            known = self._candidates[selectors] = list(self._find_candidates(*selectors))
+        return known
+
+    def _find_candidates(self, of_class: Expressions, own: Expressions) -> Iterator[Candidate]:
+        for pool in self.pools:
+            if pool.pool.is_incomplete or pool.is_invalid:
+                continue
+            for slice_ in pool.slices:
+                for position, device in enumerate(slice_.devices):
+                    try:
+                        if not slice_.matches(position, of_class) or not slice_.matches(position, own):
+                            continue
+                    except Refusal:
+                        yield slice_, position, True
+                    else:
+                        if device.is_reached_by(self.node):
+                            yield slice_, position, False
+
+    @cached_property
+    def pool_of(self) -> Mapping[PoolId, Pool]:
+        return {each.pool.id: each.pool for each in self.pools}
+
+    @cached_property
+    def is_invalid(self) -> bool:
+        """Whether any of the pools is."""
+        return any(each.is_invalid for each in self.pools)
+
+
 class Inventory:
     """All slices, in one state of the cluster."""
 
     def __init__(self, slices: Sequence[PublishedSlice]) -> None:
         generations: dict[PoolId, dict[int, list[PublishedSlice]]] = defaultdict(lambda: defaultdict(list))
         self._local: dict[str, list[PublishedSlice]] = defaultdict(list)
-        self._shared: list[PublishedSlice] = []
+        self._by_device: list[PublishedSlice] = []
+        self._shared: dict[tuple[NodeSelector | None, bool], list[PublishedSlice]] = defaultdict(list)
         for each in slices:
             spec = each.slice.spec
             generations[each.pool][spec.pool.generation].append(each)
             if spec.node_name:
                 self._local[spec.node_name].append(each)
+            elif spec.per_device_node_selection:
+                self._by_device.append(each)
             else:
-                self._shared.append(each)
+                self._shared[spec.node_selector, spec.all_nodes].append(each)
         self._pools: Mapping[PoolId, Mapping[int, Pool]] = {
             id_: {generation: Pool.of(members) for generation, members in of_pool.items()}
             for id_, of_pool in generations.items()
         }
         latest = (of_pool[max(of_pool)] for of_pool in self._pools.values())
         self._lacking_counters = [pool for pool in latest if pool.lacks_counters]
-        self._on_node: dict[str, tuple[Node, Sequence[NodePool]]] = {}
+        self._on_node: dict[str, tuple[Node, Reach]] = {}
+        self._reaches: dict[tuple[object, ...], Reach] = {}
+        self._by_number: list[Reach] = []
+        self._reaching: dict[PoolId, list[int]] = defaultdict(list)
 
     def slices_on(self, node: Node) -> Iterator[PublishedSlice]:
         """Every slice that the node can use, or whose devices it can use, stale ones, too."""
-        for each in (*self._local.get(node.name, ()), *self._shared):
+        for each in (*self._local.get(node.name, ()), *self._by_device):
             if each.is_reached_by(node):
                 yield each
+        for (selector, all_nodes), slices in self._shared.items():
+            if reaches(node, "", selector, all_nodes):
+                yield from slices
 
-    def on(self, node: Node) -> Sequence[NodePool]:
-        """What the node can use, in the order in which devices are tried."""
+    def on(self, node: Node) -> Reach:
+        """What the node can use."""
         known = self._on_node.get(node.name)
         if known is None or known[0] is not node:
             known = self._on_node[node.name] = node, self._find(node)
         return known[1]
 
-    def _find(self, node: Node) -> Sequence[NodePool]:
+    def reaching(self, pool: PoolId) -> Sequence[int]:
+        """The numbers of what nodes can use, where that has devices of the pool; as far as it was asked for yet."""
+        return self._reaching.get(pool, ())
+
+    @property
+    def size(self) -> int:
+        """How many different reaches there are so far."""
+        return len(self._by_number)
+
+    def reach(self, number: int) -> Reach:
+        return self._by_number[number]
+
+    def _find(self, node: Node) -> Reach:
+        slices = tuple(self.slices_on(node))
+        # Slices hash by identity; of those whose devices say themselves who reaches them it has to be the same devices.
+        key = (*slices, *(device.id for each in slices for device in each.devices_for(node)))
+        known = self._reaches.get(key)
+        if known is None:
+            known = self._reaches[key] = Reach(len(self._reaches), node, self._pools_of(slices))
+            self._by_number.append(known)
+            for id_ in {each.pool for each in slices}:
+                self._reaching[id_].append(known.number)
+        return known
+
+    def _pools_of(self, reached: Sequence[PublishedSlice]) -> Sequence[NodePool]:
         by_pool: dict[PoolId, list[PublishedSlice]] = defaultdict(list)
-        for each in self.slices_on(node):
+        for each in reached:
             by_pool[each.pool].append(each)
         found = []
         for id_, slices in by_pool.items():

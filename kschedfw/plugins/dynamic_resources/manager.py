@@ -7,10 +7,12 @@ from weakref import WeakValueDictionary
 
 from kschedfw import ClusterClient, Node, Pod
 from kschedfw.api import DeviceClass, ResourceSlice
+from kschedfw.plugins.dynamic_resources.answers import Answers
 from kschedfw.plugins.dynamic_resources.claims import Claims
 from kschedfw.plugins.dynamic_resources.extended import classes_by_resource
 from kschedfw.plugins.dynamic_resources.inventory import Inventory, PublishedSlice, Refusal
-from kschedfw.plugins.dynamic_resources.usage import NOTHING_USED, Usage
+from kschedfw.plugins.dynamic_resources.requests import RequestBook
+from kschedfw.plugins.dynamic_resources.usage import Usage
 
 
 class DeviceManager:
@@ -24,6 +26,8 @@ class DeviceManager:
         self._inventory = Inventory(())
         self._listed_classes: object = None
         self._classes: Mapping[str, DeviceClass] = {}
+        self.requests = RequestBook(self.device_class)
+        self.answers = Answers(self._inventory, self.claims.book)
 
     @classmethod
     def of(cls, cluster: ClusterClient) -> DeviceManager:
@@ -63,6 +67,7 @@ class DeviceManager:
                 )
             self._slices, self._listed_slices = slices, listed
             self._inventory = Inventory(tuple(slices.values()))
+            self.answers = Answers(self._inventory, self.claims.book)
         return self._inventory
 
     def amounts(self, resource: str, node: Node, usage: Usage) -> tuple[int, int]:
@@ -82,7 +87,7 @@ def _counted(
 ) -> tuple[int, int]:
     there = taken = 0
     for slice_ in slices:
-        used = usage.get(slice_.pool, NOTHING_USED)
+        used = usage.of(slice_.pool)
         for position, device in enumerate(slice_.devices):
             try:
                 if not device.is_reached_by(node) or not slice_.matches(position, expressions):

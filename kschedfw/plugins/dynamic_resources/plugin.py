@@ -5,7 +5,7 @@ Semantics: kube-scheduler v1.36 `dynamicresources`; KEP-4381 (structured paramet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import numpy as np
 
@@ -25,20 +25,25 @@ from kschedfw import (
     Reads,
     StateKey,
     Status,
+    Verdicts,
     hookimpl,
+    per_signature,
 )
 from kschedfw.api import OwnerReference, ResourceClaim
 from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION
+from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins._normalize import normalized
 from kschedfw.plugins.dynamic_resources.args import DynamicResourcesArgs
+from kschedfw.plugins.dynamic_resources.batch import ReachColumn, scores, verdicts
 from kschedfw.plugins.dynamic_resources.binding import ClaimBinder, Reservation
 from kschedfw.plugins.dynamic_resources.claims import ClaimProblem
 from kschedfw.plugins.dynamic_resources.decision import PodDevices
+from kschedfw.plugins.dynamic_resources.evidence import evidence_of
 from kschedfw.plugins.dynamic_resources.extended import SPECIAL_CLAIM
 from kschedfw.plugins.dynamic_resources.freeing import Freeing, plan_freeing
 from kschedfw.plugins.dynamic_resources.hints import claim_events
 from kschedfw.plugins.dynamic_resources.manager import DeviceManager
-from kschedfw.plugins.dynamic_resources.requests import MissingClass, WantedClaim, wanted
+from kschedfw.plugins.dynamic_resources.requests import MissingClass, WantedClaim
 
 DEVICES = StateKey[PodDevices | None]("DynamicResources.devices")
 """None where pre_filter refused the pod, or it has no claims."""
@@ -58,6 +63,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._manager = DeviceManager.of(handle.cluster)
+        self._reach_column: ReachColumn | None = None
         self.binder = ClaimBinder(self._manager.claims, handle, args.binding_timeout)
 
     def sign(self, pod: Pod) -> Hashable | None:
@@ -76,6 +82,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         return None
 
     @hookimpl
+    @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         state.write(DEVICES, None)
         try:
@@ -100,7 +107,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
             if claim.status.allocation is None:
                 if self._manager.claims.is_in_flight(claim):
                     raise ClaimProblem(f"resource claim {claim.key} is in the process of being allocated")
-                to_allocate.append(wanted(claim, self._manager.device_class))
+                to_allocate.append(self._manager.requests.wanted(claim))
         clock, timeout = self.handle.clock, self.args.filter_timeout
 
         def deadline() -> Callable[[], bool]:
@@ -115,6 +122,8 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
             left_over=left_over,
             classes=self._manager.classes(),
             inventory=self._manager.inventory(),
+            answers=self._manager.answers,
+            requests=self._manager.requests,
             usage=self._manager.claims.usage(),
             now=clock.now(),
             binding_timeout=self.args.binding_timeout,
@@ -126,8 +135,25 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         devices = state.read(DEVICES)
         if devices is None:
             return None
-        problem = devices.on(node_info).problem
+        problem = devices.problem_on(node_info)
         return Status.unresolvable(problem) if problem else None
+
+    def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:  # noqa: ARG002  # see GivesEvidence
+        devices = state.read(DEVICES)
+        return () if devices is None else evidence_of(devices, node_info, self._manager.claims.book.holder_of)
+
+    @hookimpl
+    def filter_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
+        devices = state.read(DEVICES)
+        if devices is None:
+            return Verdicts.passing(len(rows))
+        return verdicts(devices, nodes, rows, self._reaches(devices, nodes, rows))
+
+    def _reaches(self, devices: PodDevices, nodes: NodeTable, rows: IntArray) -> IntArray:
+        column = self._reach_column
+        if column is None or column.inventory is not devices.inventory:
+            column = self._reach_column = ReachColumn(devices.inventory, nodes)
+        return column.numbers(nodes, rows)
 
     def plan_freeing(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> Freeing:
         """What post_filter could free for the pod; nothing is freed yet.
@@ -164,14 +190,14 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         return 0 if devices is None else devices.score(node_info)
 
     @hookimpl
-    def score_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> IntArray:
+    def score_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> IntArray | None:
         devices = state.read(DEVICES) if DEVICES in state else None
-        if devices is None or not (devices.wanted or devices.special):
+        if devices is None:
             return np.zeros(len(rows), dtype=np.int64)
-        infos = nodes.node_infos
-        return np.array([devices.score(infos[row]) for row in rows.tolist()], dtype=np.int64)
+        return scores(devices, nodes, rows, self._reaches(devices, nodes, rows))
 
     @hookimpl
+    @per_signature
     def normalize_score(self, scores: IntArray) -> IntArray:
         return normalized(scores)
 

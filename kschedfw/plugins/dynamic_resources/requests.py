@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -20,8 +20,13 @@ from kschedfw.api import (
 )
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.plugins.dynamic_resources.capacity import Amounts
+from kschedfw.plugins.dynamic_resources.inventory import Selectors
 
 ClassLookup: TypeAlias = Callable[[str], DeviceClass | None]
+
+MOST_SCORE: Final = 8
+"""What the first of a request's alternatives earns."""
+_MOST_KNOWN: Final = 1024
 
 
 class MissingClass(Exception):
@@ -32,20 +37,21 @@ class MissingClass(Exception):
 class Option:
     """One way to satisfy a request: the only one, or one of several alternatives.
 
-    `full_name` is how results name it. `class_selectors` come before `own_selectors`, each a tuple of expressions.
+    `full_name` is how results name it. `selectors` are the expressions of the class and then the request's own. `score`
+    is what taking it is worth for a node: an alternative the more, the earlier it comes.
     """
 
     request: str
     name: str
     full_name: str
     device_class: DeviceClass
-    class_selectors: tuple[str, ...]
-    own_selectors: tuple[str, ...]
+    selectors: Selectors
     wants_all: bool
     count: int
     admin_access: bool
     tolerations: tuple[DeviceToleration, ...]
     capacity: Amounts
+    score: int = 0
 
     def tolerates(self, taints: Sequence[DeviceTaint]) -> bool:
         return all(
@@ -71,13 +77,42 @@ class WantedClaim:
     requests: tuple[WantedRequest, ...]
 
 
-def wanted(claim: ResourceClaim, class_of: ClassLookup) -> WantedClaim:
-    """What a claim asks for.
+class RequestBook:
+    """Makes requests ready, once for all claims that ask for the same of the same classes."""
 
-    Raises:
-        MissingClass: a class isn't there.
-    """
-    return WantedClaim(claim, tuple(_request(each, class_of) for each in claim.spec.devices.requests))
+    def __init__(self, class_of: ClassLookup) -> None:
+        self._class_of = class_of
+        self._known: dict[Hashable, tuple[WantedRequest, ...]] = {}
+
+    def wanted(self, claim: ResourceClaim) -> WantedClaim:
+        """What a claim asks for; the very same requests as long as classes don't change.
+
+        Raises:
+            MissingClass: a class isn't there.
+        """
+        asked = claim.spec.devices.requests
+        # Amounts are equal that are written in different units, in which results give them back.
+        key = asked, tuple(_amounts(asked))
+        requests = self._known.get(key)
+        if requests is None or not self._are_current(requests):
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            requests = self._known[key] = tuple(_request(each, self._class_of) for each in asked)
+        return WantedClaim(claim, requests)
+
+    def _are_current(self, requests: tuple[WantedRequest, ...]) -> bool:
+        return all(
+            self._class_of(option.device_class.name) is option.device_class
+            for each in requests
+            for option in each.options
+        )
+
+
+def _amounts(requests: tuple[DeviceRequest, ...]) -> Iterator[str]:
+    for each in requests:
+        for asked in (each.exactly, *each.first_available):
+            if asked is not None and asked.capacity is not None:
+                yield from map(str, asked.capacity.requests.values())
 
 
 def _request(request: DeviceRequest, class_of: ClassLookup) -> WantedRequest:
@@ -85,8 +120,11 @@ def _request(request: DeviceRequest, class_of: ClassLookup) -> WantedRequest:
         only = _option(request.name, request.name, request.name, request.exactly, class_of)
         return WantedRequest(request.name, (only,), has_alternatives=False)
     options = tuple(
-        _option(request.name, each.name, f"{request.name}/{each.name}", each, class_of)
-        for each in request.first_available
+        attrs.evolve(
+            _option(request.name, each.name, f"{request.name}/{each.name}", each, class_of),
+            score=MOST_SCORE - index,
+        )
+        for index, each in enumerate(request.first_available)
     )
     return WantedRequest(request.name, options, has_alternatives=True)
 
@@ -106,8 +144,10 @@ def _option(
         name=name,
         full_name=full_name,
         device_class=device_class,
-        class_selectors=tuple(each.expression for each in device_class.spec.selectors),
-        own_selectors=tuple(each.expression for each in asked.selectors),
+        selectors=(
+            tuple(each.expression for each in device_class.spec.selectors),
+            tuple(each.expression for each in asked.selectors),
+        ),
         wants_all=asked.allocation_mode is DeviceAllocationMode.ALL,
         count=asked.count,
         admin_access=asked.admin_access,

@@ -5,7 +5,7 @@ Kept by pool, in values that never change, so that a pod's cycle has its own pic
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import attrs
@@ -14,7 +14,7 @@ from kschedfw import FrozenDict
 from kschedfw.api import AllocationResult, DeviceRequestAllocationResult
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.plugins.dynamic_resources.capacity import Amounts, added
-from kschedfw.plugins.dynamic_resources.inventory import DeviceId, PoolId
+from kschedfw.plugins.dynamic_resources.inventory import PoolId
 
 
 @attrs.frozen(eq=False)
@@ -43,15 +43,18 @@ class PoolUsage:
 
 NOTHING_USED: Final = PoolUsage()
 
-Usage = Mapping[PoolId, PoolUsage]
+_NONE: Final[Mapping[PoolId, PoolUsage]] = {}
 
 
-def usage_of(pool: PoolId, results: Iterable[DeviceRequestAllocationResult]) -> PoolUsage:
-    usage = NOTHING_USED
-    for result in results:
-        if (result.driver, result.pool) == pool:
-            usage = usage.with_result(result)
-    return usage
+@attrs.frozen(eq=False)
+class Usage:
+    """What is taken at one time, by pool. `version` counts the changes up to then."""
+
+    by_pool: Mapping[PoolId, PoolUsage] = _NONE
+    version: int = 0
+
+    def of(self, pool: PoolId) -> PoolUsage:
+        return self.by_pool.get(pool, NOTHING_USED)
 
 
 def counting_results(allocation: AllocationResult | None) -> Iterator[DeviceRequestAllocationResult]:
@@ -60,7 +63,3 @@ def counting_results(allocation: AllocationResult | None) -> Iterator[DeviceRequ
         for result in allocation.devices.results:
             if not result.admin_access:
                 yield result
-
-
-def device_id(result: DeviceRequestAllocationResult) -> DeviceId:
-    return result.driver, result.pool, result.device

@@ -170,7 +170,7 @@ class RequiredState:
         if not len(rows):
             return Verdicts.passing(0)
         for key, codes in self._codes_by_key(nodes).items():
-            domains = nodes.label_codes(key, rows)
+            domains = nodes.take(nodes.label(key).codes, rows)
             # Nodes without the label have domain -1, and so the last code of all.
             if not codes[:-1].any() and not (codes[-1] and domains[domains.argmin()] < 0):
                 continue

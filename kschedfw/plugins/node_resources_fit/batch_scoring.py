@@ -1,6 +1,8 @@
 """The scoring strategies for many nodes at once; `scoring` says what each means, and these agree with it exactly.
 
-Amounts must be small enough for int64 to hold the sum of two, times 100.
+Division is done in float64, which takes a third of the time of int64's. It gives the same integers: with amounts up to
+2⁵³ ÷ 400, the quotient of two integers is never rounded up to the next integer. Scores are sums of a few products, and
+as exact.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from kschedfw import IntArray
 from kschedfw.framework.results import MAX_NODE_SCORE
@@ -20,11 +23,13 @@ from kschedfw.plugins.node_resources_fit.args import (
 )
 from kschedfw.plugins.node_resources_fit.scoring import shape_table
 
-ColumnUsage = tuple[IntArray, IntArray, int]
-"""Of one resource: how much each node would have requested with the pod, its allocatable amount, the weight.
+ColumnUsage = tuple[IntArray, int, IntArray, int]
+"""Of one resource: how much is requested on each node, the pod's request, the allocatable amounts, the weight.
 
 Where the allocatable amount is 0, the resource doesn't count.
 """
+
+_Floats = npt.NDArray[np.float64]
 
 
 class BatchScorer(Protocol):
@@ -46,37 +51,61 @@ def batch_scorer_of(strategy: ScoringStrategy) -> BatchScorer:
 
 
 def least_allocated(usages: Iterable[ColumnUsage], count: int) -> IntArray:
-    score, weights = _zeros(count), _zeros(count)
-    for requested, allocatable, weight in usages:
-        free = np.maximum(allocatable - requested, 0)
-        score += free * MAX_NODE_SCORE // np.maximum(allocatable, 1) * weight
-        weights += np.where(allocatable > 0, weight, 0)
-    return score // np.maximum(weights, 1)
+    average = _Average(count)
+    for used, request, allocatable, weight in usages:
+        free = allocatable - used
+        free -= request
+        if count and free[free.argmin()] < 0:
+            np.maximum(free, 0, out=free)
+        average.add(free, allocatable, weight)
+    return average.scores()
 
 
 def most_allocated(usages: Iterable[ColumnUsage], count: int) -> IntArray:
-    score, weights = _zeros(count), _zeros(count)
-    for requested, allocatable, weight in usages:
-        used = np.minimum(requested, allocatable)
-        score += used * MAX_NODE_SCORE // np.maximum(allocatable, 1) * weight
-        weights += np.where(allocatable > 0, weight, 0)
-    return score // np.maximum(weights, 1)
+    average = _Average(count)
+    for used, request, allocatable, weight in usages:
+        average.add(np.minimum(used + request, allocatable), allocatable, weight)
+    return average.scores()
+
+
+class _Average:
+    """The weighted average of shares (0–100 each) of the resources that a node has."""
+
+    def __init__(self, count: int) -> None:
+        self._total: _Floats = np.zeros(count)
+        self._weights: int | _Floats = 0
+
+    def add(self, amounts: IntArray, allocatable: IntArray, weight: int) -> None:
+        """Count in a resource of which these amounts, 0 up to what is allocatable, are free or used."""
+        shares = amounts * float(MAX_NODE_SCORE)
+        if len(allocatable) and allocatable[allocatable.argmin()] > 0:
+            np.divide(shares, allocatable, out=shares)
+            self._weights = self._weights + weight
+        else:
+            np.divide(shares, allocatable, out=shares, where=allocatable > 0)
+            self._weights = self._weights + np.where(allocatable > 0, float(weight), 0.0)
+        np.floor(shares, out=shares)
+        if weight != 1:
+            shares *= weight
+        self._total += shares
+
+    def scores(self) -> IntArray:
+        """Shape (k,), int64: 0 for a node without any of the resources."""
+        self._total /= np.maximum(self._weights, 1)
+        return self._total.astype(np.int64)
 
 
 def requested_to_capacity_ratio(ratio: RequestedToCapacityRatio) -> BatchScorer:
     table = np.array(shape_table(ratio), dtype=np.int64)
 
     def score_by_shape(usages: Iterable[ColumnUsage], count: int) -> IntArray:
-        score, weights = _zeros(count), _zeros(count)
-        for requested, allocatable, weight in usages:
-            utilization = np.minimum(requested, allocatable) * MAX_UTILIZATION // np.maximum(allocatable, 1)
+        score, weights = np.zeros((2, count), dtype=np.int64)
+        for used, request, allocatable, weight in usages:
+            requested = np.minimum(used + request, allocatable)
+            utilization = requested * MAX_UTILIZATION // np.maximum(allocatable, 1)
             value = np.where(allocatable > 0, table[utilization], 0)
             score += value * weight
             weights += np.where(value > 0, weight, 0)
         return (2 * score + weights) // np.maximum(2 * weights, 1)
 
     return score_by_shape
-
-
-def _zeros(count: int) -> IntArray:
-    return np.zeros(count, dtype=np.int64)

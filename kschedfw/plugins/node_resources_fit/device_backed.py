@@ -7,7 +7,8 @@ from functools import cached_property
 
 import attrs
 
-from kschedfw import FrozenDict, NodeInfo, Resource
+from kschedfw import FrozenDict, IntArray, NodeInfo, NodeTable, Resource
+from kschedfw.plugins._resources import amount_columns
 from kschedfw.plugins.dynamic_resources.manager import DeviceManager
 from kschedfw.plugins.dynamic_resources.usage import Usage
 
@@ -28,6 +29,19 @@ class DeviceBacked:
             if name not in self._resources or there.get(name)
         }
         return attrs.evolve(demand, scalar_resources=FrozenDict(kept))
+
+    def without_any(self, demand: Resource, nodes: NodeTable, rows: IntArray) -> Resource | None:
+        """The same for nodes that offer none of the resources themselves; None if one of the nodes does."""
+        kept = {
+            name: amount for name, amount in demand.scalar_resources.items() if name not in self._resources
+        }
+        backed = demand.scalar_resources.keys() & self._resources
+        if any(amount_columns(nodes, rows, name)[0].any() for name in backed):
+            return None
+        return attrs.evolve(demand, scalar_resources=FrozenDict(kept))
+
+    def concerns(self, resource: str) -> bool:
+        return resource in self._resources
 
     def amounts(self, resource: str, info: NodeInfo) -> tuple[int, int]:
         """How many devices the node has for a resource, and how many are taken; 0 for a resource that isn't backed."""

@@ -22,6 +22,7 @@ from kschedfw import (
     Status,
     Verdicts,
     hookimpl,
+    per_signature,
 )
 from kschedfw.framework.cycle_state import StateKeyError
 from kschedfw.framework.evidence import Evidence
@@ -60,6 +61,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         return None if self._devices.resources_of(pod) else pod.requests
 
     @hookimpl
+    @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> None:
         demand = pod.requests.demand
         if demand.scalar_resources and any(self._ignored):
@@ -77,9 +79,13 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
     @hookimpl
     def filter_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
-        return None if _BACKED in state else verdicts(state.read(_DEMAND), nodes, rows)
+        if _BACKED not in state:
+            return verdicts(state.read(_DEMAND), nodes, rows)
+        demand = state.read(_BACKED).without_any(state.read(_DEMAND), nodes, rows)
+        return None if demand is None else verdicts(demand, nodes, rows)
 
     @hookimpl
+    @per_signature
     def pre_score(self, state: CycleState, pod: Pod) -> None:
         state.write(_PLAN, self._planner.plan_for(pod))
 
@@ -97,14 +103,14 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
     @hookimpl
     def score_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray | None:
-        if _BACKED in state:
-            return None
         plan = self._plan(state, pod)
+        if _BACKED in state and any(state.read(_BACKED).concerns(resource.name) for resource, _ in plan):
+            return None
         columns = plan_columns(plan, nodes, rows)
         if columns is None:
             return None
         usages = [
-            (used + request, allocatable, resource.weight)
+            (used, request, allocatable, resource.weight)
             for (resource, request), (allocatable, used) in zip(plan, columns, strict=True)
         ]
         return self._batch_scorer(usages, len(rows))

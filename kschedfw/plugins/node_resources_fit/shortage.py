@@ -16,7 +16,7 @@ from kschedfw import Code, FrozenDict, IntArray, NodeInfo, NodeTable, Resource, 
 from kschedfw.api.quantity import wrapped
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
 from kschedfw.framework.evidence import Evidence
-from kschedfw.plugins._resources import amount_columns, amount_text
+from kschedfw.plugins._resources import amount_text
 
 _MOST_RESOURCES = 62
 """How many resources have a bit in an int64, beside that for what is unresolvable."""
@@ -123,15 +123,21 @@ def verdicts(demand: Resource, nodes: NodeTable, rows: IntArray) -> Verdicts | N
     wanted = _wanted(demand)
     if len(wanted) > _MOST_RESOURCES:
         return None
-    short = np.zeros(len(rows), dtype=np.int64)  # a bit per resource that is short, and one for unresolvable
-    unresolvable = np.zeros(len(rows), dtype=np.bool_)
+    short: IntArray | None = None  # a bit per resource that is short, and one for unresolvable
     for index, (name, amount) in enumerate(wanted):
-        allocatable, requested = amount_columns(nodes, rows, name)
-        lacking = amount > allocatable - requested  # wraps around as Go's difference does
-        short += np.where(lacking, 2 << index, 0)
+        column = nodes.columns.get(name)
+        free = 0 if column is None else nodes.take(nodes.free[:, column], rows)
+        if len(rows) and not isinstance(free, int) and free[free.argmin()] >= amount:
+            continue
+        lacking = np.broadcast_to(amount > free, len(rows))
+        if short is None:
+            short = np.zeros(len(rows), dtype=np.int64)
+        short |= np.where(lacking, 2 << index, 0)
         if name != PODS:
-            unresolvable |= lacking & (amount > allocatable)
-    short += unresolvable
+            allocatable = 0 if column is None else nodes.take(nodes.allocatable[:, column], rows)
+            short |= lacking & (amount > allocatable)
+    if short is None:
+        return Verdicts.passing(len(rows))
     refused = np.flatnonzero(short)
     combinations, which = np.unique(short[refused], return_inverse=True)
     codes = np.zeros(len(rows), dtype=np.int64)

@@ -26,6 +26,7 @@ from kschedfw import (
     Status,
     Verdicts,
     hookimpl,
+    per_signature,
 )
 from kschedfw.api import CSINode, PersistentVolume, PersistentVolumeClaim, VolumeAttachment
 from kschedfw.api.volumes import claim_name
@@ -72,6 +73,7 @@ class NodeVolumeLimits(Plugin):
         return None if pod.spec.volumes and can_count(pod) else ()
 
     @hookimpl
+    @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         if not pod.spec.volumes or not can_count(pod):
             return Status.skip()

@@ -83,7 +83,7 @@ class Extent:
     """As `places`, but one more, and nodes without the label are in the domain of the empty label if there is one."""
     _bins: Places | None
     """As `_lie_in`, but 0 for nodes that don't count; None if those that count are all that have the label."""
-    all_rows: IntArray
+    nodes: NodeTable
     _verdicts: BoundedDict[bytes, Verdicts] = attrs.field(factory=lambda: BoundedDict(_MOST_PATTERNS))
     """Those on all nodes, by those on the domains."""
 
@@ -112,7 +112,7 @@ class Extent:
             domains=int(np.count_nonzero(occupied)),
             bins=None if np.array_equal(bins, places) else bins + 1,
             lie_in=lie_in + 1,
-            all_rows=nodes.all_rows,
+            nodes=nodes,
         )
 
     def count(self, siblings: SiblingQuery, snapshot: Snapshot) -> IntArray:
@@ -135,28 +135,27 @@ class Extent:
         return snapshot.topology.counter(siblings).per_node
 
     def places_of(self, rows: IntArray) -> Places:
-        """`places` of some rows, or of all in their order."""
-        return self.places if rows is self.all_rows else self.places.take(rows)
+        """`places` in these rows, shape (k,). Not to be changed."""
+        return self.nodes.take(self.places, rows)
 
     def verdicts(
         self, by_domain: npt.NDArray[np.int8], statuses: tuple[Status, ...], rows: IntArray
     ) -> Verdicts:
         """The verdicts on nodes, given those on the domains by their code, the last for nodes that lie in none."""
-        if rows is not self.all_rows or len(by_domain) > _MOST_DOMAINS:
+        if not self.nodes.is_all(rows) or len(by_domain) > _MOST_DOMAINS:
             return Verdicts(by_domain.take(self.places_of(rows)), statuses)
         pattern = by_domain.tobytes()
         known = self._verdicts.get(pattern)
         if known is None:
             codes = by_domain.take(self.places)
-            codes.setflags(write=False)
-            known = self._verdicts[pattern] = Verdicts(codes, statuses)
+            known = self._verdicts[pattern] = Verdicts(codes, statuses, is_reusable=True)
         return known
 
     def domains_of(self, rows: IntArray) -> int:
         """In how many domains these nodes lie, whether they count or not; having no label is one of them."""
-        if rows is self.all_rows:
+        if self.nodes.is_all(rows):
             return self._domains_of_all
-        return int(np.count_nonzero(np.bincount(self._lie_in.take(rows))))
+        return int(np.count_nonzero(np.bincount(self.nodes.take(self._lie_in, rows))))
 
     @cached_property
     def _domains_of_all(self) -> int:

@@ -50,7 +50,7 @@ class Penalties:
     def on(self, rows: IntArray) -> FloatArray:
         """Shape (k,) for `rows` of shape (k,). Not to be changed."""
         if self.per_node:
-            return self.amounts if rows is self.extent.all_rows else self.amounts.take(rows)
+            return self.extent.nodes.take(self.amounts, rows)
         return self.amounts.take(self.extent.places_of(rows))
 
     def on_one(self, row: int) -> float:

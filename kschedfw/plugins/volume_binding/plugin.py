@@ -23,6 +23,7 @@ from kschedfw import (
     Status,
     Verdicts,
     hookimpl,
+    per_signature,
 )
 from kschedfw.plugins.volume_binding.args import VolumeBindingArgs
 from kschedfw.plugins.volume_binding.binder import Reservation, VolumeBinder
@@ -80,6 +81,7 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
         return state.read(VOLUMES).verdicts(nodes, rows, self.handle.cluster)
 
     @hookimpl
+    @per_signature
     def pre_score(self) -> Status | None:
         return Status.skip() if self._shape is None else None
 

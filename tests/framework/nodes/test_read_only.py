@@ -53,7 +53,8 @@ WRITES_TO_THE_TABLE: dict[str, Callable[[NodeTable], object]] = {
     "moved_from": lambda nodes: nodes.moved_from.fill(0),
     "all_rows": lambda nodes: nodes.all_rows.__setitem__(0, 2),
     "label codes": lambda nodes: nodes.label("zone").codes.fill(0),
-    "label codes of rows": lambda nodes: nodes.label_codes("zone", np.array([0, 1])).fill(0),
+    "free": lambda nodes: nodes.free.fill(0),
+    "rows taken": lambda nodes: nodes.take(nodes.label("zone").codes, nodes.all_rows[:1]).fill(0),
     "label values": lambda nodes: nodes.label("zone").values.clear(),  # type: ignore[attr-defined]
     "taints": lambda nodes: nodes.taints.codes.fill(0),
     "node_infos": lambda nodes: nodes.node_infos.clear(),  # type: ignore[attr-defined]

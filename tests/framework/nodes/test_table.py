@@ -94,18 +94,51 @@ def test_labels_and_taints_are_encoded_once() -> None:
     assert table.taints is table.taints
 
 
-def test_the_codes_of_rows_are_kept_until_a_node_changes() -> None:
-    infos = [NodeInfo.of(make_node(name).labels(zone=name).build()) for name in "abc"]
-    table, rows = NodeTable.of(infos), np.array([0, 2])
-    known = table.label_codes("zone", rows)
-    assert table.label_codes("zone", rows) is known
-    assert table.label_codes("zone", np.array([0, 2])) is not known
-    states: list[list[NodeInfo]] = [[*infos[:2], moved("c", zone="a")], [infos[2], *infos[:2]]]
-    for state in states:
-        table.replace(state)
-        codes = table.label_codes("zone", rows)
-        zones = [table.label("zone").values[code] for code in codes]
-        assert zones == [table.node_infos[row].node.labels["zone"] for row in rows]
+@given(st.data())
+def test_taking_rows_of_a_column_is_indexing_it(data: st.DataObject) -> None:
+    table = NodeTable.of([NodeInfo.of(make_node(name).labels(zone=name).build()) for name in "abcdef"])
+    codes = table.label("zone").codes
+    first, last = sorted(data.draw(st.tuples(st.integers(0, 6), st.integers(0, 6))))
+    step = data.draw(st.sampled_from([1, 2, -1]))
+    run = table.all_rows[first:last:step]
+    some = np.array(data.draw(st.permutations(range(6))), dtype=np.int64)[first:]
+    for rows in (table.all_rows, run, run[1:], some, table.all_rows.copy()):
+        assert table.take(codes, rows).tolist() == codes[rows].tolist()
+
+
+def test_nothing_is_copied_for_nodes_that_follow_each_other() -> None:
+    table = NodeTable.of([NodeInfo.of(make_node(name).build()) for name in "abcdef"])
+    pods = table.pod_counts
+    assert table.take(pods, table.all_rows) is pods
+    assert np.shares_memory(table.take(pods, table.all_rows[2:5]), pods)
+
+
+def test_what_is_free_follows_nodes_and_pods() -> None:
+    snapshot = Snapshot.of([make_node("a").capacity(cpu="4", memory="8Gi").build(), make_node("b").build()])
+    table = snapshot.table
+    crowded = snapshot.get("a").clone()
+    crowded.add_pod(PodInfo.of(make_pod("p").requests(cpu="5", **{"example.com/gpu": 1}).build()))
+    snapshot.update([crowded])
+    for state in (snapshot.node_infos, list(reversed(snapshot.node_infos))):
+        snapshot.replace(state)
+        assert (table.free == table.allocatable - table.requested).all()
+        assert table.free[table.rows["a"], table.columns["cpu"]] == -1000
+        assert table.free[table.rows["a"], table.columns["example.com/gpu"]] == -1
+
+
+def test_the_largest_amount_is_a_bound_that_knows_of_nonsense() -> None:
+    snapshot = Snapshot.of([make_node("a").capacity(cpu="4").build()])
+    assert snapshot.table.largest("cpu") == 4000
+    assert snapshot.table.largest("example.com/gpu") == 0
+    crowded = snapshot.get("a").clone()
+    crowded.add_pod(PodInfo.of(make_pod("p").requests(cpu="5").build()))
+    snapshot.update([crowded])
+    assert snapshot.table.largest("cpu") == 5000
+    crowded = snapshot.get("a").clone()
+    for name in ("q", "r"):  # together they wrap around
+        crowded.add_pod(PodInfo.of(make_pod(name).requests(cpu="9000000000000000").build()))
+    snapshot.update([crowded])
+    assert snapshot.table.largest("cpu") == 2**63 - 1
 
 
 def moved(name: str, zone: str) -> NodeInfo:

@@ -238,6 +238,7 @@ class TestWhatIsKept:
         both = {"n0": ["v0"], "n1": ["v1"]}
         assert chosen(made, pod("a", 400, priority=1)) == both
         assert sorted(set(Asking.asked)) == ["n0", "n1"]
+        assert chosen(made, pod("a2", 400, priority=1)) == both  # what comes twice is kept
         Asking.asked.clear()
         assert chosen(made, pod("b", 400, priority=1)) == both
         assert Asking.asked == []
@@ -250,6 +251,7 @@ class TestWhatIsKept:
     def test_a_nomination_takes_the_room_of_pods_that_come_later(self) -> None:
         made = self.made()
         assert len(chosen(made, pod("a", 400, priority=1))) == 2
+        assert len(chosen(made, pod("a2", 400, priority=1))) == 2  # what comes twice is kept
         Asking.asked.clear()
         made.nominator.add(PodInfo.of(pod("a", 400, priority=1)), "n0")
         assert chosen(made, pod("b", 400, priority=1)) == {"n1": ["v1"]}

@@ -34,6 +34,7 @@ from kschedfw import (
 )
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nominator import Nominator
+from kschedfw.framework.plugin import per_signature
 from kschedfw.framework.runtime.columns import UNKNOWN_SCORE
 from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, plugin
@@ -63,7 +64,9 @@ class Character:
     calm: bool
     """Whether it cares for little of what is on a node, and most nodes suit it: its answers mostly stay as they are."""
     repeats: bool
-    """Whether equal verdicts are the same object, which isn't to be changed."""
+    """Whether equal verdicts are the same object."""
+    marks: bool
+    """Whether its hooks promise to depend on the signature alone."""
 
     @classmethod
     def any(cls, random: Random) -> Character:
@@ -81,6 +84,7 @@ class Character:
             narrows=likely(0.15),
             calm=likely(0.5),
             repeats=likely(0.5),
+            marks=likely(0.5),
         )
 
 
@@ -143,9 +147,9 @@ def plugin_with(name: str, character: Character, snapshot: Snapshot) -> PluginCl
             codes.append(0 if answer is None else len(statuses))
             if isinstance(answer, Status):
                 statuses.append(answer)
-        verdicts = Verdicts(np.array(codes, dtype=np.int16), tuple(statuses))
+        array = np.array(codes, dtype=np.int16)
+        verdicts = Verdicts(array, tuple(statuses), is_reusable=character.repeats)
         if character.repeats:
-            verdicts.codes.setflags(write=False)
             return given.setdefault((tuple(codes), tuple(map(said, statuses))), verdicts)
         return verdicts
 
@@ -208,6 +212,10 @@ def plugin_with(name: str, character: Character, snapshot: Snapshot) -> PluginCl
         "normalize_score": (character.normalizes, normalize_score),
     }
     hooks |= {hook: function for hook, (has_it, function) in optional.items() if has_it}
+    if character.marks:
+        marked = {"pre_score", "normalize_score"} | (set() if character.narrows else {"pre_filter"})
+        for hook in marked & hooks.keys():
+            per_signature(hooks[hook])  # type: ignore[type-var]  # it is a function
     made = plugin(name, **hooks)
     made.reads = character.reads
     if character.signs:

@@ -22,6 +22,7 @@ from kschedfw.framework.runtime import memo as memo_module
 from kschedfw.framework.runtime.columns import UNKNOWN_CODE, Column
 from kschedfw.framework.runtime.memo import Memo
 from kschedfw.framework.runtime.memo_report import MemoCounters
+from kschedfw.framework.runtime.pod_class import BYTES_PER_CLASS, POD_CLASS
 from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, answering, make_framework, nodes, plugin, pod
 
@@ -107,7 +108,7 @@ class TestColumns:
 
 class TestMemory:
     def kept(self, memo: Memo, snapshot: Snapshot, kind: str) -> object:
-        return memo.cycle(CycleState(), make_pod().labels(kind=kind).build(), snapshot.table).pods
+        return memo.begin_cycle(CycleState(), make_pod().labels(kind=kind).build(), snapshot.table)
 
     def memo(self) -> Memo:
         return Memo([make_framework(signing()).plugins["A"]], MemoCounters())
@@ -118,7 +119,7 @@ class TestMemory:
         assert self.kept(memo, snapshot, "a") is not self.kept(memo, snapshot, "b")
 
     def test_the_least_recently_used_go_first(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(memo_module, "LEAST_BYTES", 3 * 2 * memo_module.BYTES_BESIDE)
+        monkeypatch.setattr(memo_module, "LEAST_BYTES", 3 * 2 * BYTES_PER_CLASS)
         memo, snapshot = self.memo(), snapshot_of(1)
         monkeypatch.setattr(memo_module, "BYTES_PER_NODE", 0)
         first, second = self.kept(memo, snapshot, "a"), self.kept(memo, snapshot, "b")
@@ -150,7 +151,9 @@ class TestMemory:
             for number in range(90):
                 found = framework.filter_nodes(CycleState(), pod(f"p{number}"), everything)
                 assert f"p{number}" in dict(found.refused)["n7"].message
-            assert len(framework._status_codes) < 17_000
+            state = CycleState()
+            framework.filter_nodes(state, pod("last"), everything)
+            assert len(state.read(POD_CLASS).codes) < 17_000
 
 
 class TestReport:

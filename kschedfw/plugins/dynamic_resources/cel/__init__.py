@@ -1,8 +1,8 @@
 """Selectors of DeviceClasses and ResourceClaims: expressions in CEL about one device.
 
 A selector goes through these modules: `lexer`, `parser` with `macros`, `checker` (types), `evaluator` (a program of
-`steps`) and `estimate`; `functions` is the table that `standard`, `strings`, `containers`, `kubernetes`, `formats`
-and `network` fill.
+`steps`) and `estimate` (with `sizes` and `call_estimates`); `functions` is the table that `standard`, `strings`,
+`containers`, `kubernetes`, `formats` and `network` fill.
 
 It is our own because no library does what Kubernetes does: none of common-expression-language, cel-expr-python and
 cel-python counts costs while it evaluates, and of the static types of Kubernetes' environment, on which depends what

@@ -19,6 +19,7 @@ from kschedfw.plugins.dynamic_resources.cel.syntax import (
     MapLiteral,
     Node,
     Select,
+    Visitor,
     compilation_failed,
 )
 from kschedfw.plugins.dynamic_resources.cel.types import (
@@ -84,7 +85,7 @@ def check(tree: Node, source: str) -> Type:
     return tree.type
 
 
-class _Checker:
+class _Checker(Visitor[Type]):
     def __init__(self) -> None:
         self.issues: list[Issue] = []
         self._bindings = Bindings()
@@ -92,7 +93,7 @@ class _Checker:
         self._nodes: list[Node] = []
 
     def check(self, node: Node) -> Type:
-        found = self._type_of(node)
+        found = self.visit(node)
         node.type = found
         self._nodes.append(node)
         return found
@@ -111,26 +112,12 @@ class _Checker:
         self.issues.append(Issue(node.offset, message))
         return ERROR
 
-    def _type_of(self, node: Node) -> Type:
-        match node:
-            case Literal():
-                return Type(type_name(node.value))
-            case Ident():
-                return self._identifier(node)
-            case Select():
-                return self._selection(node)
-            case Call():
-                return self._call(node)
-            case ListLiteral():
-                return self._list(node)
-            case MapLiteral():
-                return self._map(node)
-        assert isinstance(node, Comprehension)
-        return self._comprehension(node)
+    def literal(self, node: Literal) -> Type:
+        return Type(type_name(node.value))
 
     # --- Names and fields
 
-    def _identifier(self, node: Ident) -> Type:
+    def identifier(self, node: Ident) -> Type:
         name = node.name.removeprefix(".")
         for scope in reversed(self._scopes if name == node.name else self._scopes[:1]):
             if name in scope:
@@ -140,7 +127,7 @@ class _Checker:
             return Type("type", (_TYPE_NAMES[name],))
         return self._issue(node, _undeclared(node.name))
 
-    def _selection(self, node: Select) -> Type:
+    def selection(self, node: Select) -> Type:
         name = qualified_name(node)
         if not node.test and name is not None and name.removeprefix(".") in _TYPE_NAMES:
             return Type("type", (_TYPE_NAMES[name.removeprefix(".")],))
@@ -172,7 +159,7 @@ class _Checker:
 
     # --- Calls
 
-    def _call(self, node: Call) -> Type:
+    def call(self, node: Call) -> Type:
         for argument in node.arguments:
             self.check(argument)
         if node.target is None:
@@ -228,14 +215,14 @@ class _Checker:
 
     # --- Lists, maps, comprehensions
 
-    def _list(self, node: ListLiteral) -> Type:
+    def list_literal(self, node: ListLiteral) -> Type:
         joined: Type | None = None
         for i, element in enumerate(node.elements):
             found = self._content(element, self.check(element), i in node.optional)
             joined = self._join(joined, found)
         return Type("list", (joined or self._bindings.variable(),))
 
-    def _map(self, node: MapLiteral) -> Type:
+    def map_literal(self, node: MapLiteral) -> Type:
         keys: Type | None = None
         values: Type | None = None
         for i, (key, value) in enumerate(node.entries):
@@ -260,7 +247,7 @@ class _Checker:
             return current
         return most_general(previous, current) if self._bindings.assign([previous], [current]) else DYN
 
-    def _comprehension(self, node: Comprehension) -> Type:
+    def comprehension(self, node: Comprehension) -> Type:
         elements = self._bindings.resolve(self.check(node.range))
         accumulated = self.check(node.initial)
         self._scopes.append({node.accumulator: accumulated})

@@ -1,7 +1,8 @@
 """The tree of a parsed expression, and how errors point into its source."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import attrs
 
@@ -21,8 +22,11 @@ __all__ = [
     "MapLiteral",
     "Node",
     "Select",
+    "Visitor",
     "compilation_failed",
 ]
+
+T = TypeVar("T")
 
 ACCUMULATOR: Final = "@result"
 """The variable in which the macros collect their result; no expression can name it."""
@@ -132,6 +136,48 @@ class Comprehension(Node):
     @property
     def is_binding(self) -> bool:
         return self.accumulator != ACCUMULATOR
+
+
+class Visitor(ABC, Generic[T]):
+    """Makes something of a node, by its kind."""
+
+    def visit(self, node: Node) -> T:
+        match node:
+            case Literal():
+                return self.literal(node)
+            case Ident():
+                return self.identifier(node)
+            case Select():
+                return self.selection(node)
+            case Call():
+                return self.call(node)
+            case ListLiteral():
+                return self.list_literal(node)
+            case MapLiteral():
+                return self.map_literal(node)
+        assert isinstance(node, Comprehension)
+        return self.comprehension(node)
+
+    @abstractmethod
+    def literal(self, node: Literal) -> T: ...
+
+    @abstractmethod
+    def identifier(self, node: Ident) -> T: ...
+
+    @abstractmethod
+    def selection(self, node: Select) -> T: ...
+
+    @abstractmethod
+    def call(self, node: Call) -> T: ...
+
+    @abstractmethod
+    def list_literal(self, node: ListLiteral) -> T: ...
+
+    @abstractmethod
+    def map_literal(self, node: MapLiteral) -> T: ...
+
+    @abstractmethod
+    def comprehension(self, node: Comprehension) -> T: ...
 
 
 @attrs.frozen

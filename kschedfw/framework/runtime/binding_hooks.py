@@ -1,6 +1,6 @@
-"""Runs the pre_bind hooks of a profile: those that have work to do, and together those that allow it.
+"""Runs the hooks from reserve to post_bind of a profile.
 
-Semantics: kube-scheduler v1.36 `RunPreBindPreFlights` and `RunPreBindPlugins`.
+Semantics: kube-scheduler v1.36 `RunReservePluginsReserve` … `RunPostBindPlugins`.
 """
 
 from __future__ import annotations
@@ -8,28 +8,71 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kschedfw.api.pod import Pod
+from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
-from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.results import PreBindPreFlightResult
-from kschedfw.framework.runtime.filter_hooks import checked
+from kschedfw.framework.runtime.calls import call, call_all, checked, first_failure, named
 from kschedfw.framework.runtime.hooks import Hook, HookTable
-from kschedfw.framework.status import Status
+from kschedfw.framework.status import Code, Status
+from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT, WaitingPod, WaitingPods
 
 _SUCCESS = Status.success()
 
 
-class PreBindHooks:
-    """pre_bind_pre_flight and pre_bind of the plugins of a profile.
+class BindingHooks:
+    """The hooks that reserve, permit and bind, of the plugins of a profile.
 
-    `parallelizer` runs those together that allow it; it should be nobody else's, as they may block.
+    `parallelizer` runs together the pre_binds that allow it. It should be nobody else's, since they may block.
     """
 
-    def __init__(self, hooks: HookTable, parallelizer: Parallelizer) -> None:
+    def __init__(
+        self, hooks: HookTable, clock: Clock, waiting_pods: WaitingPods, parallelizer: Parallelizer
+    ) -> None:
+        self._hooks = hooks
+        self._clock = clock
+        self._waiting_pods = waiting_pods
         self._pre_flights = dict(hooks["pre_bind_pre_flight"])
         self._pre_binds = hooks["pre_bind"]
         self._parallelizer = parallelizer
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        return first_failure("reserve", self._hooks["reserve"], state, pod, node_name)
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
+        """Gives the failures."""
+        return call_all("unreserve", reversed(self._hooks["unreserve"]), state, pod, node_name)
+
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Success, a refusal, or WAIT, in which case the pod is in the waiting pods now."""
+        timeouts: dict[str, float] = {}
+        for name, hook in self._hooks["permit"]:
+            status = call("permit", name, hook, state, pod, node_name)
+            if status.is_success:
+                continue
+            if not status.is_wait:
+                return named(status, "permit", name)
+            timeouts[name] = MAX_PERMIT_TIMEOUT if status.timeout is None else status.timeout
+        if not timeouts:
+            return _SUCCESS
+        self._waiting_pods.add(WaitingPod(pod, timeouts, self._clock))
+        return Status(
+            Code.WAIT, (f'one or more plugins asked to wait and no plugin rejected pod "{pod.name}"',)
+        )
+
+    def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """The answer of the first plugin that doesn't skip; SKIP if all do or there is none."""
+        for name, hook in self._hooks["bind"]:
+            status = call("bind", name, hook, state, pod, node_name)
+            if status.is_skip:
+                continue
+            return status if status.is_success else named(status, "bind", name)
+        return Status.skip()
+
+    def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> Sequence[Status]:
+        """Gives the failures."""
+        return call_all("post_bind", self._hooks["post_bind"], state, pod, node_name)
 
     def pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Success if a pre_bind has work to do, SKIP if none has; else an ERROR.
@@ -53,7 +96,7 @@ class PreBindHooks:
         state.parallel_pre_bind_plugins = frozenset(parallel)
         return _SUCCESS if len(skipped) < len(self._pre_binds) else Status.skip()
 
-    def run(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Success, or the first failure in profile order.
 
         Neighbours that allow it run together, and all of them end before this returns.
@@ -62,10 +105,7 @@ class PreBindHooks:
 
             def work(place: int, group: Sequence[tuple[str, Hook]] = group) -> Status:
                 name, hook = group[place]
-                try:
-                    status = checked(hook(state, pod, node_name), name, "pre_bind")
-                except HOOK_FAILURES as error:
-                    status = Status.from_error(error)
+                status = call("pre_bind", name, hook, state, pod, node_name)
                 return status if status.is_success else named(status, "pre_bind", name)
 
             last = self._parallelizer.map_until(len(group), work, _has_failed)[-1]
@@ -95,13 +135,6 @@ class PreBindHooks:
 
 def _has_failed(status: Status) -> bool:
     return not status.is_success
-
-
-def named(status: Status, hook: str, plugin: str) -> Status:
-    """A failed hook's status with its plugin: a refusal stays one, anything else becomes an ERROR."""
-    if status.is_rejected:
-        return status.with_plugin(plugin)
-    return status.prefixed(f'running {HOOKS[hook].measured} plugin "{plugin}"', plugin)
 
 
 def _ask(hook: Hook, name: str, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, bool]:

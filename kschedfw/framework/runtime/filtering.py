@@ -1,21 +1,25 @@
-"""Runs the filter hooks of a profile on single nodes."""
+"""Runs the filters of a profile on single nodes, with and without their nominated pods."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.diagnosis import NodeCodes
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.plugin import AnyPlugin
+from kschedfw.framework.runtime.calls import checked
 from kschedfw.framework.runtime.hooks import Hook, HookTable
 from kschedfw.framework.runtime.memo_report import MemoCounters, PluginMemo
+from kschedfw.framework.runtime.status_codes import refusal
 from kschedfw.framework.status import Code, Status
 
 _SUCCESS = Status.success()
@@ -44,8 +48,29 @@ class FilterPlugin:
         return status if status.is_success else refusal(status, self.name)
 
 
-class FilterHooks:
-    """What filters single nodes, with and without their nominated pods."""
+@attrs.frozen(eq=False)
+class FilterOutcome:
+    """What filtering a selection of nodes came to, up to where the search ended.
+
+    `feasible` are nodes that passed, `refused` has the others, both in the selection's order. A search that met an
+    `error` ended there.
+    """
+
+    feasible: NodeSelection
+    refused: NodeCodes
+    error: Status | None = None
+
+    @property
+    def processed(self) -> int:
+        """How many nodes were looked at, but for one more that ended the search."""
+        return len(self.feasible) + self.refused.count
+
+
+class Filters:
+    """The filters of a profile, and the hooks that follow pods as they come and go (`pre_filter_add_pod` …).
+
+    With `run_all`, a refusal doesn't end the run over the filters, and all reasons are given.
+    """
 
     def __init__(
         self,
@@ -58,12 +83,14 @@ class FilterHooks:
     ) -> None:
         self.run_all = run_all
         batch = dict(hooks["filter_batch"])
-        self._filters = tuple(
+        self.plugins = tuple(
             FilterPlugin(plugins[name], name, hook, batch.get(name), counters.of(plugins[name]))
             for name, hook in hooks["filter"]
         )
         self._add_pod = hooks["pre_filter_add_pod"]
         self._remove_pod = hooks["pre_filter_remove_pod"]
+        self.pod_followers = frozenset(name for name, _ in (*self._add_pod, *self._remove_pod))
+        """The plugins with a hook that follows pods as they come and go."""
         self._handle = handle
         self._active: dict[frozenset[str], tuple[FilterPlugin, ...]] = {}
         self._reading_pods: dict[frozenset[str], tuple[FilterPlugin, ...]] = {}
@@ -73,29 +100,18 @@ class FilterHooks:
         skipped = state.skip_filter_plugins
         active = self._active.get(skipped)
         if active is None:
-            active = tuple(each for each in self._filters if each.name not in skipped)
+            active = tuple(each for each in self.plugins if each.name not in skipped)
             self._active[skipped] = active
         return active
 
     def reading_pods(self, state: CycleState) -> tuple[FilterPlugin, ...]:
-        """Those of the active ones whose answer may change with the pods on the node."""
+        """Those of the active filters whose answer may change with the pods on the node."""
         skipped = state.skip_filter_plugins
         reading = self._reading_pods.get(skipped)
         if reading is None:
             reading = tuple(each for each in self.active(state) if each.plugin.reads is not Reads.NODE)
             self._reading_pods[skipped] = reading
         return reading
-
-    def are_local(self, state: CycleState, kept: Container[str]) -> bool:
-        """Whether all active filters look at the single node alone, and their answers are kept.
-
-        Hooks that follow pods as they come and go have to belong to such filters, too.
-        """
-        active = self.active(state)
-        if any(each.plugin.reads is Reads.CLUSTER or each.name not in kept for each in active):
-            return False
-        names = {each.name for each in active} | state.skip_filter_plugins
-        return all(name in names for name, _ in (*self._add_pod, *self._remove_pod))
 
     def run(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:
         """The first refusal or error in profile order, with its plugin; else success.
@@ -117,22 +133,25 @@ class FilterHooks:
 
         Both passes are needed: resources and anti-affinity may fail only with those pods, affinity only without.
         """
-        status = self.run_beside_nominated_pods(filters, state, pod, node_info)
+        status = self.refusal_with_nominated_pods(filters, state, pod, node_info)
         return status if not status.is_success else first_refusal(filters, state, pod, node_info)
 
-    def run_beside_nominated_pods(
+    def refusal_with_nominated_pods(
         self, filters: Sequence[FilterPlugin], state: CycleState, pod: Pod, node_info: NodeInfo
     ) -> Status:
-        """The first refusal as if the node's nominated pods were there; success if there are none."""
-        beside = self.beside_nominated_pods(state, pod, node_info)
-        if isinstance(beside, Status):
-            return beside
-        return _SUCCESS if beside is None else first_refusal(filters, beside[0], pod, beside[1])
+        """The first refusal of a node to which its nominated pods were added; success if it has none."""
+        crowded = self.add_nominated_pods(state, pod, node_info)
+        if isinstance(crowded, Status):
+            return crowded
+        return _SUCCESS if crowded is None else first_refusal(filters, crowded[0], pod, crowded[1])
 
-    def beside_nominated_pods(
+    def add_nominated_pods(
         self, state: CycleState, pod: Pod, node_info: NodeInfo
     ) -> tuple[CycleState, NodeInfo] | Status | None:
-        """Copies of the state and the node with its nominated pods; None if there are none, or what kept them away."""
+        """Copies of the state and the node, with the node's nominated pods added.
+
+        None if it has none. A failure of a plugin that was to follow them is returned as its status.
+        """
         nominated = self._nominated_pods(pod, node_info.name)
         if not nominated:
             return None
@@ -188,22 +207,6 @@ def first_refusal(
         if status is not _SUCCESS:
             return status
     return _SUCCESS
-
-
-def checked(answer: object, plugin: str, hook: str) -> Status:
-    """What a hook returned, as a Status; anything that is neither None nor a Status is an ERROR."""
-    if answer is None:
-        return _SUCCESS
-    if isinstance(answer, Status):
-        return _SUCCESS if answer.is_success else answer
-    return Status.from_error(f"{hook} must return None or a Status, not {answer!r}").with_plugin(plugin)
-
-
-def refusal(status: Status, plugin: str) -> Status:
-    """A filter's answer with its plugin named; a code that filters may not give becomes an ERROR."""
-    if status.is_rejected:
-        return status.with_plugin(plugin)
-    return status.prefixed(f'running "{plugin}" filter plugin', plugin)
 
 
 def merged(verdicts: Iterable[Status]) -> Status:

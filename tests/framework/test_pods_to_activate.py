@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kschedfw import CycleState
-from kschedfw.framework.activation import activate_pods, take_pods_to_activate
+from kschedfw.framework.cycle_state import activate_pods, take_pods_to_activate
 from tests.framework.support import pod
 
 

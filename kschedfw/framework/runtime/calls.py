@@ -1,0 +1,56 @@
+"""Calls hooks that answer with a status, and makes a status of whatever they return or raise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.hookspecs import HOOKS
+from kschedfw.framework.runtime.hooks import Hook
+from kschedfw.framework.status import Status
+
+_SUCCESS = Status.success()
+
+
+def checked(answer: object, plugin: str, hook: str) -> Status:
+    """What a hook returned, as a Status; anything that is neither None nor a Status is an ERROR."""
+    if answer is None:
+        return _SUCCESS
+    if isinstance(answer, Status):
+        return _SUCCESS if answer.is_success else answer
+    return Status.from_error(f"{hook} must return None or a Status, not {answer!r}").with_plugin(plugin)
+
+
+def call(hook: str, plugin: str, function: Hook, *arguments: object) -> Status:
+    """Call the hook of a plugin. An exception becomes an ERROR."""
+    try:
+        return checked(function(*arguments), plugin, hook)
+    except HOOK_FAILURES as error:
+        return Status.from_error(error)
+
+
+def named(status: Status, hook: str, plugin: str) -> Status:
+    """A failed hook's status with its plugin: a refusal stays one, anything else becomes an ERROR."""
+    if status.is_rejected:
+        return status.with_plugin(plugin)
+    return status.prefixed(f'running {HOOKS[hook].measured} plugin "{plugin}"', plugin)
+
+
+def first_failure(hook: str, functions: Iterable[tuple[str, Hook]], *arguments: object) -> Status:
+    """Call the plugins in order until one answers anything but success; that answer with its plugin, or success."""
+    for plugin, function in functions:
+        status = call(hook, plugin, function, *arguments)
+        if not status.is_success:
+            return named(status, hook, plugin)
+    return _SUCCESS
+
+
+def call_all(hook: str, functions: Iterable[tuple[str, Hook]], *arguments: object) -> Sequence[Status]:
+    """Call every plugin in order; gives the exceptions as ERRORs."""
+    failures = []
+    for plugin, function in functions:
+        try:
+            function(*arguments)
+        except HOOK_FAILURES as error:
+            failures.append(named(Status.from_error(error), hook, plugin))
+    return failures

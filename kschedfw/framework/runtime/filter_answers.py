@@ -1,0 +1,286 @@
+"""The filters' answers about many nodes at once: what is kept, what batch forms say, and what is asked one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+from weakref import WeakKeyDictionary
+
+import attrs
+import numpy as np
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.nodes.arrays import Codes, IntArray
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.results import Verdicts
+from kschedfw.framework.runtime.columns import UNKNOWN_CODE, Column, FirstRefusals
+from kschedfw.framework.runtime.filtering import FilterPlugin
+from kschedfw.framework.runtime.memo import CLUSTER_ANSWERS
+from kschedfw.framework.runtime.pod_class import Answers, FilterPlan, PodClass
+from kschedfw.framework.runtime.status_codes import ERROR, PASS, StatusCodes, refusal
+from kschedfw.framework.status import Status
+
+FEW_ROWS: Final = 4
+"""So many rows out of many are asked about one by one even where there is a batch form: calling NumPy costs more."""
+
+
+@attrs.frozen(eq=False)
+class Refusals:
+    """One filter's codes about some rows, shape (k,), and those of the rows that it lets pass.
+
+    `codes` is None where all rows pass; `passing` is then the array of rows itself.
+    """
+
+    codes: Codes | None
+    passing: IntArray
+
+    @classmethod
+    def of(cls, codes: Codes, rows: IntArray) -> Refusals:
+        if not np.count_nonzero(codes):
+            return cls(None, rows)
+        return cls(codes, rows.take((codes == PASS).nonzero()[0]))
+
+
+@attrs.frozen(eq=False)
+class _Reused:
+    """What reusable verdicts came to, about these rows, while codes meant what `codes` says."""
+
+    rows: IntArray
+    codes: StatusCodes
+    refusals: Refusals
+
+
+class FilterAnswers:
+    """Where questions to the filters of a framework begin."""
+
+    def __init__(self, parallelizer: Parallelizer) -> None:
+        self.parallelizer = parallelizer
+        self.reused: WeakKeyDictionary[Verdicts, _Reused] = WeakKeyDictionary()
+
+    def about(self, state: CycleState, pod: Pod, pods: PodClass, table: NodeTable) -> Questions:
+        """The questions about one pod in one cycle."""
+        return Questions(self, state, pod, pods, table)
+
+
+@attrs.define(eq=False)
+class Questions:
+    """One pod's questions to filters in one cycle.
+
+    A filter's answer counts only for nodes that all filters before it let pass, as if nodes were asked about one by
+    one. It isn't asked about other nodes, unless everything that is kept lets them pass.
+
+    `errors` has the statuses behind the code ERROR, by row.
+    """
+
+    _shared: FilterAnswers
+    _state: CycleState
+    _pod: Pod
+    _pods: PodClass
+    _table: NodeTable
+    errors: dict[int, Status] = attrs.field(factory=dict)
+
+    # Filters whose answers are kept together
+
+    def bring_up_to_date(self, kept: FirstRefusals, plan: FilterPlan) -> None:
+        """Ask about rows that have changed, if they are few; else forget them."""
+        table = self._table
+        stale = kept.stale(table)
+        if stale is None:
+            kept.forget_moved(table)
+            return
+        if kept.again:
+            kept.forget(list(kept.again))
+            kept.again.clear()
+        if not stale:
+            return
+        if len(stale) > FEW_ROWS:
+            kept.forget(stale)
+        else:
+            only_pods_changed = kept.only_pods_changed(table)
+            for row in stale:
+                before = int(kept.values[row])
+                if before == UNKNOWN_CODE:
+                    continue
+                if before == PASS and only_pods_changed:
+                    code = self._ask_in_turn(plan.kept_reading_pods, row)
+                else:
+                    code = self._first_refusal(plan.kept, row)
+                kept.put(row, code)
+                if not self._pods.codes.is_lasting(code):
+                    kept.again.add(row)
+        kept.mark_current(table)
+
+    def fill(self, kept: FirstRefusals, plan: FilterPlan, rows: IntArray) -> None:
+        """Ask about those of the rows that have no code."""
+        missing = kept.missing(rows)
+        if not len(missing):
+            return
+        codes = self._in_turn(plan.kept, missing)
+        kept.fill(missing, codes)
+        fleeting = self._pods.codes.fleeting(codes)
+        if fleeting.any():
+            kept.again.update(missing[fleeting].tolist())
+
+    def kept_codes(self, kept: FirstRefusals, plan: FilterPlan, rows: IntArray) -> Codes:
+        """The codes of the rows, shape (k,). Not to be changed."""
+        if not kept.is_complete:
+            self.fill(kept, plan, rows)
+        codes: Codes = self._table.take(kept.values, rows)
+        return codes
+
+    def _in_turn(self, filters: Sequence[FilterPlugin], rows: IntArray) -> Codes:
+        """The first refusal for each row; a filter is asked only about rows that those before it let pass."""
+        if len(rows) <= FEW_ROWS < len(self._table):
+            return np.array([self._first_refusal(filters, row) for row in rows.tolist()], dtype=np.int32)
+        found = np.zeros(len(rows), dtype=np.int32)
+        passing = np.arange(len(rows))
+        for each in filters:
+            if not len(passing):
+                break
+            asked = rows if len(passing) == len(rows) else rows[passing]
+            codes = self._kept_of_one(each, self._pods.answers[each.name], asked)
+            refused = codes != PASS
+            if refused.any():
+                found[passing] = codes
+                passing = passing[~refused]
+        return found
+
+    def _first_refusal(self, filters: Sequence[FilterPlugin], row: int) -> int:
+        """The same for one row."""
+        for each in filters:
+            values = self._pods.answers[each.name].codes(self._table).values
+            code = int(values[row])
+            if code == UNKNOWN_CODE:
+                code = self._ask(each, row)
+                if self._pods.codes.is_lasting(code):
+                    values[row] = code
+            if code != PASS:
+                return code
+        return PASS
+
+    # Filters one after another
+
+    def refusals(self, each: FilterPlugin, rows: IntArray) -> Refusals | None:
+        """What a filter says about the rows; None if it can only be asked node by node."""
+        answers = self._answers_of(each)
+        if answers is None:
+            return self._by_batch(each, rows)
+        return Refusals.of(self._kept_of_one(each, answers, rows), rows)
+
+    def _answers_of(self, each: FilterPlugin) -> Answers | None:
+        if each.plugin.reads is not Reads.CLUSTER:
+            return self._pods.answers.get(each.name)
+        if CLUSTER_ANSWERS not in self._state:
+            return None
+        return self._state.read(CLUSTER_ANSWERS).of(each.plugin, self._pod)
+
+    def _kept_of_one(self, each: FilterPlugin, answers: Answers, rows: IntArray) -> Codes:
+        """The codes of one filter for the rows, shape (k,); those that aren't known are asked for, and kept."""
+        column = answers.codes(self._table)
+        codes: Codes = self._table.take(column.values, rows)
+        unknown = codes == UNKNOWN_CODE
+        if not unknown.any():
+            return codes
+        missing = rows[unknown]
+        fresh = None
+        if len(missing) > FEW_ROWS or len(missing) == len(rows):
+            answer = self._by_batch(each, missing)
+            if answer is not None:
+                fresh = np.zeros(len(missing), np.int32) if answer.codes is None else answer.codes
+        if fresh is None:
+            fresh = self._one_by_one(each, missing)
+        codes = codes.astype(np.int32)
+        codes[unknown] = fresh
+        self._keep(column, missing, fresh)
+        return codes
+
+    def _keep(self, column: Column, rows: IntArray, codes: Codes) -> None:
+        fleeting = self._pods.codes.fleeting(codes)
+        column.values[rows] = np.where(fleeting, UNKNOWN_CODE, codes) if fleeting.any() else codes
+
+    def _by_batch(self, each: FilterPlugin, rows: IntArray) -> Refusals | None:
+        if each.batch is None:
+            return None
+        rows.setflags(write=False)
+        try:
+            answer = each.batch(self._state, self._pod, self._table, rows)
+        except HOOK_FAILURES as error:
+            return self._failed(each, error, rows)
+        if answer is None:
+            return None
+        if isinstance(answer, Verdicts) and answer.is_reusable:
+            reused = self._shared.reused.get(answer)
+            if reused is not None and reused.codes is self._pods.codes and np.array_equal(reused.rows, rows):
+                each.counts.rows_asked += len(rows)
+                return reused.refusals
+        if (problem := _problem(answer, len(rows))) is not None:
+            return self._failed(each, problem, rows)
+        assert isinstance(answer, Verdicts)
+        each.counts.rows_asked += len(rows)
+        return self._translated(each, answer, rows)
+
+    def _translated(self, each: FilterPlugin, verdicts: Verdicts, rows: IntArray) -> Refusals:
+        if len(verdicts.statuses) == 1:
+            return Refusals(None, rows)
+        translation = self._pods.codes.translation(verdicts.statuses, each.name)
+        codes: Codes = translation.codes.take(verdicts.codes)
+        refusals = Refusals.of(codes, rows)
+        if translation.has_error:
+            for position in np.flatnonzero(codes == ERROR).tolist():
+                self.errors[int(rows[position])] = translation.statuses[verdicts.codes[position]]
+        elif verdicts.is_reusable:
+            self._shared.reused[verdicts] = _Reused(rows, self._pods.codes, refusals)
+        return refusals
+
+    # Nodes one by one
+
+    def _ask(self, each: FilterPlugin, row: int) -> int:
+        """One filter's code for one row, by the scalar form."""
+        status = each.ask(self._state, self._pod, self._table.node_infos[row])
+        return PASS if status.is_success else self._code_of(row, status)
+
+    def _ask_in_turn(self, filters: Sequence[FilterPlugin], row: int) -> int:
+        for each in filters:
+            code = self._ask(each, row)
+            if code != PASS:
+                return code
+        return PASS
+
+    def _one_by_one(self, each: FilterPlugin, rows: IntArray) -> Codes:
+        wanted, infos = rows.tolist(), self._table.node_infos
+        statuses = self._shared.parallelizer.map(
+            len(wanted), lambda index: each.ask(self._state, self._pod, infos[wanted[index]])
+        )
+        return np.array(list(map(self._code_of, wanted, statuses)), dtype=np.int32)
+
+    def _code_of(self, row: int, status: Status) -> int:
+        code = self._pods.codes.code_of(status)
+        if code == ERROR:
+            self.errors[row] = status
+        return code
+
+    def _failed(self, each: FilterPlugin, error: BaseException | str, rows: IntArray) -> Refusals:
+        status = refusal(Status.from_error(error), each.name)
+        self.errors.update(dict.fromkeys(rows.tolist(), status))
+        return Refusals.of(np.full(len(rows), ERROR, dtype=np.int32), rows)
+
+
+def _problem(answer: object, count: int) -> str | None:
+    """What is wrong with an answer of filter_batch, if anything."""
+    if not isinstance(answer, Verdicts):
+        return f"filter_batch must return None or Verdicts, not {answer!r}"
+    codes = np.asarray(answer.codes)
+    if codes.dtype.kind not in "iu" or codes.shape != (count,):
+        return f"the verdicts' codes must be integers of shape ({count},), not {codes.dtype} of shape {codes.shape}"
+    for status in answer.statuses:
+        if not isinstance(status, Status):
+            return f"the verdicts' statuses must be Statuses, not {status!r}"
+    # As an unsigned number, a negative one is too large.
+    if count and codes.view(f"u{codes.itemsize}").max() >= len(answer.statuses):
+        outside = codes[(codes < 0) | (codes >= len(answer.statuses))][0]
+        return f"the verdicts have a code {outside} but {len(answer.statuses)} statuses"
+    return None

@@ -1,0 +1,125 @@
+"""Calls hooks once for all pods of a class, where they promise that this is enough (`per_signature`)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.plugin import AnyPlugin
+from kschedfw.framework.results import PreFilterResult, no_nodes_left
+from kschedfw.framework.runtime.calls import checked
+from kschedfw.framework.runtime.hooks import Hook, is_per_signature
+from kschedfw.framework.runtime.pod_class import Preparation
+from kschedfw.framework.status import Code, Status
+
+_SUCCESS, _SKIP = Status.success(), Status.skip()
+
+
+def prepare(
+    hook_name: str,
+    hooks: Sequence[tuple[str, Hook]],
+    plugins: Mapping[str, AnyPlugin],
+    kept: Collection[str],
+    pod: Pod,
+    nodes: Sequence[NodeInfo],
+) -> Preparation:
+    """Call the pre_filter (or pre_score) hooks of a class of pods that promise to be the same for all of them.
+
+    Only plugins whose signatures are `kept` can promise that for the class.
+
+    A hook that answers anything but success or SKIP is left to be called for every pod.
+    """
+    written = CycleState()
+    skipped: set[str] = set()
+    left: list[tuple[str, Hook]] = []
+    for name, hook in hooks:
+        if name not in kept or not is_per_signature(plugins[name], hook_name):
+            left.append((name, hook))
+            continue
+        own = CycleState()
+        try:
+            answer = hook(own, pod, nodes)
+        except HOOK_FAILURES:
+            left.append((name, hook))
+            continue
+        if answer is None or (isinstance(answer, Status) and answer.is_success):
+            written.take(own)
+        elif isinstance(answer, Status) and answer.is_skip:
+            written.take(own)
+            skipped.add(name)
+        else:
+            left.append((name, hook))
+    return Preparation(written, frozenset(skipped), tuple(left))
+
+
+def run_pre_filters(
+    preparation: Preparation, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
+) -> tuple[PreFilterResult | None, Status, frozenset[str]]:
+    """Write what was prepared, and call the pre_filters that are left; see `Framework.run_pre_filter_plugins`."""
+    state.take(preparation.written)
+    skipped = set(preparation.skipped)
+    narrowing: set[str] = set()
+    result: PreFilterResult | None = None
+    rejection = _SUCCESS
+    try:
+        for name, hook in preparation.left:
+            try:
+                answer = hook(state, pod, nodes)
+            except HOOK_FAILURES as error:
+                answer = Status.from_error(error)
+            if answer is None:
+                continue
+            if answer is _SKIP:
+                skipped.add(name)
+                continue
+            if isinstance(answer, PreFilterResult):
+                narrowing.add(name)
+                result = answer.intersect(result)
+                if not result.node_names:
+                    return result, no_nodes_left(narrowing), frozenset(narrowing)
+                continue
+            status = checked(answer, name, "pre_filter")
+            match status.code:
+                case Code.SKIP:
+                    skipped.add(name)
+                case Code.SUCCESS:
+                    pass
+                case Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                    return None, status.with_plugin(name), frozenset()
+                case Code.UNSCHEDULABLE:
+                    rejection = status.with_plugin(name)
+                case _:
+                    return None, status.prefixed(f'running PreFilter plugin "{name}"', name), frozenset()
+        return result, rejection, frozenset(narrowing)
+    finally:
+        state.skip_filter_plugins = frozenset(skipped)
+
+
+def run_pre_scores(
+    preparation: Preparation, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
+) -> Status:
+    """Write what was prepared, and call the pre_scores that are left; see `Framework.run_pre_score_plugins`."""
+    state.take(preparation.written)
+    skipped = set(preparation.skipped)
+    try:
+        for name, hook in preparation.left:
+            try:
+                answer = hook(state, pod, nodes)
+                if answer is None:
+                    continue
+                if answer is _SKIP:
+                    skipped.add(name)
+                    continue
+                status = checked(answer, name, "pre_score")
+            except HOOK_FAILURES as error:
+                status = Status.from_error(error)
+            if status.is_skip:
+                skipped.add(name)
+            elif not status.is_success:
+                return status.prefixed(f'running PreScore plugin "{name}"', name)
+        return _SUCCESS
+    finally:
+        state.skip_score_plugins = frozenset(skipped)

@@ -1,0 +1,122 @@
+"""A plugin that scores, and what is wrong with its answers where something is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+import numpy as np
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.plugin import AnyPlugin
+from kschedfw.framework.results import MAX_NODE_SCORE, MIN_NODE_SCORE
+from kschedfw.framework.runtime.hooks import Hook
+from kschedfw.framework.runtime.memo_report import PluginMemo
+from kschedfw.framework.status import PluginFailure, Status, text_of
+
+SCORING: Final = "running Score plugins"
+NORMALIZING: Final = "running Normalize on Score plugins"
+WEIGHING: Final = "applying score defaultWeights on Score plugins"
+
+_RANGE: Final = range(MIN_NODE_SCORE, MAX_NODE_SCORE + 1)
+_MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
+
+
+@attrs.frozen(eq=False)
+class ScorePlugin:
+    """A plugin that scores: its hooks, the weight that the profile gives it, and how often it is asked."""
+
+    plugin: AnyPlugin
+    name: str
+    hook: Hook
+    batch: Hook | None
+    normalize: Hook | None
+    normalizes_by_scores_alone: bool
+    """Whether `normalize` promises to depend on the raw scores alone, whichever nodes have them."""
+    weight: int
+    counts: PluginMemo
+
+    def ask(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
+        """The raw score of a node.
+
+        Raises:
+            ScoreError: the plugin failed, or gave something else than an int64.
+        """
+        self.counts.rows_asked += 1
+        try:
+            score = self.hook(state, pod, node_info)
+        except HOOK_FAILURES as error:
+            raise ScoreError(self.name, error) from error
+        if isinstance(score, np.integer):
+            score = int(score)
+        if type(score) is int:
+            if _MIN_INT64 <= score <= _MAX_INT64:
+                return score
+            raise ScoreError(self.name, PluginFailure(f"score must fit int64, and {score} doesn't"))
+        if isinstance(score, Status):
+            raise ScoreError(self.name, score.as_error())
+        raise ScoreError(self.name, PluginFailure(f"score must return an int, not {score!r}"))
+
+    def weighted(self, score: int) -> int:
+        """Weight × score.
+
+        Raises:
+            ScoreError: the score isn't in 0–100.
+        """
+        if not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
+            raise out_of_range(self.name, score)
+        return self.weight * score
+
+
+class ScoreError(Exception):
+    """A score plugin failed, in a step of scoring (`doing`); the framework makes a status of it."""
+
+    def __init__(self, plugin: str, cause: BaseException, doing: str = SCORING, text: str = "") -> None:
+        super().__init__(plugin, cause)
+        self.plugin = plugin
+        self.cause = cause
+        text = text or f'plugin "{plugin}" failed with: {text_of(cause)}'
+        self.text = f"{doing}: {text}"
+
+    @property
+    def status(self) -> Status:
+        failure = PluginFailure(self.text)
+        failure.__cause__ = self.cause
+        return Status.from_error(failure).with_plugin(self.plugin)
+
+
+def integers(name: str, answer: object, count: int, doing: str = SCORING) -> IntArray:
+    """What a plugin returned for `count` nodes: shape (count,), int64.
+
+    Raises:
+        ScoreError: it is anything else.
+    """
+    expected = f"scores must be int64 of shape ({count},), not"
+    try:
+        array = np.asarray(answer)
+    except ValueError:
+        raise ScoreError(name, PluginFailure(f"{expected} {answer!r}"), doing) from None
+    if array.dtype.kind not in "iu" or not np.can_cast(array.dtype, np.int64) or array.shape != (count,):
+        raise ScoreError(name, PluginFailure(f"{expected} {array.dtype} of shape {array.shape}"), doing)
+    return array.astype(np.int64, copy=False)
+
+
+def check_range(name: str, scores: IntArray) -> None:
+    """Raises ScoreError unless all scores are 0–100."""
+    # As an unsigned number, a negative one is too large.
+    if len(scores) and int(scores[scores.view(np.uint64).argmax()]) not in _RANGE:
+        outside = scores[(scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)]
+        raise out_of_range(name, int(outside[0]))
+
+
+def out_of_range(name: str, score: int) -> ScoreError:
+    """What to raise where a plugin's normalised score isn't in 0–100."""
+    text = (
+        f'plugin "{name}" returns an invalid score {score}, it should in the range of '
+        f"[{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
+    )
+    return ScoreError(name, PluginFailure(text), WEIGHING, text)

@@ -1,0 +1,319 @@
+"""Scores the feasible nodes, from raw scores to weighted totals (kube-scheduler `prioritizeNodes`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import Final
+
+import numpy as np
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.errors import HOOK_FAILURES, ProfileError
+from kschedfw.framework.metrics import Operation
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.plugin import AnyPlugin
+from kschedfw.framework.profile import Profile
+from kschedfw.framework.results import MAX_NODE_SCORE
+from kschedfw.framework.runtime.columns import UNKNOWN_SCORE, Column
+from kschedfw.framework.runtime.hooks import HookTable, is_per_signature
+from kschedfw.framework.runtime.measuring import Meter
+from kschedfw.framework.runtime.memo_report import MemoCounters
+from kschedfw.framework.runtime.pod_class import PodClass, ScorePlan
+from kschedfw.framework.runtime.score_plugin import (
+    NORMALIZING,
+    ScoreError,
+    ScorePlugin,
+    check_range,
+    integers,
+)
+from kschedfw.framework.runtime.totals import NodeScores, Normalized, PluginScores, Totals
+from kschedfw.framework.status import Status
+
+_SUCCESS = Status.success()
+
+FEW_ROWS: Final = 4
+"""So many rows out of many are asked about one by one even where there is a batch form: calling NumPy costs more."""
+
+
+class Scoring:
+    """The score plugins of a profile; `batch` False uses no batch forms."""
+
+    def __init__(
+        self,
+        hooks: HookTable,
+        plugins: Mapping[str, AnyPlugin],
+        profile: Profile,
+        counters: MemoCounters,
+        parallelizer: Parallelizer,
+        meter: Meter | None,
+        *,
+        batch: bool,
+    ) -> None:
+        batches, normalize = dict(hooks["score_batch"]), dict(hooks["normalize_score"])
+        self.plugins = tuple(
+            ScorePlugin(
+                plugins[name],
+                name,
+                hook,
+                batches.get(name),
+                normalize.get(name),
+                is_per_signature(plugins[name], "normalize_score"),
+                profile.weight(name),
+                counters.of(plugins[name]),
+            )
+            for name, hook in hooks["score"]
+        )
+        if sum(each.weight for each in self.plugins) * MAX_NODE_SCORE > np.iinfo(np.int64).max:
+            raise ProfileError(
+                f"profile {profile.scheduler_name!r}: total score of Score plugins could overflow"
+            )
+        self._parallelizer = parallelizer
+        self._meter = meter
+        self._batch = batch
+
+    def scores(
+        self, state: CycleState, pod: Pod, pods: PodClass, nodes: Sequence[NodeInfo]
+    ) -> tuple[NodeScores | None, Status]:
+        """Every plugin's raw and normalised scores; None, and an ERROR, where a plugin fails."""
+        asking = _Asking(self, state, pod, pods)
+        active = [each for each in self.plugins if each.name not in state.skip_score_plugins]
+        try:
+            raw = {each.name: asking.raw(each, nodes).copy() for each in active}
+            normalized = {each.name: asking.normalized(each, nodes, raw[each.name].copy()) for each in active}
+            for name, scores in normalized.items():
+                check_range(name, scores)
+        except ScoreError as error:
+            return None, error.status
+        by_plugin = {
+            each.name: PluginScores(each.weight, raw[each.name], normalized[each.name]) for each in active
+        }
+        names = nodes.names if isinstance(nodes, NodeSelection) else tuple(info.name for info in nodes)
+        return NodeScores(names, by_plugin), _SUCCESS
+
+    def totals(
+        self, state: CycleState, pod: Pod, pods: PodClass, nodes: Sequence[NodeInfo]
+    ) -> tuple[Totals | None, Status]:
+        """The same summed up, without what the sums are made of."""
+        if not isinstance(nodes, NodeSelection):
+            scores, status = self.scores(state, pod, pods, nodes)
+            return None if scores is None else Totals(scores.totals), status
+        plan = pods.score_plan(self.plugins, state.skip_score_plugins, nodes.table)
+        asking = _Asking(self, state, pod, pods)
+        try:
+            if (plan.local or plan.normalized) and plan.standing.come_again(nodes):
+                totals = asking.standing_totals(plan, nodes)
+                if not plan.rest:
+                    return totals, _SUCCESS
+                total = totals.values
+            else:
+                total = asking.totals_once(plan, nodes)
+            for each in plan.rest:
+                total = total + asking.weighted(each, nodes)
+        except ScoreError as error:
+            # Where several plugins fail, the first of them in the order of `scores` is named.
+            _, status = self.scores(state, pod, pods, nodes)
+            return None, error.status if status.is_success else status
+        return Totals(total), _SUCCESS
+
+    def batch_answer(
+        self, each: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeSelection
+    ) -> IntArray | None:
+        """The batch form's scores, shape (k,); None where there is none."""
+        if not self._batch or each.batch is None:
+            return None
+        try:
+            answer = each.batch(state, pod, nodes.table, nodes.rows)
+        except HOOK_FAILURES as error:
+            raise ScoreError(each.name, error) from error
+        if answer is None:
+            return None
+        each.counts.rows_asked += len(nodes)
+        return integers(each.name, answer, len(nodes))
+
+    def one_by_one(
+        self, each: ScorePlugin, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
+    ) -> IntArray:
+        """The scalar form's scores, shape (k,)."""
+        infos = list(nodes)
+        meter, parallelizer = self._meter, self._parallelizer
+        working = nullcontext() if meter is None else meter.working(Operation.SCORE, parallelizer, len(infos))
+        with working:
+            scores = parallelizer.map(len(infos), lambda index: each.ask(state, pod, infos[index]))
+        return np.array(scores, dtype=np.int64)
+
+
+class _Asking:
+    """The score plugins, asked about one pod in one cycle. All methods raise ScoreError where a plugin fails."""
+
+    __slots__ = ("_pod", "_pods", "_scoring", "_state")
+
+    def __init__(self, scoring: Scoring, state: CycleState, pod: Pod, pods: PodClass) -> None:
+        self._scoring = scoring
+        self._state = state
+        self._pod = pod
+        self._pods = pods
+
+    def raw(self, each: ScorePlugin, nodes: Sequence[NodeInfo]) -> IntArray:
+        """One plugin's scores of the nodes, shape (k,). Not to be changed."""
+        if not isinstance(nodes, NodeSelection):
+            return self._scoring.one_by_one(each, self._state, self._pod, nodes)
+        # A plugin that reads the whole cluster may also look at which nodes are feasible: nothing is kept of it.
+        answers = self._pods.answers.get(each.name)
+        return (
+            self._fresh(each, nodes)
+            if answers is None
+            else self._kept(each, answers.scores(nodes.table), nodes)
+        )
+
+    def normalized(self, each: ScorePlugin, nodes: Sequence[NodeInfo], scores: IntArray) -> IntArray:
+        """The scores brought into 0–100 by the plugin's own hook, if it has one; `scores` may be changed."""
+        if each.normalize is None:
+            return scores
+        try:
+            answer = each.normalize(self._state, self._pod, nodes, scores)
+        except HOOK_FAILURES as error:
+            raise ScoreError(each.name, error, NORMALIZING) from error
+        if answer is None:
+            return scores
+        if isinstance(answer, Status):
+            if not answer.is_success:
+                raise ScoreError(each.name, answer.as_error(), NORMALIZING)
+            return scores
+        return integers(each.name, answer, len(nodes), NORMALIZING)
+
+    def weighted(self, each: ScorePlugin, nodes: NodeSelection) -> IntArray:
+        """Weight × normalised score, shape (k,). Not to be changed."""
+        scores = self.raw(each, nodes)
+        if each.normalize is not None:
+            scores = self.normalized(each, nodes, scores.copy())
+        check_range(each.name, scores)
+        return scores if each.weight == 1 else scores * each.weight
+
+    def totals_once(self, plan: ScorePlan, nodes: NodeSelection) -> IntArray:
+        """The totals of the plan's kept plugins for any selection, shape (k,). Not to be changed."""
+        total: IntArray | None = None
+        if plan.local:
+            total = self._sums(plan, nodes)
+        same_for_all = 0
+        for each in plan.normalized:
+            uniform = self._uniform(each, nodes)
+            if uniform is not None:
+                same_for_all += uniform
+                continue
+            weighted = self.weighted(each, nodes)
+            total = weighted if total is None else total + weighted
+        if total is None:
+            return np.full(len(nodes), same_for_all, dtype=np.int64)
+        return total + same_for_all if same_for_all else total
+
+    def standing_totals(self, plan: ScorePlan, nodes: NodeSelection) -> Totals:
+        """The totals of the plan's kept plugins for the selection that was scored last."""
+        table, standing = nodes.table, plan.standing
+        standing.add_normalized(tuple([self._normalized(each, nodes) for each in plan.normalized]))
+        changed = standing.stale(table) if standing.is_filled else None
+        standing.is_filled = False  # until all totals are there again
+        if changed is None or len(changed) > FEW_ROWS:
+            missing = standing.restrict(table)
+            if len(missing):
+                totals = self._local_totals(plan.local, NodeSelection(table, missing))
+                standing.values[missing] = totals + standing.normalized_at(missing)
+        elif changed:
+            for row in changed:
+                if standing.values[row] != UNKNOWN_SCORE:  # else the node isn't selected
+                    total = self._local_total(plan.local, table, row)
+                    for each in standing.counted_in:
+                        total += int(each.by_row[row])
+                    standing.put(row, total)
+            standing.mark_current(table)
+        standing.is_filled = True
+        return standing.totals()
+
+    def _sums(self, plan: ScorePlan, nodes: NodeSelection) -> IntArray:
+        """Σ weight × score of plugins that need no normalising, from what is kept and from asking about the rest."""
+        table, sums = nodes.table, plan.sums
+        sums.follow(table)
+        total: IntArray = table.take(sums.values, nodes.rows)
+        if _has_unknown(total):
+            missing = nodes.rows[total == UNKNOWN_SCORE]
+            if len(missing) <= FEW_ROWS:
+                for row in missing.tolist():
+                    sums.values[row] = self._local_total(plan.local, table, row)
+            else:
+                sums.values[missing] = self._local_totals(plan.local, NodeSelection(table, missing))
+            total = table.take(sums.values, nodes.rows)
+        return total
+
+    def _local_totals(self, local: Sequence[ScorePlugin], nodes: NodeSelection) -> IntArray:
+        total = np.zeros(len(nodes), dtype=np.int64)
+        for each in local:
+            scores = self._kept(each, self._pods.answers[each.name].scores(nodes.table), nodes)
+            check_range(each.name, scores)
+            total += each.weight * scores
+        return total
+
+    def _local_total(self, local: Sequence[ScorePlugin], table: NodeTable, row: int) -> int:
+        """The same for one row that has changed, mostly because a pod was placed there."""
+        total = 0
+        for each in local:
+            values = self._pods.answers[each.name].scores(table).values
+            score = int(values[row])
+            if score == UNKNOWN_SCORE:
+                score = values[row] = each.ask(self._state, self._pod, table.node_infos[row])
+            total += each.weighted(score)
+        return total
+
+    def _kept(self, each: ScorePlugin, column: Column, nodes: NodeSelection) -> IntArray:
+        """The scores that are kept, and those of nodes that have none yet."""
+        scores: IntArray = nodes.table.take(column.values, nodes.rows)
+        if _has_unknown(scores):
+            unknown = scores == UNKNOWN_SCORE
+            missing = NodeSelection(nodes.table, nodes.rows[unknown])
+            if len(missing) <= FEW_ROWS and len(missing) < len(nodes):
+                fresh = self._scoring.one_by_one(each, self._state, self._pod, missing)
+            else:
+                fresh = self._fresh(each, missing)
+            scores = scores.copy()
+            scores[unknown] = column.values[missing.rows] = fresh
+        return scores
+
+    def _fresh(self, each: ScorePlugin, nodes: NodeSelection) -> IntArray:
+        answer = self._scoring.batch_answer(each, self._state, self._pod, nodes)
+        return self._scoring.one_by_one(each, self._state, self._pod, nodes) if answer is None else answer
+
+    def _normalized(self, each: ScorePlugin, nodes: NodeSelection) -> Normalized:
+        """The plugin's weighted scores of this selection, made anew only if a raw score was forgotten since."""
+        answers = self._pods.answers[each.name]
+        changes = answers.scores(nodes.table).changes
+        known = answers.normalized
+        if known is None or known.nodes is not nodes or known.changes != changes:
+            known = answers.normalized = Normalized(nodes, changes, self.weighted(each, nodes))
+        return known
+
+    def _uniform(self, each: ScorePlugin, nodes: NodeSelection) -> int | None:
+        """The weighted score of every node, where all nodes of the table have the same raw score; else None.
+
+        Only for plugins that promise that normalising depends on nothing but the raw scores.
+        """
+        if not each.normalizes_by_scores_alone or not len(nodes):
+            return None
+        answers = self._pods.answers[each.name]
+        raw = answers.scores(nodes.table).values
+        lowest = int(raw[raw.argmin()])
+        if lowest == UNKNOWN_SCORE or int(raw[raw.argmax()]) != lowest:
+            return None
+        weighted = answers.uniform.get(lowest)
+        if weighted is None:
+            scores = self.weighted(each, nodes)
+            weighted = answers.uniform[lowest] = int(scores[0])
+        return weighted
+
+
+def _has_unknown(scores: IntArray) -> bool:
+    """Whether any of the scores is `UNKNOWN_SCORE`, the least number there is."""
+    return bool(len(scores)) and int(scores[scores.argmin()]) == UNKNOWN_SCORE

@@ -1,0 +1,289 @@
+"""Finds the nodes that pass the filters of a profile (kube-scheduler `findNodesThatPassFilters`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Final
+
+import numpy as np
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.diagnosis import NodeCodes
+from kschedfw.framework.handle import Handle
+from kschedfw.framework.metrics import Operation
+from kschedfw.framework.nodes.arrays import Codes, IntArray
+from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.runtime.columns import FirstRefusals
+from kschedfw.framework.runtime.filter_answers import FilterAnswers, Questions
+from kschedfw.framework.runtime.filtering import FilterOutcome, FilterPlugin, Filters, first_refusal
+from kschedfw.framework.runtime.measuring import Meter
+from kschedfw.framework.runtime.nominated import NodeVerdicts, NominatedPods
+from kschedfw.framework.runtime.pod_class import FilterPlan, PodClass
+from kschedfw.framework.runtime.status_codes import ERROR, PASS, StatusCodes
+from kschedfw.framework.status import Status
+
+_FEWEST_TOGETHER: Final = 8
+"""Up to so many nodes of a larger table are asked about one by one, as kube-scheduler does: arrays cost more."""
+
+
+class NodeSearch:
+    """Asks all filters of a profile about many nodes, nominated pods included.
+
+    The outcome is that of a loop over the nodes, whichever of them are asked about together. With `batch` False there
+    is such a loop.
+    """
+
+    def __init__(self, filters: Filters, handle: Handle, meter: Meter | None, *, batch: bool) -> None:
+        self._filters = filters
+        self._answers = FilterAnswers(handle.parallelizer)
+        self._handle = handle
+        self._meter = meter
+        self._batch = batch
+        self._nominated = NominatedPods(filters, handle.nominator)
+
+    def find(
+        self, state: CycleState, pod: Pod, pods: PodClass, nodes: NodeSelection, wanted: int
+    ) -> FilterOutcome:
+        """Filter the nodes in their order until one more than `wanted` have passed, or a plugin fails.
+
+        The first surplus node ends the search, as in kube-scheduler, so refusals up to there are known.
+        """
+        if self._meter is None:
+            return self._find(state, pod, pods, nodes, wanted)
+        started = self._meter.now()
+        found = self._find(state, pod, pods, nodes, wanted)
+        self._meter.filtered(started, failed=found.error is not None)
+        return found
+
+    def _find(
+        self, state: CycleState, pod: Pod, pods: PodClass, nodes: NodeSelection, wanted: int
+    ) -> FilterOutcome:
+        table, count = nodes.table, len(nodes)
+        plan = pods.filter_plan(
+            self._filters.plugins, state.skip_filter_plugins, table, self._filters.pod_followers
+        )
+        if not self._batch or self._filters.run_all or (count <= _FEWEST_TOGETHER and count < len(table)):
+            codes = np.zeros(count, dtype=np.int32)
+            found = self._one_by_one(plan, plan.filters, state, pod, pods, nodes, codes, {}, wanted)
+            return _outcome(nodes, wanted, found, pods.codes)
+        questions = self._answers.about(state, pod, pods, table)
+        has_nominated = not self._handle.nominator.is_empty
+        kept = plan.refusals
+        if kept is not None:
+            questions.bring_up_to_date(kept, plan)
+            if nodes.start is not None and not plan.rest:
+                if not kept.is_complete and (wanted >= count or has_nominated):
+                    questions.fill(kept, plan, table.all_rows)
+                if kept.is_complete and not questions.errors:
+                    if not has_nominated:
+                        return _known_outcome(kept, nodes, nodes.start, wanted, pods.codes)
+                    if plan.is_local:
+                        found = self._nominated.verdicts(kept, plan, state, pod, pods, nodes)
+                        return _outcome(nodes, wanted, found, pods.codes)
+        parts: list[NodeVerdicts] = []
+        begin, size, passed = 0, min(wanted + 1, count), 0
+        while begin < count:
+            part = nodes.part(begin, min(begin + size, count))
+            found = self._ask(plan, questions, state, pod, pods, part, wanted - passed)
+            parts.append(found)
+            passed += len(found.passing)
+            if passed > wanted or found.errors or len(found.codes) < len(part):
+                break
+            begin, size = begin + size, 2 * size
+        return _outcome(nodes, wanted, _joined(parts), pods.codes)
+
+    def _ask(
+        self,
+        plan: FilterPlan,
+        questions: Questions,
+        state: CycleState,
+        pod: Pod,
+        pods: PodClass,
+        nodes: NodeSelection,
+        wanted: int,
+    ) -> NodeVerdicts:
+        """The verdicts of all filters on these nodes; fewer where more than `wanted` have passed before the last."""
+        rows = nodes.rows
+        passing, codes = rows, None
+        if plan.refusals is not None:
+            known = questions.kept_codes(plan.refusals, plan, rows)
+            if np.count_nonzero(known):
+                codes, passing = known, rows[known == PASS]
+        is_own = False
+        for index, each in enumerate(plan.rest):
+            if not len(passing):
+                break
+            refusals = questions.refusals(each, passing)
+            if refusals is None:
+                codes = np.zeros(len(rows), dtype=np.int32) if codes is None else codes
+                return self._one_by_one(
+                    plan, plan.rest[index:], state, pod, pods, nodes, codes, questions.errors, wanted
+                )
+            if refusals.codes is None:
+                continue
+            if codes is None:
+                codes = refusals.codes
+            else:
+                if not is_own:
+                    codes, is_own = codes.copy(), True
+                codes[codes == PASS] = refusals.codes
+            passing = refusals.passing
+        if codes is None:
+            codes = np.zeros(len(rows), dtype=np.int32)
+        errors = questions.errors if questions.errors and (codes == ERROR).any() else {}
+        found = NodeVerdicts(codes, passing, errors)
+        if not self._handle.nominator.is_empty:
+            self._add_nominated_pods(plan, state, pod, pods, nodes, found)
+        return found
+
+    def _add_nominated_pods(
+        self,
+        plan: FilterPlan,
+        state: CycleState,
+        pod: Pod,
+        pods: PodClass,
+        nodes: NodeSelection,
+        found: NodeVerdicts,
+    ) -> None:
+        """Ask again about nodes with nominated pods, as if these were there."""
+        rows = nodes.rows
+        codes = found.codes.copy()
+        for position in np.flatnonzero(np.isin(rows, self._nominated.rows(nodes.table))).tolist():
+            row = int(rows[position])
+            info = nodes.table.node_infos[row]
+            status = self._filters.refusal_with_nominated_pods(plan.filters, state, pod, info)
+            if status.is_success:
+                continue
+            code = codes[position] = pods.codes.code_of(status)
+            if code == ERROR:
+                found.errors = {**found.errors, row: status}
+        found.codes, found.passing = codes, rows[codes == PASS]
+
+    def _one_by_one(
+        self,
+        plan: FilterPlan,
+        left: Sequence[FilterPlugin],
+        state: CycleState,
+        pod: Pod,
+        pods: PodClass,
+        nodes: NodeSelection,
+        known: Codes,
+        errors: dict[int, Status],
+        wanted: int,
+    ) -> NodeVerdicts:
+        """Ask the filters that are `left` node by node until enough pass; the others' codes are `known`."""
+        rows, infos, statuses = nodes.rows, nodes.table.node_infos, pods.codes.statuses
+        in_question = known == PASS
+        if not self._handle.nominator.is_empty:
+            in_question |= np.isin(rows, self._nominated.rows(nodes.table))
+        positions = np.flatnonzero(in_question).tolist()
+        passed = 0
+
+        def check(index: int) -> Status:
+            position = positions[index]
+            row = int(rows[position])
+            status = self._filters.refusal_with_nominated_pods(plan.filters, state, pod, infos[row])
+            if not status.is_success:
+                return status
+            code = int(known[position])
+            if code != PASS:
+                return errors[row] if code == ERROR else statuses[code]
+            if self._filters.run_all:
+                return self._filters.run(state, pod, infos[row])
+            return first_refusal(left, state, pod, infos[row])
+
+        def is_enough(status: Status) -> bool:
+            nonlocal passed
+            passed += status.is_success
+            return passed > wanted or not (status.is_success or status.is_rejected)
+
+        meter, parallelizer = self._meter, self._handle.parallelizer
+        working = (
+            nullcontext() if meter is None else meter.working(Operation.FILTER, parallelizer, len(positions))
+        )
+        with working:
+            answers = parallelizer.map_until(len(positions), check, is_enough)
+        end = len(rows) if len(answers) == len(positions) else positions[len(answers) - 1] + 1
+        codes, errors = known[:end].copy(), dict(errors)
+        for position, status in zip(positions, answers, strict=False):
+            code = codes[position] = pods.codes.code_of(status)
+            if code == ERROR:
+                errors[int(rows[position])] = status
+        has_error = bool((codes == ERROR).any())
+        return NodeVerdicts(codes, rows[:end][codes == PASS], errors if has_error else {})
+
+
+def _joined(parts: Sequence[NodeVerdicts]) -> NodeVerdicts:
+    """The verdicts on parts of a selection that follow each other."""
+    if len(parts) == 1:
+        return parts[0]
+    errors: dict[int, Status] = {}
+    for part in parts:
+        errors.update(part.errors)
+    codes = np.concatenate([part.codes for part in parts])
+    return NodeVerdicts(codes, np.concatenate([part.passing for part in parts]), errors)
+
+
+def _outcome(
+    nodes: NodeSelection, wanted: int, found: NodeVerdicts, status_codes: StatusCodes
+) -> FilterOutcome:
+    """The outcome of a search in order, given the verdicts on the first nodes, or on all."""
+    table, codes, passing = nodes.table, found.codes, found.passing
+    end, error = len(codes), None
+    if len(passing) > wanted:
+        end = wanted if len(passing) == end else int(np.flatnonzero(codes == PASS)[wanted])
+        passing = passing[:wanted]
+    if found.errors:
+        failed = np.flatnonzero(codes[:end] == ERROR)
+        if len(failed):
+            end = int(failed[0])
+            error = found.errors[int(nodes.part(end, end + 1).rows[0])]
+            passing = passing[: np.count_nonzero(codes[:end] == PASS)]
+    if len(passing) == end:
+        feasible = nodes if end == len(table) and nodes.is_whole_table else NodeSelection(table, passing)
+        return FilterOutcome(feasible, NodeCodes.none(table), error)
+    refused = NodeCodes(
+        nodes.part(0, end), codes[:end].copy(), status_codes.statuses, count=end - len(passing)
+    )
+    return FilterOutcome(NodeSelection(table, passing), refused, error)
+
+
+def _known_outcome(
+    kept: FirstRefusals, nodes: NodeSelection, start: int, wanted: int, status_codes: StatusCodes
+) -> FilterOutcome:
+    """The outcome for all nodes from row `start` on, where every verdict is known."""
+    table, count = nodes.table, len(nodes)
+    passing = kept.passing(table)
+    if len(passing) <= wanted:
+        if start:
+            codes = kept.values[nodes.rows] if len(passing) < count else kept.values
+            return _outcome(nodes, wanted, NodeVerdicts(codes, _from(passing, start), {}), status_codes)
+        if kept.outcome is None:
+            kept.outcome = _outcome(nodes, wanted, NodeVerdicts(kept.values, passing, {}), status_codes)
+        return kept.outcome
+    first = int(passing.searchsorted(start))
+    enough = _cyclic(passing, first, wanted)
+    surplus = int(passing[(first + wanted) % len(passing)])
+    end = (surplus - start) % count
+    if end == wanted:
+        return FilterOutcome(NodeSelection(table, enough), NodeCodes.none(table))
+    looked_at = nodes.part(0, end)
+    refused = NodeCodes(looked_at, kept.values[looked_at.rows], status_codes.statuses, count=end - wanted)
+    return FilterOutcome(NodeSelection(table, enough), refused)
+
+
+def _from(rows: IntArray, start: int) -> IntArray:
+    """Ascending rows, in the order from row `start` on and round the end."""
+    return _cyclic(rows, int(rows.searchsorted(start)), len(rows))
+
+
+def _cyclic(rows: IntArray, first: int, count: int) -> IntArray:
+    """So many of the rows, from position `first` on and round the end."""
+    first %= max(len(rows), 1)
+    part = rows[first : first + count]
+    if len(part) == count:
+        return part
+    joined: IntArray = np.concatenate((part, rows[: count - len(part)]))
+    return joined

@@ -1,0 +1,223 @@
+"""The total scores of a pod's feasible nodes, and which of them are the highest."""
+
+from __future__ import annotations
+
+import operator
+from bisect import bisect_left, insort
+from collections.abc import Mapping, Sequence
+
+import attrs
+import numpy as np
+
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.runtime.columns import UNKNOWN_SCORE, Column
+
+
+@attrs.frozen(eq=False)
+class PluginScores:
+    """One plugin's scores, shape (n,): as it gave them, and brought into 0–100."""
+
+    weight: int
+    raw: IntArray
+    normalized: IntArray
+
+    @property
+    def weighted(self) -> IntArray:
+        return self.normalized * self.weight
+
+
+@attrs.frozen(eq=False)
+class NodeScores:
+    """The scores of n feasible nodes by plugin, in profile order; skipped plugins are missing."""
+
+    node_names: tuple[str, ...]
+    by_plugin: Mapping[str, PluginScores]
+
+    @property
+    def totals(self) -> IntArray:
+        """Σ weight × normalised score, shape (n,)."""
+        totals = np.zeros(len(self.node_names), dtype=np.int64)
+        for scores in self.by_plugin.values():
+            totals += scores.weighted
+        return totals
+
+
+class Totals:
+    """The total scores of k nodes, in their order. They hold until the next pod's turn."""
+
+    __slots__ = ("_best", "_by_row", "_rows")
+
+    def __init__(
+        self, by_row: IntArray, rows: IntArray | None = None, best: Sequence[int] | None = None
+    ) -> None:
+        """Of the nodes in these `rows` (ascending; None: all, in order); the `best` of them may be known."""
+        self._by_row = by_row
+        self._rows = rows
+        self._best: Sequence[int] | IntArray | None = best
+
+    @property
+    def values(self) -> IntArray:
+        """Shape (k,), int64. Not to be changed."""
+        return self._by_row if self._rows is None else self._by_row.take(self._rows)
+
+    @property
+    def best(self) -> IntArray:
+        """The indices of all nodes with the highest total, ascending."""
+        best = np.asarray(self._best_rows, dtype=np.int64)
+        return best if self._rows is None else self._rows.searchsorted(best)
+
+    @property
+    def number_of_best(self) -> int:
+        return len(self._best_rows)
+
+    def index_of_best(self, nth: int) -> int:
+        """The same as `best[nth]`, however many there are."""
+        row = self._best_rows[nth]
+        return int(row if self._rows is None else self._rows.searchsorted(row))
+
+    @property
+    def _best_rows(self) -> Sequence[int] | IntArray:
+        if self._best is None:
+            self._rows, self._by_row = None, self.values
+            self._best = rows_with_most(self._by_row)
+        return self._best
+
+
+class BestRows:
+    """The rows with the highest of some totals, brought up to date row by row.
+
+    Rows are kept by total, down to the total that was the highest at first. So a node that gets better, and worse again
+    when it is taken, doesn't ask for another look at all totals.
+    """
+
+    __slots__ = ("_floor", "_rows")
+
+    def __init__(self, totals: IntArray) -> None:
+        rows = rows_with_most(totals)
+        self._floor = int(totals[rows[0]])
+        self._rows: dict[int, list[int]] = {self._floor: rows.tolist()}
+
+    def changed(self, row: int, before: int, after: int) -> bool:
+        """Take a row's new total; False if no row is left of those that are kept."""
+        if before >= self._floor:
+            rows = self._rows[before]
+            if len(rows) == 1:
+                del self._rows[before]
+            else:
+                del rows[bisect_left(rows, row)]
+        if after >= self._floor:
+            insort(self._rows.setdefault(after, []), row)
+        return bool(self._rows)
+
+    @property
+    def rows(self) -> Sequence[int]:
+        """The rows with the highest total, ascending; as long as nothing changes."""
+        return self._rows[max(self._rows)]
+
+
+def rows_with_most(totals: IntArray) -> IntArray:
+    """The rows with the highest of these totals, ascending."""
+    if not len(totals):
+        return np.empty(0, dtype=np.int64)
+    rows: IntArray = (totals == totals[totals.argmax()]).nonzero()[0]  # argmax takes a third of max's time
+    return rows
+
+
+@attrs.frozen(eq=False)
+class Normalized:
+    """One plugin's normalised and weighted scores of a selection, shape (k,), int64.
+
+    They were made when the column of raw scores had `changes` changes.
+    """
+
+    nodes: NodeSelection
+    changes: int
+    weighted: IntArray
+    by_row: IntArray = attrs.field(init=False)
+    """The same in shape (n,), by row of the table; anything where a node isn't selected."""
+
+    @by_row.default
+    def _by_row(self) -> IntArray:
+        if self.nodes.is_whole_table:
+            return self.weighted
+        by_row = np.empty(len(self.nodes.table), dtype=np.int64)
+        by_row[self.nodes.rows] = self.weighted
+        return by_row
+
+
+class StandingTotals(Column):
+    """The total scores of the selection of nodes that was scored last, unknown for all other rows.
+
+    They are Σ weight × score of plugins that need no normalising, and the scores in `counted_in`. Most pods of a class
+    meet the same selection, in which one or two nodes have changed since the pod before.
+    """
+
+    __slots__ = ("_best", "_is_ascending", "_selection", "counted_in", "is_filled")
+
+    def __init__(self, table: NodeTable, reads: Reads) -> None:
+        super().__init__(table, reads, np.int64, UNKNOWN_SCORE)
+        self._selection: NodeSelection | None = None
+        self._is_ascending: bool | None = None
+        self.is_filled = False
+        """Whether all nodes of the selection have a total."""
+        self.counted_in: tuple[Normalized, ...] = ()
+        """The normalised scores that are part of the totals."""
+        self._best: BestRows | None = None
+
+    def come_again(self, nodes: NodeSelection) -> bool:
+        """Whether this very selection was the last one, too; if not, it may come again, and all totals are forgotten.
+
+        Nothing is kept for a selection whose rows don't ascend.
+        """
+        if nodes is not self._selection:
+            self._selection, self._is_ascending, self.is_filled = nodes, None, False
+            return False
+        if self._is_ascending is None:
+            rows = nodes.rows
+            self._is_ascending = bool((rows[1:] > rows[:-1]).all()) and len(rows) > 0
+        return self._is_ascending
+
+    def add_normalized(self, normalized: tuple[Normalized, ...]) -> None:
+        """Count these scores in; where others were counted in before, all totals are forgotten."""
+        before = self.counted_in
+        if len(normalized) != len(before) or any(map(operator.is_not, normalized, before)):
+            self.values.fill(UNKNOWN_SCORE)
+            self.is_filled = False
+            self.counted_in = normalized
+
+    def normalized_at(self, rows: IntArray) -> IntArray:
+        """Σ of the normalised scores in these rows, shape (k,)."""
+        total = np.zeros(len(rows), dtype=np.int64)
+        for each in self.counted_in:
+            total += each.by_row.take(rows)
+        return total
+
+    def restrict(self, table: NodeTable) -> IntArray:
+        """Forget what isn't known for the selection as it is now; returns the rows of it that have no total."""
+        assert self._selection is not None
+        self.follow(table)
+        self._best = None
+        if self._selection.is_whole_table:
+            return self.missing(self._selection.rows)
+        values = np.full(len(table), UNKNOWN_SCORE, dtype=np.int64)
+        values[self._selection.rows] = self.values.take(self._selection.rows)
+        self.values = values
+        return self.missing(self._selection.rows)
+
+    def put(self, row: int, total: int) -> None:
+        """Replace the total of a row that has one."""
+        before, self.values[row] = int(self.values[row]), total
+        if self._best is not None and before != total and not self._best.changed(row, before, total):
+            self._best = None
+
+    def totals(self) -> Totals:
+        """The totals of the selection, all of which must be there."""
+        assert self._selection is not None
+        if self._best is None:
+            self._best = BestRows(self.values)
+        return Totals(
+            self.values, None if self._selection.is_whole_table else self._selection.rows, self._best.rows
+        )

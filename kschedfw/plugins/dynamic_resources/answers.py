@@ -1,0 +1,163 @@
+"""What searches came to, kept for the pods that ask for the same, until devices are taken or given back.
+
+Which devices were found isn't kept: a pod gets them on one node alone, where they are searched for again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.plugins.dynamic_resources.allocator import (
+    AllocationError,
+    AllocationTimeoutError,
+    InvalidPoolsError,
+    Search,
+)
+from kschedfw.plugins.dynamic_resources.inventory import Inventory, Reach
+from kschedfw.plugins.dynamic_resources.requests import WantedClaim
+from kschedfw.plugins.dynamic_resources.results import Found
+from kschedfw.plugins.dynamic_resources.usage import Usage
+from kschedfw.plugins.dynamic_resources.usage_book import UsageBook
+
+CANNOT_ALLOCATE: Final = "cannot allocate all claims"
+PROBLEMS: Final = ("", CANNOT_ALLOCATE, str(InvalidPoolsError()), str(AllocationTimeoutError()))
+"""Why nothing is found, by the code of an answer; 0: it is."""
+
+TIMED_OUT: Final = 3
+
+_UNKNOWN: Final = -1
+_MOST_KEPT: Final = 128
+"""Of so many different things that pods ask for answers are kept, at most 5 bytes for each node."""
+
+Solution: TypeAlias = Sequence[Sequence[Found]]
+"""The devices for each claim."""
+Deadline: TypeAlias = Callable[[], Callable[[], bool]]
+"""Starts the time for one search, and gives what tells when it is over."""
+
+
+@attrs.frozen
+class Answer:
+    """`code` says by `PROBLEMS` whether devices were found, `score` what they are worth."""
+
+    code: int
+    score: int = 0
+
+    @property
+    def problem(self) -> str:
+        return PROBLEMS[self.code]
+
+
+class Answers:
+    """All answers that are kept, for one state of all slices."""
+
+    def __init__(self, inventory: Inventory, book: UsageBook) -> None:
+        self._inventory = inventory
+        self._book = book
+        self._kept: dict[object, KeptAnswers] = {}
+
+    def about(self, wanted: Sequence[WantedClaim], usage: Usage, deadline: Deadline) -> Question:
+        """The question what nodes have for these claims, while so much is taken."""
+        asked = tuple((each.requests, each.claim.spec.devices.constraints) for each in wanted)
+        kept = self._kept.pop(asked, None)
+        # What is known of a later picture is of no use to an earlier one.
+        if kept is None or kept.version > usage.version:
+            kept = KeptAnswers()
+        kept.follow(self._inventory, self._book, usage.version)
+        self._kept[asked] = kept  # behind all others: it was used last
+        if len(self._kept) > _MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return Question(wanted, usage, deadline, self._inventory, kept)
+
+
+class KeptAnswers:
+    """The answers to one question, by the numbers of what nodes can use."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.codes: npt.NDArray[np.int8] = np.empty(0, dtype=np.int8)
+        self.scores: npt.NDArray[np.int32] = np.empty(0, dtype=np.int32)
+
+    def follow(self, inventory: Inventory, book: UsageBook, version: int) -> None:
+        """Forget the answers that depend on what was taken or given back since."""
+        pools = book.changed_since(self.version)
+        if pools is None:
+            self.codes.fill(_UNKNOWN)
+        else:
+            numbers = [number for pool in dict.fromkeys(pools) for number in inventory.reaching(pool)]
+            self.codes[[number for number in numbers if number < len(self.codes)]] = _UNKNOWN
+        self.version = version
+
+    def make_room(self, size: int) -> None:
+        more = size - len(self.codes)
+        if more > 0:
+            self.codes = np.concatenate((self.codes, np.full(more, _UNKNOWN, dtype=np.int8)))
+            self.scores = np.concatenate((self.scores, np.zeros(more, dtype=np.int32)))
+
+
+@attrs.frozen(eq=False)
+class Question:
+    """What nodes have for these claims of a pod."""
+
+    wanted: Sequence[WantedClaim]
+    _usage: Usage
+    _deadline: Deadline
+    _inventory: Inventory
+    _kept: KeptAnswers
+
+    def answer(self, reach: Reach) -> Answer:
+        """Whether there are devices.
+
+        Raises:
+            AllocationError: the attempt has to end.
+        """
+        kept = self._kept
+        if kept.version != self._usage.version:  # a later pod has asked since
+            return self.solve(reach)[0]
+        kept.make_room(self._inventory.size)
+        code = int(kept.codes[reach.number])
+        if code != _UNKNOWN:
+            return Answer(code, int(kept.scores[reach.number]))
+        answer, _ = self.solve(reach)
+        if answer.code != TIMED_OUT:
+            kept.codes[reach.number], kept.scores[reach.number] = answer.code, answer.score
+        return answer
+
+    def codes(self, numbers: IntArray) -> tuple[npt.NDArray[np.int8], AllocationError | None]:
+        """The codes for what nodes can use, by number, up to the first for which the attempt has to end."""
+        if self._kept.version == self._usage.version:
+            self._kept.make_room(self._inventory.size)
+            codes: npt.NDArray[np.int8] = self._kept.codes[numbers]
+        else:
+            codes = np.full(len(numbers), _UNKNOWN, dtype=np.int8)
+        for position in (codes == _UNKNOWN).nonzero()[0].tolist():
+            try:
+                codes[position] = self.answer(self._inventory.reach(int(numbers[position]))).code
+            except AllocationError as error:
+                return codes[:position], error
+        return codes, None
+
+    def scores(self, numbers: IntArray) -> IntArray:
+        """The scores where there are devices."""
+        if self._kept.version == self._usage.version:
+            self.codes(numbers)
+            return self._kept.scores[numbers].astype(np.int64)
+        reaches = map(self._inventory.reach, numbers.tolist())
+        return np.array([self.answer(reach).score for reach in reaches], dtype=np.int64)
+
+    def solve(self, reach: Reach) -> tuple[Answer, Solution]:
+        """The same with the devices themselves, searched for anew."""
+        search = Search(self.wanted, reach, self._usage, self._deadline())
+        try:
+            found = search.run()
+        except (InvalidPoolsError, AllocationTimeoutError) as reason:
+            return Answer(PROBLEMS.index(str(reason))), ()
+        if found is None:
+            return Answer(PROBLEMS.index(CANNOT_ALLOCATE)), ()
+        score = sum(option.score for each in found for option in {one.option for one in each})
+        return Answer(0, score), found

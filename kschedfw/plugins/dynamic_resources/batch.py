@@ -1,0 +1,120 @@
+"""What many nodes have for a pod, at once; agrees with `PodDevices`, which asks about one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.results import Verdicts
+from kschedfw.framework.runtime.columns import UNKNOWN_CODE, Column
+from kschedfw.framework.status import Status
+from kschedfw.plugins._node_terms import any_mask
+from kschedfw.plugins._resources import amount_columns
+from kschedfw.plugins.dynamic_resources.answers import PROBLEMS
+from kschedfw.plugins.dynamic_resources.decision import LEFT_OVER, NOT_AVAILABLE, PodDevices, terms_of
+from kschedfw.plugins.dynamic_resources.inventory import Inventory
+
+_STATUSES: Final = (
+    Status.success(),
+    *map(Status.unresolvable, PROBLEMS[1:]),
+    Status.unresolvable(NOT_AVAILABLE),
+)
+_NOT_AVAILABLE: Final = len(_STATUSES) - 1
+_LEFT_OVER: Final = Status.unresolvable(LEFT_OVER)
+
+_Mask = npt.NDArray[np.bool_]
+
+
+class ReachColumn:
+    """Which of an inventory's reaches each node has, by row of the table."""
+
+    def __init__(self, inventory: Inventory, table: NodeTable) -> None:
+        self.inventory = inventory
+        self._column = Column(table, Reads.NODE, np.int32, UNKNOWN_CODE)
+
+    def numbers(self, table: NodeTable, rows: IntArray) -> IntArray:
+        self._column.follow(table)
+        for row in self._column.missing(rows).tolist():
+            self._column.values[row] = self.inventory.on(table.node_infos[row].node).number
+        return self._column.values[rows].astype(np.int64, copy=False)
+
+
+def verdicts(devices: PodDevices, nodes: NodeTable, rows: IntArray, numbers: IntArray) -> Verdicts | None:
+    """`PodDevices.problem_on` for each of the rows; None where nodes have to be asked one by one.
+
+    `numbers` are those of the nodes' reaches. Behind a node for which the attempt has to end nothing is looked at.
+    """
+    if devices.left_over is not None:
+        return Verdicts.refuse(np.ones(len(rows), dtype=np.bool_), _LEFT_OVER)
+    if not _can_group(devices):
+        return None
+    codes = np.zeros(len(rows), dtype=np.int8)
+    statuses = list(_STATUSES)
+    for resources, which in _by_resources(devices, nodes, rows):
+        question = devices.demand(resources).question
+        if question is None:
+            continue
+        found, error = question.codes(numbers[which])
+        if error is not None:
+            found = np.append(found, np.full(len(which) - len(found), len(statuses), dtype=np.int8))
+            statuses.append(Status.from_error(error))
+        codes[which] = found
+    usable = _usable(devices, nodes, rows)
+    if usable is not None:
+        codes[(codes == 0) & ~usable] = _NOT_AVAILABLE
+    return Verdicts(codes, tuple(statuses))
+
+
+def scores(devices: PodDevices, nodes: NodeTable, rows: IntArray, numbers: IntArray) -> IntArray | None:
+    """`PodDevices.score` for each of the rows, of which `verdicts` has been asked for."""
+    if not devices.has_alternatives:
+        return np.zeros(len(rows), dtype=np.int64)
+    if not _can_group(devices):
+        return None
+    total = np.zeros(len(rows), dtype=np.int64)
+    for resources, which in _by_resources(devices, nodes, rows):
+        question = devices.demand(resources).question
+        if question is not None:
+            total[which] = question.scores(numbers[which]) + devices.score_of_allocated
+    return total
+
+
+def _can_group(devices: PodDevices) -> bool:
+    """Whether columns say all about the extended resources: not whether a node knows one that no class is behind."""
+    return devices.special is None or all(name in devices.classes for name in devices.extended_resources)
+
+
+def _by_resources(
+    devices: PodDevices, nodes: NodeTable, rows: IntArray
+) -> Iterator[tuple[tuple[str, ...], IntArray]]:
+    """The positions in `rows` by which of the pod's extended resources have to come from devices there."""
+    everywhere = np.arange(len(rows))
+    names: Sequence[str] = () if devices.special is None else devices.extended_resources
+    lacking = [amount_columns(nodes, rows, name)[0] == 0 for name in names]
+    if all(each.all() for each in lacking):
+        yield tuple(names), everywhere
+        return
+    for combination in np.unique(np.array(lacking), axis=1).T:
+        same = np.logical_and.reduce([each == one for each, one in zip(lacking, combination, strict=True)])
+        resources = tuple(name for name, is_lacking in zip(names, combination, strict=True) if is_lacking)
+        yield resources, everywhere[same]
+
+
+def _usable(devices: PodDevices, nodes: NodeTable, rows: IntArray) -> _Mask | None:
+    """Where all allocated claims can be used; None for everywhere."""
+    usable: _Mask | None = None
+    for claim in devices.claims:
+        terms = terms_of(claim)
+        if terms is None and devices.may_be_ready(claim):
+            continue
+        here = np.full(len(rows), devices.may_be_ready(claim))
+        if terms is not None:
+            here &= any_mask(terms, nodes, rows)
+        usable = here if usable is None else usable & here
+    return usable

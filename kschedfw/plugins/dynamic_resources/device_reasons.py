@@ -1,0 +1,147 @@
+"""Why a request can't have one device or another of a node, for explanations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Final
+
+import attrs
+
+from kschedfw.api.devices import DeviceTaint, DeviceTaintEffect
+from kschedfw.api.field_errors import printable
+from kschedfw.api.frozendict import EMPTY
+from kschedfw.framework.evidence import EvidenceValue
+from kschedfw.plugins.dynamic_resources.capacity import consumed, is_left
+from kschedfw.plugins.dynamic_resources.counters import PoolCounters
+from kschedfw.plugins.dynamic_resources.inventory import (
+    DeviceId,
+    Expressions,
+    NodePool,
+    PublishedDevice,
+    Reach,
+    failing,
+)
+from kschedfw.plugins.dynamic_resources.requests import Option
+from kschedfw.plugins.dynamic_resources.usage import Usage
+
+_LONGEST: Final = 160
+"""Characters of an expression."""
+
+
+def _nothing(_: PublishedDevice) -> str:
+    return ""
+
+
+@attrs.frozen
+class Reason:
+    """What a request asks of devices, and what is to be said of those that don't have it.
+
+    `found` goes before their number. `of_device` says more about a single one. `values` are for programs.
+    """
+
+    asked: str
+    found: str
+    values: Mapping[str, EvidenceValue] = attrs.field(default=EMPTY, eq=False)
+    of_device: Callable[[PublishedDevice], str] = attrs.field(default=_nothing, eq=False)
+
+
+WOULD_DO: Final = Reason("", "")
+
+
+@attrs.frozen(eq=False, slots=False)
+class Viewer:
+    """Looks at what a node can use, while so much is taken. `holder_of` gives the key of the claim with a device."""
+
+    reach: Reach
+    usage: Usage
+    holder_of: Callable[[DeviceId], str]
+
+    def reasons(self, option: Option) -> dict[Reason, list[PublishedDevice]]:
+        """All devices by why the request can't have them; with `WOULD_DO` it can."""
+        found: dict[Reason, list[PublishedDevice]] = {}
+        for pool in self.reach.pools:
+            for slice_ in pool.slices:
+                for device in slice_.devices:
+                    reason = next(self._reasons(option, pool, device), WOULD_DO)
+                    found.setdefault(reason, []).append(device)
+        return found
+
+    def _reasons(self, option: Option, pool: NodePool, published: PublishedDevice) -> Iterator[Reason]:
+        """All that is wrong with a device; what it is comes before who has it."""
+        device = published.device
+        for whose, key, expressions in (
+            (f"class {option.device_class.name}", "class", option.selectors[0]),
+            ("the request", "request", option.selectors[1]),
+        ):
+            if reason := _selector_reason(whose, key, published, expressions):
+                yield reason
+        if not published.is_reached_by(self.reach.node):
+            yield Reason("a device that the node reaches", "not so")
+        if pool.pool.is_incomplete or pool.is_invalid:
+            state = "being updated" if pool.pool.is_incomplete else "invalid"
+            yield Reason(f"a pool that isn't {state}", f"{pool.pool} is, with")
+        used = self.usage.of(pool.pool.id)
+        if not option.admin_access and device.name in used.taken:
+            yield Reason("a device that is free", "already allocated:", of_device=self._held)
+        amounts = consumed(device.capacity, option.capacity)
+        if amounts is None:
+            wanted = ", ".join(f"{name} {amount}" for name, amount in option.capacity.items())
+            yield Reason(f"capacity {wanted}", "not to be had of")
+        elif not is_left(
+            device.capacity,
+            amounts,
+            used.consumed(device.name) if device.allow_multiple_allocations else EMPTY,
+        ):
+            yield Reason("capacity that is free", "too little left of")
+        if device.consumes_counters and not self._counters(pool).suffice_for(device):
+            names = ", ".join(each.counter_set for each in device.consumes_counters)
+            yield Reason(
+                f"counters of {names} that are free",
+                "too little left for",
+                {"counterSets": names},
+                self._shortage,
+            )
+        for taint in device.taints:
+            if not option.tolerates((taint,)):
+                text = _taint_text(taint)
+                yield Reason(f"no taint {text}", "tainted so:", {"taint": text})
+
+    @cached_property
+    def _known_counters(self) -> dict[NodePool, PoolCounters]:
+        return {}
+
+    def _counters(self, pool: NodePool) -> PoolCounters:
+        known = self._known_counters.get(pool)
+        if known is None:
+            known = self._known_counters[pool] = PoolCounters(pool.pool, self.usage.of(pool.pool.id))
+        return known
+
+    def _held(self, published: PublishedDevice) -> str:
+        holder = self.holder_of(published.id)
+        return f" to {holder}" if holder else ""
+
+    def _shortage(self, published: PublishedDevice) -> str:
+        pool = next(each for each in self.reach.pools if each.pool.id == published.id[:2])
+        short = self._counters(pool).shortages(published.device)
+        return f" ({', '.join(f'{name} {needed} needed, {left} left' for (_, name), needed, left in short)})"
+
+
+def _selector_reason(
+    whose: str, key: str, published: PublishedDevice, expressions: Expressions
+) -> Reason | None:
+    found = failing(published, expressions)
+    if found is None:
+        return None
+    index, problem = found
+    text = printable(" ".join(expressions[index].split()), _LONGEST)
+    return Reason(
+        f"selector #{index} of {whose}: {text}",
+        f"fails ({problem}) for" if problem else "false for",
+        {"selectorOf": key, "selector": index, "expression": text},
+    )
+
+
+def _taint_text(taint: DeviceTaint) -> str:
+    effect = DeviceTaintEffect.NO_SCHEDULE if taint.effect is None else taint.effect
+    return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{effect.value}"

@@ -1,0 +1,157 @@
+"""Keeps what is taken of each pool in step with the claims, at the cost of those that have changed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from itertools import compress
+from operator import is_not
+from typing import Final
+
+from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION, AllocationResult, ResourceClaim
+from kschedfw.plugins.dynamic_resources.inventory import DeviceId, PoolId
+from kschedfw.plugins.dynamic_resources.usage import (
+    NOTHING_USED,
+    PoolUsage,
+    Usage,
+    counting_results,
+)
+
+_FEWEST_CHANGES: Final = 4096
+"""So many changes are remembered at least."""
+
+
+class UsageBook:
+    """What claims have, by pool: by their status, unless something else is in flight for them.
+
+    What is in flight may be told from any thread; it counts from the next `follow` on.
+    """
+
+    def __init__(self) -> None:
+        self._listed: Sequence[ResourceClaim] = ()
+        self._claims: dict[str, ResourceClaim] = {}
+        self._extended: dict[str, dict[str, ResourceClaim]] = {}
+        """Claims for extended resources, by the uids of their pods and their own."""
+        self._in_flight: dict[str, AllocationResult] = {}
+        self._lock = threading.Lock()
+        self._told: set[str] = set()
+        """The claims for which something came or went that was in flight."""
+        self._counted: dict[str, AllocationResult] = {}
+        self._allocations: dict[PoolId, dict[str, AllocationResult]] = {}
+        self._by_pool: dict[PoolId, PoolUsage] = {}
+        self._changed: list[PoolId] = []
+        self._dropped = 0
+
+    def is_in_flight(self, uid: str) -> bool:
+        return uid in self._in_flight
+
+    def put_in_flight(self, uid: str, allocation: AllocationResult) -> None:
+        with self._lock:
+            self._in_flight[uid] = allocation
+            self._told.add(uid)
+
+    def landed(self, uid: str) -> None:
+        with self._lock:
+            if self._in_flight.pop(uid, None) is not None:
+                self._told.add(uid)
+
+    def extended_of(self, pod_uid: str) -> Iterable[ResourceClaim]:
+        """The claims for extended resources that a pod owns."""
+        return self._extended.get(pod_uid, {}).values()
+
+    def holder_of(self, device: DeviceId) -> str:
+        """The key of a claim that has the device; empty if no claim in the cluster does."""
+        for uid, allocation in self._allocations.get(device[:2], {}).items():
+            if uid in self._claims and any(each.device == device[2] for each in counting_results(allocation)):
+                return self._claims[uid].key
+        return ""
+
+    def usage(self) -> Usage:
+        """The present picture; it doesn't change afterwards."""
+        return Usage(dict(self._by_pool), self._dropped + len(self._changed))
+
+    def changed_since(self, version: int) -> Sequence[PoolId] | None:
+        """The pools of which something was taken or given back since then; None if that isn't known any more."""
+        start = version - self._dropped
+        return None if start < 0 else self._changed[start:]
+
+    def follow(self, claims: Sequence[ResourceClaim]) -> None:
+        """Take note of all claims as they are now, and of what is in flight."""
+        with self._lock:
+            told, self._told = self._told, set()
+        if claims is not self._listed:
+            told |= self._follow_claims(claims)
+            self._listed = claims
+        for uid in told:
+            claim = self._claims.get(uid)
+            written = None if claim is None else claim.status.allocation
+            self._count(uid, self._in_flight.get(uid) or written)
+        if len(self._changed) > 2 * max(_FEWEST_CHANGES, len(self._by_pool)):
+            surplus = len(self._changed) // 2
+            del self._changed[:surplus]
+            self._dropped += surplus
+
+    def _follow_claims(self, claims: Sequence[ResourceClaim]) -> set[str]:
+        """The claims that came, went or changed."""
+        before = self._listed
+        # The list of all claims is a new one after each change, in the same order but for what came last.
+        changed = list(compress(claims, map(is_not, claims, before)))
+        new = claims[len(before) :]
+        touched = {claim.uid for claim in changed} | {claim.uid for claim in new}
+        for claim in (*changed, *new):
+            self._note(claim)
+        if len(self._claims) > len(claims):
+            present = {claim.uid for claim in claims}
+            for uid in self._claims.keys() - present:
+                self._forget(uid)
+                touched.add(uid)
+        return touched
+
+    def _note(self, claim: ResourceClaim) -> None:
+        if claim.uid in self._claims:
+            self._forget(claim.uid)
+        self._claims[claim.uid] = claim
+        if claim.annotations.get(EXTENDED_RESOURCE_ANNOTATION) == "true":
+            owner = claim.metadata.controller
+            if owner is not None:
+                self._extended.setdefault(owner.uid, {})[claim.uid] = claim
+
+    def _forget(self, uid: str) -> None:
+        owner = self._claims.pop(uid).metadata.controller
+        if owner is not None and owner.uid in self._extended:
+            self._extended[owner.uid].pop(uid, None)
+            if not self._extended[owner.uid]:
+                del self._extended[owner.uid]
+
+    def _count(self, uid: str, new: AllocationResult | None) -> None:
+        old = self._counted.get(uid)
+        if old is new:
+            return
+        given = {(each.driver, each.pool) for each in counting_results(new)}
+        for pool in given | {(each.driver, each.pool) for each in counting_results(old)}:
+            self._changed.append(pool)
+            allocations = self._allocations.setdefault(pool, {})
+            usage = self._by_pool.get(pool, NOTHING_USED)
+            if allocations.pop(uid, None) is not None:
+                usage = NOTHING_USED
+                for other in allocations.values():
+                    usage = _with(usage, pool, other)
+            if new is not None and pool in given:
+                allocations[uid] = new
+                usage = _with(usage, pool, new)
+            if allocations:
+                self._by_pool[pool] = usage
+            else:
+                del self._allocations[pool]
+                self._by_pool.pop(pool, None)
+        if new is None:
+            del self._counted[uid]
+        else:
+            self._counted[uid] = new
+
+
+def _with(usage: PoolUsage, pool: PoolId, allocation: AllocationResult) -> PoolUsage:
+    for result in counting_results(allocation):
+        if (result.driver, result.pool) == pool:
+            usage = usage.with_result(result)
+    return usage
