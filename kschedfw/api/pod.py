@@ -245,7 +245,7 @@ class Pod(Named):
         spec: PodSpec | None = None,
         status: PodStatus | None = None,
     ) -> Pod:
-        """A copy with another metadata, spec or status, and the requests and ports that were computed already."""
+        """A copy with other metadata, spec or status that keeps the computed requests and ports."""
         copy = Pod(metadata or self.metadata, spec or self.spec, status or self.status)
         object.__setattr__(copy, "requests", self.requests)
         object.__setattr__(copy, "host_ports", self.host_ports)

@@ -1,4 +1,4 @@
-"""Makes claims for devices from templates, in a cluster where nobody else does."""
+"""The controller that makes claims for devices from templates, for a cluster in memory."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from kschedfw.cluster.memory import InMemoryCluster
 from kschedfw.cluster.protocol import EventType, WatchEvent
 
 POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
-"""Says which of a pod's claims a ResourceClaim was made for."""
+"""The annotation of a ResourceClaim that names the pod's claim for which it was made."""
 
 
 class ClaimController:
     """What Kubernetes' resource claim controller does, as far as scheduling depends on it.
 
-    * A pod gets a claim of its own for each template that it names, and its status tells the names.
-    * A claim that was made for a pod goes with it; other claims are no longer reserved for a pod that is gone or has
-      ended, and without a user they are deallocated.
+    * A pod gets a claim for each template that it refers to; its status has the claims' names.
+    * A claim that was made for a pod is deleted with it. Other claims lose their reservation for a pod that is gone or
+    has ended, and are deallocated when they have none left.
 
     It reacts to a change before the write that made it returns.
     """
@@ -47,7 +47,7 @@ class ClaimController:
                 else:
                     self._make_claims(obj)
         except ClusterError:
-            return  # somebody else was faster, on another thread; that is an event of its own
+            return  # another thread has changed it, which is an event of its own
 
     def _make_claims(self, pod: Pod) -> None:
         self._waiting.pop(pod.key, None)

@@ -18,14 +18,16 @@ MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 
 @attrs.frozen
 class Freed:
-    """The keys of the pods that were freed, with the nodes that they were on, and of those that belong to theirs."""
+    """The result of `free_pods`: the former node of each freed pod, by the pod's key, and the keys of pods that
+    stay.
+    """
 
     nodes: Mapping[str, str]
     kept: tuple[str, ...]
 
 
 def free_pods(cluster: InMemoryCluster, wanted: Callable[[Pod], bool]) -> Freed:
-    """Make those bound pods pending that are `wanted`, as if they had just been created.
+    """Make the bound pods pending for which `wanted` is true, as if they had just been created.
 
     Daemon pods and mirror pods stay, since they belong to their nodes; so do pods that have ended or are being deleted.
     """
@@ -43,7 +45,7 @@ def free_pods(cluster: InMemoryCluster, wanted: Callable[[Pod], bool]) -> Freed:
 
 
 def may_be_freed(pod: Pod) -> bool:
-    """Whether the pod is on a node, and there to stay."""
+    """Whether the pod is on a node, and neither ended nor being deleted."""
     return bool(pod.node_name) and not pod.is_terminal and not pod.is_terminating
 
 
@@ -55,7 +57,7 @@ def belongs_to_its_node(pod: Pod) -> bool:
 
 
 def _freed(pod: Pod, node: Node | None) -> Pod:
-    """The pod without its node, and without the labels that it got from it when it was bound."""
+    """The pod without its node, and without the labels that it got from the node when it was bound."""
     labels = {
         key: value
         for key, value in pod.labels.items()

@@ -27,7 +27,7 @@ from kschedfw.cluster.errors import AlreadyExistsError, ConflictError, NotFoundE
 from kschedfw.cluster.protocol import EventType, Handler, T, WatchEvent
 from kschedfw.cluster.watch import Journal, Subscription
 
-# What the API server's PodTopologyLabels admission copies from the node to the pod that is bound to it.
+# Labels that the API server's PodTopologyLabels admission plugin copies from a node to the pods that are bound to it.
 TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 _LONGEST_MESSAGE = 2048
@@ -42,10 +42,10 @@ _told = evolver(PodStatus, "nominated_node_name", "conditions")
 
 @attrs.frozen
 class RecordedEvent:
-    """A message about an object, and how many times it was recorded.
+    """An event about an object, and how many times it was recorded.
 
-    As in kube's event series, an event that differs from an earlier one in nothing is counted there. `regarding` is
-    the object's key and `kind` its kind; `type` is Normal or Warning.
+    As in Kubernetes' event series, an event that equals an earlier one adds to its count. `regarding` is the object's
+    key and `kind` its kind; `type` is Normal or Warning.
     """
 
     regarding: str
@@ -57,16 +57,16 @@ class RecordedEvent:
 
 
 class InMemoryCluster:
-    """Keeps objects as the API server does, and behaves like it where a scheduler could notice.
+    """Stores objects as the API server does, and behaves like it as far as a scheduler can tell.
 
     It assigns uids (deterministic ones) and resource versions, puts namespaced objects without a namespace into
-    `default`, and creates namespaces that are missing. It validates nothing, and no controller or kubelet is at work:
-    a bound pod doesn't start, and a deleted object is gone at once.
+    `default`, and creates namespaces that are missing. It doesn't validate, and has no controllers or kubelets: a bound
+    pod doesn't start, and a deleted object is gone at once.
 
-    By the time a write returns, its event has been delivered, unless the write was made by the handler itself
-    or another thread was just delivering to the same handler.
+    A write returns after its event has been delivered, unless it was made by the handler itself, or another thread was
+    delivering to the same handler.
 
-    `events_limit` bounds the recorded events; the oldest go first.
+    `events_limit` is how many recorded events are kept; the oldest are dropped first.
     """
 
     def __init__(self, objects: Iterable[Named] = (), *, events_limit: int = 100_000) -> None:
@@ -74,15 +74,18 @@ class InMemoryCluster:
         """Whoever holds it is alone with the cluster. Who takes it must not wait for others."""
         self._objects: dict[type[Named], dict[str, Named]] = {}
         self._listed: dict[tuple[type[Named], str | None], tuple[Named, ...]] = {}
-        """What `list` gave: plugins ask for Services with every pod, and they seldom change."""
+        """The results of `list`, until the kind changes: plugins list Services for every pod, and these seldom change.
+        """
         self._malformed: set[tuple[type[Named], str, str]] = set()
-        """Which objects of custom kinds have been logged, as read as which class, and in which version."""
+        """The malformed objects that have been logged: the class they were read as, their key and their resource
+        version.
+        """
         self._subscriptions: list[Subscription | Journal] = []
         self._implied_namespaces: set[str] = set()
         self._version = 0
         self._uids = 0
         self._events: BoundedDict[tuple[str, str, str, str, str], int] = BoundedDict(events_limit)
-        """How many times what was recorded: key and kind of the object, type, reason, message."""
+        """How many times each event was recorded; the keys are the object's key, its kind, type, reason and message."""
         for obj in objects:
             self.add(obj)
 
@@ -115,13 +118,13 @@ class InMemoryCluster:
 
     @property
     def events(self) -> Sequence[RecordedEvent]:
-        """What was recorded, in the order of its first occurrence."""
+        """The recorded events, in the order of their first occurrence."""
         with self.lock:
             return tuple(RecordedEvent(*event, count) for event, count in self._events.items())
 
     @property
     def implied_namespaces(self) -> frozenset[str]:
-        """The namespaces that exist only because something was put into them; nobody has said what labels they have."""
+        """Namespaces that were created because an object was put into them, so that their labels aren't known."""
         with self.lock:
             return frozenset(self._implied_namespaces)
 
@@ -131,7 +134,7 @@ class InMemoryCluster:
         return self._version
 
     def watch(self, handler: Handler) -> Callable[[], None]:
-        """As `Cluster.watch`; the existing objects have been handed over by the time it returns.
+        """As `Cluster.watch`; it returns after the existing objects have been delivered.
 
         They come kind by kind, in the order in which the kinds and their objects were added. A handler that raises is
         logged (`kschedfw.cluster.watch`) and gets the next event all the same.
@@ -183,7 +186,7 @@ class InMemoryCluster:
     def add(self, obj: T) -> T:
         """Create the object and return it as stored. Raises AlreadyExistsError.
 
-        A Namespace that exists only because something was put into it is not in the way.
+        A Namespace that was created because an object was put into it is replaced.
         """
         if isinstance(obj, CustomResource):
             return _read_back(obj, self.add(obj.as_custom_object()))
@@ -225,7 +228,7 @@ class InMemoryCluster:
         return stored
 
     def delete(self, obj: Named) -> None:
-        """As `Cluster.delete`; the object is gone at once, whatever it owns or contains stays."""
+        """As `Cluster.delete`; the object is gone at once, and objects that it owns or contains stay."""
         if isinstance(obj, CustomResource):
             obj = obj.as_custom_object()
         with self.lock:
@@ -238,7 +241,7 @@ class InMemoryCluster:
         self._deliver()
 
     def bind(self, pod: Pod, node_name: str) -> None:
-        """As `Cluster.bind`, with all that the API server does then.
+        """As `Cluster.bind`, with everything that the API server changes in the pod.
 
         The pod gets `PodScheduled=True` and the node's zone and region labels, and loses its nomination. As there,
         the node need not exist.
@@ -276,7 +279,7 @@ class InMemoryCluster:
 
     def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
         """As `Cluster.record_event`; see `events`."""
-        text = printable(message, _LONGEST_MESSAGE)  # it may quote what is in a manifest
+        text = printable(message, _LONGEST_MESSAGE)  # it may quote a manifest
         event = (regarding.metadata.key, name_of_kind(regarding), type, reason, text)
         with self.lock:
             self._events[event] = self._events.get(event, 0) + 1
@@ -287,7 +290,7 @@ class InMemoryCluster:
         objects = self._objects.get(_stored_as(kind), {}).values()
         if not issubclass(kind, CustomResource):
             return objects
-        _ = kind.kind  # a class that has none isn't asked for because there is nothing yet
+        _ = kind.kind  # raises MissingKindError, even if there are no objects
         read = (self._read_as(kind, obj) for obj in objects)
         return [obj for obj in read if obj is not None]
 
@@ -303,7 +306,7 @@ class InMemoryCluster:
             return None
 
     def _present(self, obj: T) -> T:
-        """The stored object that is meant."""
+        """The stored object of that kind and key."""
         key = obj.key
         if _lacks_namespace(obj):
             key = f"{DEFAULT_NAMESPACE}/{key}"
@@ -322,7 +325,7 @@ class InMemoryCluster:
         return self._write(_with_own_labels(obj), None, uid=uid)
 
     def _replace(self, obj: T, old: Named) -> T:
-        """Put the object in the place of the old one, from which it has what no update can change."""
+        """Replace the old object, but keep its uid and namespace, which no update changes."""
         metadata = attrs.evolve(
             obj.metadata,
             uid=old.uid,
@@ -355,7 +358,7 @@ class InMemoryCluster:
             subscription.put(event)
 
     def _deliver(self) -> None:
-        # Outside of the lock: a handler may take locks of its own that others hold while they wait for ours.
+        # Without the lock: a handler may take a lock that another thread holds while it waits for this one.
         for subscription in tuple(self._subscriptions):
             subscription.deliver()
 
@@ -365,12 +368,12 @@ class InMemoryCluster:
 
 
 def _stored_as(kind: type[Named]) -> type[Named]:
-    """The class whose objects are kept where those of this one are asked for."""
+    """The class under which objects of this class are stored."""
     return CustomObject if issubclass(kind, CustomResource) else kind
 
 
 def _read_back(written: T, stored: CustomObject) -> T:
-    """What was stored, as the class that it was written as."""
+    """The stored object as an instance of the class that was written."""
     assert isinstance(written, CustomResource)
     return cast("T", type(written).of(stored))
 

@@ -26,7 +26,7 @@ class EventType(StrEnum):
 class WatchEvent:
     """A change of an object.
 
-    `object` is its state after the change, for DELETED its last one. `old` is the state before a MODIFIED, else
+    `object` is the state after the change; for DELETED the last state. `old` is the state before, for MODIFIED; else
     None.
     """
 
@@ -41,8 +41,8 @@ Handler = Callable[[WatchEvent], None]
 class Cluster(Protocol):
     """Where objects live: the API server, or a stand-in for it.
 
-    Objects are values. What a cluster has handed out doesn't change; a change makes a new object. A `key` is
-    `namespace/name`, or only the name for cluster-scoped kinds. All methods may be called from any thread.
+    Objects are immutable: a change makes a new object. A `key` is `namespace/name`, or only the name for cluster-scoped
+    kinds. All methods may be called from any thread.
     """
 
     def get(self, kind: type[T], key: str) -> T | None:
@@ -54,10 +54,11 @@ class Cluster(Protocol):
         ...
 
     def watch(self, handler: Handler) -> Callable[[], None]:
-        """Call the handler for every object there is (as ADDED), then for every change; returns what ends that.
+        """Call the handler for every existing object (as ADDED), then for every change; returns a function that ends
+        the watch.
 
-        No change is lost and none comes twice, and the changes of one object come in their order. The handler is
-        never called twice at the same time.
+        No change is lost or delivered twice, and the changes of an object are delivered in order. The handler is never
+        called by two threads at the same time.
         """
         ...
 
@@ -76,13 +77,13 @@ class Cluster(Protocol):
     def bind(self, pod: Pod, node_name: str) -> None:
         """Assign the pod to the node, once and for all.
 
-        Raises NotFoundError where the pod is gone, and ConflictError where it is another pod of the same name, or
-        bound, being deleted or gated.
+        Raises NotFoundError if the pod is gone, and ConflictError if there is another pod of that name, or if the pod
+        is bound, gated or being deleted.
         """
         ...
 
     def delete(self, obj: Named) -> None:
-        """Delete the object. Raises NotFoundError, and ConflictError if it is another one of the same name."""
+        """Delete the object. Raises NotFoundError, and ConflictError if there is another object of that name."""
         ...
 
     def patch_pod_status(
@@ -90,11 +91,11 @@ class Cluster(Protocol):
     ) -> None:
         """Set a condition (in place of the one of its type) and the nominated node of a pod.
 
-        None leaves it as it is; an empty `nominated_node_name` takes the nomination back. Raises NotFoundError,
-        and ConflictError if it is another pod of the same name.
+        None leaves each as it is; an empty `nominated_node_name` clears the nomination. Raises NotFoundError, and
+        ConflictError if there is another pod of that name.
         """
         ...
 
     def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
-        """Tell the user something about the object. `type` is Normal or Warning. Never raises."""
+        """Record an event about the object for its user. `type` is Normal or Warning. Never raises."""
         ...

@@ -1,4 +1,4 @@
-"""What pods refer to and a cluster doesn't have: a dump that lacks it makes decisions that its cluster wouldn't."""
+"""Finds objects that pods refer to and a cluster lacks; without them, a dump of a cluster leads to other decisions."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _SPREADING_OWNERS: Final[dict[tuple[str, str], type[Named]]] = {
     (KIND_OF[cls].api_version, KIND_OF[cls].name): cls
     for cls in (ReplicationController, ReplicaSet, StatefulSet)
 }
-"""The controllers by whose selectors the default constraints of PodTopologySpread know a pod's siblings."""
+"""The controllers from whose selectors PodTopologySpread's default constraints know which pods to count."""
 
 
 @attrs.frozen
 class MissingObject:
-    """An object that isn't there, by its kind and key, and the keys of the pods that refer to it."""
+    """A missing object: its kind and key, and the keys of the pods that refer to it."""
 
     kind: str
     name: str
@@ -48,7 +48,7 @@ class MissingObject:
 
 
 def missing_objects(cluster: Cluster) -> tuple[MissingObject, ...]:
-    """What scheduling would read of the pods' surroundings and the cluster doesn't have; by kind, then by name.
+    """The objects that scheduling would read for the pods and that the cluster lacks; by kind, then by name.
 
     These are the nodes of bound pods; claims for devices, or the templates of claims that aren't made yet; claims,
     their volumes and, while they have none, their storage classes; priority classes of pods without a priority; of

@@ -1,4 +1,4 @@
-"""Binds claims and makes volumes, in a cluster where nobody else does."""
+"""The controller that binds claims and provisions volumes, for a cluster in memory."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class VolumeController:
     * A claim is bound to the volume that names it, or that it names itself. Else, unless its class waits for a pod, it
       gets the smallest volume that fits.
     * Where there is none, or a node was selected for the claim, a volume is made, if the class has a provisioner. If
-      that fails, the selected node is taken back.
-    * A volume whose claim has gone is released, or deleted if it was made for the claim.
-    * Pods get the claims of their generic ephemeral volumes, which go with them.
+    that fails, the selected node is removed from the claim.
+    * A volume whose claim is gone is released, or deleted if it was provisioned for the claim.
+    * Pods get the claims of their generic ephemeral volumes, which are deleted with them.
 
     It reacts to a change before the write that made it returns; or, if `on_demand`, not before `sync` is called.
     """
@@ -62,16 +62,16 @@ class VolumeController:
         self._on_demand = True
         self._due: dict[_Due, None] = {}
         self._naming: defaultdict[str, dict[str, None]] = defaultdict(dict)
-        """The volumes that name a claim, by its key."""
+        """The volumes whose claimRef is a claim, by the claim's key."""
         self._waiting: dict[str, None] = {}
-        """The claims that any volume may end the wait of."""
+        """Claims that wait for any volume that fits."""
         self.close = cluster.watch(self._handle)
         self._on_demand = on_demand
         if not on_demand:
             self.sync()
 
     def sync(self) -> None:
-        """Do all there is to do."""
+        """Do all work that is due."""
         while self._due:
             kind, key = next(iter(self._due))
             del self._due[kind, key]
@@ -83,7 +83,7 @@ class VolumeController:
                 else:
                     self._sync_pod(key)
             except ClusterError:
-                continue  # somebody else was faster, on another thread; that is an event of its own
+                continue  # another thread has changed it, which is an event of its own
 
     def _handle(self, event: WatchEvent) -> None:
         obj = event.object
@@ -139,7 +139,7 @@ class VolumeController:
             self._due[PersistentVolumeClaim, claim_key] = None
 
     def _unbind(self, volume: PersistentVolume) -> None:
-        """The claim that the volume names has got another one."""
+        """Release a volume whose claim has been bound to another one."""
         if is_provisioned(volume):
             self._cluster.delete(volume)
         elif BOUND_BY_CONTROLLER in volume.annotations:
@@ -159,7 +159,7 @@ class VolumeController:
         self._waiting.pop(key, None)
         claim = self._cluster.get(PersistentVolumeClaim, key)
         if claim is None:
-            # Sorted out by the volumes, each of which knows whether it was this claim's.
+            # It is gone: look at the volumes that name it.
             self._due.update(dict.fromkeys((PersistentVolume, name) for name in self._naming.get(key, ())))
         elif claim.metadata.deletion_timestamp is not None:
             return
@@ -204,7 +204,7 @@ class VolumeController:
                 self._bind(claim, available[0])
                 return
         elif SELECTED_NODE not in claim.annotations:
-            return  # until a pod needs it
+            return  # it is bound when a pod needs it
         self._waiting[claim.key] = None
         if storage_class is not None and storage_class.provisioner not in ("", NO_PROVISIONER):
             self._provision(claim, storage_class)
@@ -255,7 +255,7 @@ class VolumeController:
             if template is None or name is None:
                 continue
             if self._cluster.get(PersistentVolumeClaim, f"{pod.namespace}/{name}") is not None:
-                continue  # perhaps somebody else's; then the pod can't be scheduled
+                continue  # if it isn't this pod's, the pod can't be scheduled
             metadata = ObjectMeta(
                 name=name,
                 namespace=pod.namespace,

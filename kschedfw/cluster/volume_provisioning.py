@@ -33,8 +33,8 @@ def provisioned(
 ) -> PersistentVolume | None:
     """A new volume for the claim that can be used from the node; None where the class allows none there.
 
-    Without a node it is wherever the class allows one first. How far it can be used is up to the class's allowed
-    topologies, else to the topology keys of the driver on the node; a volume of neither can be used everywhere.
+    Without a node it is in the first topology that the class allows. The class's allowed topologies decide which nodes
+    can use it, or else the topology keys of the driver on the node; without either, every node can.
     """
     driver = storage_class.provisioner
     if storage_class.allowed_topologies:
@@ -84,5 +84,5 @@ def _affinity(topology: Mapping[str, str]) -> VolumeNodeAffinity | None:
 
 
 def is_provisioned(volume: PersistentVolume) -> bool:
-    """Whether the volume was made for a claim, and goes with it."""
+    """Whether the volume was provisioned for a claim, so that it is deleted with the claim."""
     return PROVISIONED_BY in volume.annotations

@@ -13,11 +13,11 @@ logger = logging.getLogger(__name__)
 
 
 class Subscription:
-    """One handler, and what it hasn't seen yet.
+    """A handler of watch events, and the events that it hasn't been given yet.
 
-    Whoever writes puts the event into the queue while holding the cluster's lock, which fixes the order, and
-    delivers after releasing it. A handler may therefore read, write and unsubscribe; what it causes is delivered
-    to it after it has returned. If another thread is delivering, the event is left to that thread.
+    A writer queues the event with the cluster's lock held, which fixes the order, and delivers it after releasing the
+    lock. So a handler may read, write and unsubscribe; events that it causes are delivered after it has returned. If
+    another thread is delivering already, that thread delivers the event.
     """
 
     def __init__(self, handler: Handler, backlog: Iterable[WatchEvent]) -> None:
@@ -31,15 +31,15 @@ class Subscription:
         self.handled = 0
 
     def put(self, event: WatchEvent) -> None:
-        """Queue the event. The caller sees to the order and calls `deliver` later."""
+        """Queue the event. The caller is responsible for the order, and calls `deliver` later."""
         self.received += 1
         self._queue.append(event)
 
     def deliver(self) -> None:
-        """Hand over what is queued, unless that is going on already.
+        """Deliver what is queued, unless a thread does so already.
 
-        A handler's exception is logged and counts as handled: it is no reason to fail the write that caused the
-        event, or to withhold the next event.
+        A handler's exception is logged and counts as handled: the write that caused the event succeeds, and the next
+        event is delivered.
         """
         with self._lock:
             if self._delivering:
@@ -55,14 +55,14 @@ class Subscription:
                     )
                 self.handled += 1
         except BaseException:
-            # Ctrl-C inside a handler: without this nobody would ever deliver again.
+            # Such as Ctrl-C inside a handler: without this no event would ever be delivered again.
             with self._lock:
                 self._delivering = False
             raise
 
     def _next(self) -> WatchEvent | None:
-        # "Nothing left" and "nobody delivers" have to become true together, or an event that is put in between
-        # would stay until the next write.
+        # The queue is found empty and `_delivering` cleared under one lock: an event that is queued in between would
+        # otherwise stay until the next write.
         with self._lock:
             if self._queue and not self._closed:
                 return self._queue.popleft()
@@ -70,7 +70,7 @@ class Subscription:
             return None
 
     def close(self) -> None:
-        """No further call begins; one that is running in another thread may still end."""
+        """Make no further calls; one that is running in another thread isn't interrupted."""
         with self._lock:
             self._closed = True
             self._queue.clear()

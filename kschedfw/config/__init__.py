@@ -1,4 +1,4 @@
-"""Configurations: the default profile, documents of all times with everything that takes effect, and feature gates."""
+"""Configurations: documents of all versions of kube-scheduler, the default profile, feature gates."""
 
 from kschedfw.config.configuration import ConfiguredPlugin, ProfileConfiguration, SchedulerConfiguration
 from kschedfw.config.default_profile import default_profile

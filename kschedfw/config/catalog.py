@@ -1,4 +1,4 @@
-"""What a configuration has to know of plugins: where they can take part, their arguments, where they come from."""
+"""What loading a configuration needs to know of plugins: their extension points, arguments and distributions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PluginCatalog:
         return name in self._offered
 
     def hint(self, name: str) -> str:
-        """Which plugin may be meant by a name that no plugin has; empty if none is similar."""
+        """A hint with the plugin whose name is most like this one, which no plugin has; empty if none is similar."""
         similar = get_close_matches(name, self._offered, n=1, cutoff=0.8)
         return f"; did you mean {similar[0]}?" if similar else ""
 
@@ -52,7 +52,7 @@ class PluginCatalog:
         return NOWHERE if plugin is None else points_of(plugin) | WITHOUT_HOOK.get(name, NOWHERE)
 
     def absence(self, name: str, point: ExtensionPoint) -> str:
-        """Why a plugin that can be enabled there does nothing there; empty where it does something."""
+        """Why a plugin that can be enabled at a point does nothing there; empty if it does something."""
         plugin = self._load(name)
         return NOTHING_TO_DO if plugin is None or point not in points_of(plugin) else ""
 
@@ -61,7 +61,7 @@ class PluginCatalog:
         return None if plugin is None else plugin.args_type
 
     def distribution(self, name: str) -> str | None:
-        """Name and version of the distribution that the plugin comes from; None for one of this process."""
+        """Name and version of the plugin's distribution; None if it was registered in this process."""
         return self._registry.distribution(name)
 
     def _load(self, name: str) -> type[AnyPlugin] | None:

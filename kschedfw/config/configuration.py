@@ -15,9 +15,9 @@ from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
 class ConfiguredPlugin:
     """A plugin at an extension point, and why it is there.
 
-    `weight` is 0 except for scores. `distribution` names where the plugin comes from, if that is a distribution.
-    `absence` says why one that takes part in kube-scheduler is left out here, `asked_by` what of a Policy or an
-    algorithm provider the plugin stands for.
+    `weight` is 0 except at the score point. `distribution` is the distribution that the plugin comes from, if any.
+    `absence` says why a plugin that does something there in kube-scheduler does nothing here. `asked_by` has the
+    predicates and priorities, or the algorithm provider, that the plugin stands for.
     """
 
     name: str
@@ -32,8 +32,8 @@ class ConfiguredPlugin:
 class ProfileConfiguration:
     """A profile's plugins per extension point, in order, and their arguments.
 
-    `args` has an instance of its arguments class for each plugin that takes any and is enabled, and for those in
-    kube-scheduler's tree that the configuration has arguments for.
+    `args` has an instance of the arguments class for each enabled plugin that has one, and for the in-tree plugins for
+    which the configuration has arguments.
     """
 
     scheduler_name: str
@@ -44,7 +44,7 @@ class ProfileConfiguration:
 
     @property
     def absent_by_name(self) -> tuple[str, ...]:
-        """Plugins that the configuration names itself, and that do nothing in this version."""
+        """Plugins that the configuration enables by name and that do nothing in this version."""
         every = [plugin for listed in self.plugins.values() for plugin in listed]
         here = {plugin.name for plugin in every if not plugin.absence}
         named = (plugin.name for plugin in every if plugin.origin is not Origin.DEFAULT)
@@ -68,9 +68,9 @@ class ProfileConfiguration:
 
 @attrs.frozen(kw_only=True)
 class SchedulerConfiguration(Settings):
-    """A whole configuration. `source` says where it comes from, `warnings` what should be known about it.
+    """A whole configuration. `source` is the file or whatever else it comes from; `warnings` are for its user.
 
-    What wasn't a document has no `api_version`.
+    `api_version` is empty if it wasn't made from a document.
     """
 
     source: str

@@ -1,4 +1,4 @@
-"""From a file to the one document in it that counts, read as strictly as kube-scheduler reads it."""
+"""Reads the configuration document in a file, as strictly as kube-scheduler does."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kschedfw.api.yaml_loader import Built, DocumentError, build
 from kschedfw.config.errors import ConfigurationError
 
 Content: TypeAlias = Mapping[str, Any]
-"""What a document says, as plain mappings, lists and scalars."""
+"""The content of a document, as plain mappings, lists and scalars."""
 
 LARGEST: Final = 4 << 20
 """How large a configuration may be, in bytes; kube-scheduler's have some thousand."""
@@ -33,7 +33,7 @@ _FURTHER = "only the first document of the file is read, as kube-scheduler does"
 
 @attrs.frozen
 class ConfigurationDocument:
-    """A configuration document: where it comes from, what it says, and what should be known about it."""
+    """A configuration document: its source, its content, and warnings for its user."""
 
     source: str
     content: Content
@@ -52,7 +52,7 @@ def read_document(path: Path | str) -> ConfigurationDocument:
     """The first document of a file; `-` is the standard input.
 
     Raises:
-        ConfigurationError: it can't be parsed, a key is given twice, or it doesn't say what it is.
+        ConfigurationError: it can't be parsed, a key is given twice, or `apiVersion` or `kind` is missing.
         OSError: it can't be read.
     """
     from_stdin = str(path) == "-"
@@ -86,7 +86,7 @@ def parse_document(text: str, source: str) -> ConfigurationDocument:
 
 
 def document_of(content: Content, source: str, warnings: tuple[str, ...] = ()) -> ConfigurationDocument:
-    """What was parsed already, if it says what it is.
+    """The document with content that was parsed already.
 
     Raises:
         ConfigurationError: `apiVersion` or `kind` is missing.
@@ -114,7 +114,7 @@ def _parse(text: str, source: str) -> tuple[object, bool]:
             (built,) = JsonReader(window, LARGEST).read()
             is_all = not window.skip_space()
         except DocumentError:
-            is_all = False  # braces may also open YAML in its flow style, which has the say on what is wrong
+            is_all = False  # braces also open YAML in flow style; YAML's error is the one to report
         if is_all:
             return _checked(built, 0, source), False
     parts = [(line, part) for line, part in yaml_parts([text]) if not _is_empty(part)]

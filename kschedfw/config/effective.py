@@ -20,7 +20,7 @@ SECRET = "…"
 
 
 def plain(value: object, *, conceal: bool = True) -> object:
-    """A value with all its defaults as a configuration would spell it out; what is null or empty is left out.
+    """A value with all its defaults, as a configuration would have it; without fields that are null or empty.
 
     So is a field that kube-scheduler's arguments don't have (by its metadata) and that is as it always is. Keys and
     passwords aren't shown, unless they are not to be concealed.
@@ -56,7 +56,7 @@ def plain(value: object, *, conceal: bool = True) -> object:
 
 
 def _shown(value: object, field: attrs.Attribute[object]) -> object:
-    """What may be seen of a value: a field may have (by its metadata) a function that leaves secrets out."""
+    """The value without secrets: a field's metadata may have a function that removes them."""
     as_shown: Callable[[object], object] | None = field.metadata.get("shown")
     return value if as_shown is None else as_shown(value)
 

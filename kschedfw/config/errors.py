@@ -21,7 +21,7 @@ class ConfigurationError(KschedfwError, ValueError):
 
 
 class ExtenderConfigError(KschedfwError, ValueError):
-    """Extenders that can't work, alone or together; names every bad field."""
+    """Extenders are configured so that they can't work, alone or together; names every bad field."""
 
     def __init__(self, errors: Iterable[FieldError]) -> None:
         self.errors = tuple(errors)

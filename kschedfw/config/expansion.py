@@ -14,7 +14,7 @@ from kschedfw.framework.profile import ExtensionPoint
 
 
 class Origin(StrEnum):
-    """Why a plugin is there."""
+    """Where the entry of a plugin comes from."""
 
     DEFAULT = "default"
     MULTI_POINT = "multiPoint"
@@ -25,7 +25,7 @@ class Origin(StrEnum):
 
 @attrs.frozen
 class Placement:
-    """A plugin at an extension point. `path` is where the profile names it; empty for what is there by default."""
+    """A plugin at an extension point. `path` is where the profile names it; empty for a default plugin."""
 
     name: str
     origin: Origin
@@ -34,7 +34,7 @@ class Placement:
 
 
 def named(plugins: PluginSet, where: str) -> list[Placement]:
-    """What a plugin set enables, in order; `where` is an extension point or multiPoint."""
+    """The plugins that a plugin set enables, in order; `where` is an extension point or multiPoint."""
     origin = Origin.MULTI_POINT if where == MULTI_POINT else Origin.EXPLICIT
     return [
         Placement(plugin.name, origin, plugin.weight, f"plugins.{where}.enabled[{index}]")
@@ -43,7 +43,7 @@ def named(plugins: PluginSet, where: str) -> list[Placement]:
 
 
 def multi_point(plugins: PluginSet) -> list[Placement]:
-    """The default plugins with what the profile says of them in place, and then what it has beyond them."""
+    """The default plugins, as the profile changes them in their places, then the other plugins that it enables."""
     own = {placement.name: placement for placement in named(plugins, MULTI_POINT)}
     disabled = plugins.disabled_names
     merged: list[Placement] = []
@@ -53,13 +53,14 @@ def multi_point(plugins: PluginSet) -> list[Placement]:
                 own.get(default.name) or Placement(default.name, Origin.DEFAULT, default.weight),
             )
     in_place = {placement.path for placement in merged}
-    # A plugin that is named twice is still there twice: that is refused, not repaired.
+    # A plugin that is named twice stays twice: that is reported as an error later.
     return merged + [each for each in named(plugins, MULTI_POINT) if each.path not in in_place]
 
 
 def expand(plugins: Plugins, catalog: PluginCatalog) -> dict[ExtensionPoint, list[Placement]]:
-    """Every extension point's plugins; what the point itself enables comes before multiPoint, and that before the
-    default."""
+    """The plugins of every extension point: first those that the point itself enables, then multiPoint's, then the
+    default ones.
+    """
     everywhere = multi_point(plugins.multi_point)
     points = {placement.name: catalog.points(placement.name) for placement in everywhere}
     return {

@@ -1,4 +1,4 @@
-"""How an extender is reached and what it is asked (kube-scheduler `config.Extender`)."""
+"""The configuration of extenders (kube-scheduler `config.Extender`)."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ DEFAULT_TIMEOUT = 5.0
 
 ProfileT = TypeVar("ProfileT", bound=Profile)
 
-_FIT = "NodeResourcesFit"  # where the resources that extenders manage alone are passed over
+_FIT = "NodeResourcesFit"  # its arguments have the resources that only extenders manage
 
 
 def without_password(url: str) -> str:
-    """The URL as it may be shown: configurations are printed, and errors end up in events, which many can read."""
+    """The URL without its password, for configurations that are printed and for errors, which end up in events."""
     scheme, separator, rest = url.partition("://")
     if not separator:
         scheme, rest = "", url
     end = next((index for index, character in enumerate(rest) if character in "/?#"), len(rest))
     host, colon, port = rest[:end].rpartition(":")
     if colon and "@" not in host and not host.startswith("[") and not port.isdecimal():
-        end = len(rest)  # no port, so a password, and what isn't escaped in it ends the host too early
+        end = len(rest)  # no port but an unescaped password, whose characters would end the host too early
     user, at, host = rest[:end].rpartition("@")
     name, colon, _ = user.partition(":")
     return f"{scheme}{separator}{name}:xxxxx@{host}{rest[end:]}" if at and colon else url
@@ -40,10 +40,10 @@ def without_password(url: str) -> str:
 
 @attrs.frozen
 class ExtenderTLSConfig:
-    """How an `https` extender is trusted, and how it can trust the scheduler.
+    """TLS settings of an `https` extender: how to verify it, and how to authenticate to it.
 
-    What is given as data (PEM) takes precedence over a file of the same. `server_name` is whom the certificate must
-    be for, where that isn't the host in the URL. `insecure` takes any certificate.
+    Data (PEM) takes precedence over the file of the same purpose. `server_name` is the name in the certificate, if it
+    isn't the host in the URL. `insecure` accepts any certificate.
     """
 
     insecure: bool = False
@@ -70,7 +70,7 @@ class ExtenderTLSConfig:
 
 @attrs.frozen
 class ExtenderManagedResource:
-    """An extended resource that the extender looks after; `ignored_by_scheduler` means: it alone."""
+    """An extended resource that the extender manages; with `ignored_by_scheduler` only the extender does."""
 
     name: str
     ignored_by_scheduler: bool = False
@@ -80,10 +80,10 @@ class ExtenderManagedResource:
 class ExtenderConfig:
     """One entry of `extenders` in a KubeSchedulerConfiguration.
 
-    A verb is appended to `url_prefix`; an empty one means that the extender isn't asked that. The URL may have user and
-    password, and is shown without the latter. `http_timeout` is in
-    seconds and covers a whole call, 0 stands for 5. With `enable_https` and no CA any certificate is
-    accepted, as in kube-scheduler; what makes it a TLS connection is the URL.
+    A verb is appended to `url_prefix`; an empty verb means that the extender isn't called for it. The URL may have a
+    user and a password; the password is never shown. `http_timeout` is in seconds and covers a whole call, 0 stands for
+    5. With `enable_https` and no CA any certificate is accepted, as in kube-scheduler; whether TLS is used depends on
+    the URL.
     """
 
     url_prefix: str = attrs.field(
@@ -109,7 +109,7 @@ class ExtenderConfig:
         return self.http_timeout or DEFAULT_TIMEOUT
 
     def validate(self) -> Iterator[FieldError]:
-        """What is wrong with this extender by itself."""
+        """Everything that is wrong with this extender alone."""
         yield from _url_errors(self.url_prefix)
         yield from self.validate_rules()
         if self.http_timeout < 0:
@@ -120,7 +120,7 @@ class ExtenderConfig:
             yield from _tls_errors(self.tls_config)
 
     def validate_rules(self) -> Iterator[FieldError]:
-        """What kube-scheduler refuses in a document; the rest it finds out when it calls the extender."""
+        """What kube-scheduler refuses in a document; it notices other errors only when it calls the extender."""
         if self.prioritize_verb and self.weight <= 0:
             yield FieldError.invalid("weight", self.weight, "must have a positive weight applied to it")
         for index, resource in enumerate(self.managed_resources):
@@ -136,7 +136,7 @@ def extender_errors(configs: Sequence[ExtenderConfig]) -> Iterator[FieldError]:
 
 
 def conflict_errors(configs: Sequence[ExtenderConfig]) -> Iterator[FieldError]:
-    """Where extenders get in each other's way."""
+    """Errors of several extenders together, such as two that bind."""
     managed: set[str] = set()
     for index, config in enumerate(configs):
         for position, resource in enumerate(config.managed_resources):
@@ -151,7 +151,7 @@ def conflict_errors(configs: Sequence[ExtenderConfig]) -> Iterator[FieldError]:
 
 
 def check_extenders(configs: Sequence[ExtenderConfig]) -> None:
-    """Check every extender, and that they go together.
+    """Check every extender, and all of them together.
 
     Raises:
         ExtenderConfigError: with everything that is wrong.
@@ -161,7 +161,7 @@ def check_extenders(configs: Sequence[ExtenderConfig]) -> None:
 
 
 def ignored_resources(configs: Sequence[ExtenderConfig]) -> tuple[str, ...]:
-    """The resources that NodeResourcesFit has to leave to the extenders."""
+    """The resources that only extenders manage, so that NodeResourcesFit ignores them."""
     return tuple(
         resource.name
         for config in configs
@@ -182,14 +182,14 @@ def with_ignored_resources(profile: ProfileT, configs: Sequence[ExtenderConfig])
     args: object
     if given is None or isinstance(given, Mapping):
         args = {**(given or {}), "ignoredResources": list(names)}
-    else:  # the plugin's attrs class, which this floor doesn't know
+    else:  # an instance of the plugin's attrs class, which can't be imported here
         args = attrs.evolve(given, ignored_resources=names)  # type: ignore[misc]  # attrs, but unknown
     return attrs.evolve(profile, args={**profile.args, _FIT: args})
 
 
 def _url_errors(url: str) -> Iterator[FieldError]:
     if not url:
-        return  # kube-scheduler takes it, and fails when it calls the extender
+        return  # kube-scheduler accepts it, and fails when it calls the extender
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 0) >= 0

@@ -1,8 +1,8 @@
-"""Feature gates: switches, each with a stage and a default, that change what an old configuration stands for.
+"""Feature gates that change what an old configuration amounts to; each has a stage and a default.
 
-Only those are here that change something in kschedfw. The defaults are what kube-scheduler v1.20 does, the last version
-whose Policy files and algorithm providers there were. A gate that was locked or gone by then can still be turned here,
-since that is what brings an older version's behaviour back.
+Only gates that change something in kschedfw are here. The defaults are those of kube-scheduler v1.20, the last version
+with algorithm providers. A gate that was locked or removed by then can still be set here, to get an older version's
+behaviour.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Stage(StrEnum):
 
 @attrs.frozen
 class FeatureGate:
-    """A switch; `effect` says what it does while it is on."""
+    """A feature gate; `effect` says what it does while it is on."""
 
     name: str
     stage: Stage
@@ -84,7 +84,7 @@ _ABSENT: Mapping[str, str] = {
     "BalanceAttachedNodeVolumes": "kube-scheduler had it, alpha and off, from v1.11 on; here "
     "NodeResourcesBalancedAllocation never counts volumes",
 }
-"""What becomes of gates that somebody may look for here."""
+"""Hints on gates that users may expect here."""
 
 
 class FeatureGateError(KschedfwError, ValueError):
@@ -112,7 +112,7 @@ def _known(given: Mapping[str, bool]) -> FrozenDict[str, bool]:
 
 @attrs.frozen
 class FeatureGates:
-    """Which gates are on: what was `given`, and else the defaults.
+    """Which gates are on: the values in `given`, and the defaults of all others.
 
     Raises:
         FeatureGateError: a gate isn't known, or a value is neither true nor false.

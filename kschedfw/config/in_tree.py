@@ -1,4 +1,4 @@
-"""What kube-scheduler v1.36 has in its tree: the default plugins, and what became of older ones."""
+"""The in-tree plugins of kube-scheduler v1.36: the default ones, and what became of older ones."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ REMOVED_IN_V1 = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEP
 
 
 WITHOUT_HOOK: Mapping[str, frozenset[ExtensionPoint]] = {
-    # There it holds pods back while their victims are being evicted; here eviction is over before the pod is queued.
+    # In kube-scheduler it holds pods back until their victims are gone; here they are gone before the pod is queued
+    # again.
     "DefaultPreemption": frozenset({ExtensionPoint.PRE_ENQUEUE}),
 }
-"""Where a plugin takes part in kube-scheduler and has nothing to do here."""
+"""The points at which a plugin does something in kube-scheduler and nothing here, with the reason."""

@@ -1,4 +1,4 @@
-"""From a KubeSchedulerConfiguration to a configuration that takes effect, or everything that is wrong with it."""
+"""Loads configurations: documents to `SchedulerConfiguration`, with all errors at once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def load_configuration(
 
     `registry` offers its plugins (by default: everything installed).
 
-    Feature gates change what a Policy stands for. With a KubeSchedulerConfiguration they are refused.
+    Feature gates change what a Policy amounts to. With a KubeSchedulerConfiguration they are refused.
 
     Raises:
         ConfigurationError: with everything that is wrong with it.
@@ -112,10 +112,10 @@ def _configuration(
 
 
 def _mounted(document: ConfigurationDocument) -> ConfigurationDocument:
-    """A ConfigMap is mounted as files: the only one that it has. One with a Policy stays as it is.
+    """The file in a ConfigMap that has only one; a ConfigMap with a Policy is returned as it is.
 
     Raises:
-        ConfigurationError: it doesn't say which file is meant.
+        ConfigurationError: it has no file, or several.
     """
     data = document.content.get("data")
     texts = {str(key): text for key, text in data.items()} if isinstance(data, Mapping) else {}
@@ -139,7 +139,7 @@ def _decoded(document: ConfigurationDocument) -> tuple[KubeSchedulerConfiguratio
     """The document with its defaults, and its unknown fields.
 
     Raises:
-        ConfigurationError: a field has the wrong type; then nothing else can be said about it.
+        ConfigurationError: a field has the wrong type, so that nothing else can be checked.
     """
     content = {key: value for key, value in document.content.items() if key not in ("apiVersion", "kind")}
     unknown = list(unknown_fields(content, KubeSchedulerConfiguration))
@@ -161,7 +161,7 @@ def _version_warning(document: ConfigurationDocument) -> list[str]:
 
 
 def _different_queue_sorts(profiles: Sequence[ProfileConfiguration]) -> list[FieldError]:
-    """All profiles share one queue; this finds what multiPoint brings in."""
+    """Errors where profiles differ in their queue sort plugin, multiPoint included: all profiles share one queue."""
     point = ExtensionPoint.QUEUE_SORT
     first = profiles[0].plugins[point][0].name
     return [

@@ -1,4 +1,4 @@
-"""From a profile as it is written to one that takes effect: which plugins, in which order, with which arguments."""
+"""Builds profiles from what a document says: which plugins, in which order, with which arguments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Placed = Mapping[ExtensionPoint, Sequence[Placement]]
 
 @attrs.frozen
 class BuiltProfile:
-    """A profile and what is wrong with it, its paths seen from the profile; with errors, it can't be used."""
+    """A profile and its errors, whose paths begin at the profile; with errors, it can't be used."""
 
     profile: ProfileConfiguration
     errors: tuple[FieldError, ...] = ()
@@ -29,7 +29,7 @@ class BuiltProfile:
 
 
 def build_profile(written: KubeSchedulerProfile, catalog: PluginCatalog, api_version: str) -> BuiltProfile:
-    """Expand a profile, with everything that is wrong with its plugins and their arguments."""
+    """Expand a profile's plugins and structure their arguments; collects all errors."""
     name = written.scheduler_name or ""
     mentions = _mentions(written.plugins)
     placed = expand(written.plugins, catalog)
@@ -52,7 +52,7 @@ def build_profile(written: KubeSchedulerProfile, catalog: PluginCatalog, api_ver
 
 
 def _useless(written: KubeSchedulerProfile, enabled: Container[str], catalog: PluginCatalog) -> Iterator[str]:
-    """What kube-scheduler takes without a word though it does nothing, since no plugin has the name."""
+    """Warnings about entries that kube-scheduler accepts although no plugin has the name, so that they do nothing."""
     for where in (MULTI_POINT, *ExtensionPoint):
         for index, plugin in enumerate(_listed(written.plugins, where).disabled):
             if plugin.name != ALL and not catalog.exists(plugin.name):
@@ -79,7 +79,7 @@ def _configured(placement: Placement, point: ExtensionPoint, catalog: PluginCata
 
 
 def _mentions(plugins: Plugins) -> dict[str, list[tuple[str, Placement]]]:
-    """Every plugin that the profile itself enables, with where it does."""
+    """Every plugin that the profile itself enables, with the places where it does."""
     found: dict[str, list[tuple[str, Placement]]] = {}
     for where in (MULTI_POINT, *ExtensionPoint):
         for placement in named(_listed(plugins, where), where):
@@ -140,7 +140,7 @@ def _indispensable(placed: Placed, profile: str) -> Iterator[FieldError]:
 def _args(
     configs: Sequence[PluginConfig], enabled: set[str], catalog: PluginCatalog, api_version: str
 ) -> tuple[dict[str, object], list[FieldError]]:
-    """The arguments of the plugins that are known, those that are given first, then the defaults of the others."""
+    """The arguments of plugins that are known: first those that are given, then the defaults of the others."""
     args: dict[str, object] = {}
     errors: list[FieldError] = []
     given = {config.name for config in configs}
@@ -168,7 +168,7 @@ def _args(
 
 
 def _mistaken_type(path: str, config: PluginConfig, api_version: str) -> FieldError | None:
-    """Arguments may say what they are; then they must be those of the plugin."""
+    """An error if the arguments have `kind` or `apiVersion` and these aren't the plugin's."""
     if config.args is None:
         return None
     kind, version = config.args.get("kind"), config.args.get("apiVersion")

@@ -89,7 +89,7 @@ def provider_profile(
     args: Mapping[str, object] = EMPTY,
     scheduler_name: str = DEFAULT_SCHEDULER_NAME,
 ) -> TracedProfile:
-    """The plugins of an algorithm provider; ClusterAutoscalerProvider packs where DefaultProvider spreads.
+    """The plugins of an algorithm provider; ClusterAutoscalerProvider prefers full nodes, DefaultProvider empty ones.
 
     Raises:
         UnknownProviderError: there is none of this name.

@@ -1,6 +1,6 @@
-"""KubeSchedulerConfiguration as it is written: its fields, their types and defaults (kubescheduler.config.k8s.io/v1).
+"""The fields of KubeSchedulerConfiguration, with types and defaults (kubescheduler.config.k8s.io/v1).
 
-Where kube-scheduler reads an empty text or a zero as "not given", the default stands in for it here, too.
+As in kube-scheduler, an empty text or a zero in some fields means that the default applies.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kschedfw.framework.profile import ExtensionPoint
 
 MULTI_POINT = "multiPoint"
 ALL = "*"
-"""As the name of a disabled plugin: every plugin that isn't enabled at this point by itself."""
+"""As the name of a disabled plugin: all plugins but those that the point itself enables."""
 
 
 _UNSET: Final = {"zero_is_unset": True}
@@ -24,7 +24,7 @@ _UNSET: Final = {"zero_is_unset": True}
 
 @attrs.frozen
 class PluginReference:
-    """A plugin in a list; the weight counts where it scores."""
+    """A plugin in a list; the weight is for score plugins."""
 
     name: str = ""
     weight: int = 0
@@ -32,7 +32,7 @@ class PluginReference:
 
 @attrs.frozen
 class PluginSet:
-    """What to enable at an extension point beside, and to disable of, what is enabled there already."""
+    """Plugins to enable at an extension point in addition to the default ones, and those to disable."""
 
     enabled: tuple[PluginReference, ...] = ()
     disabled: tuple[PluginReference, ...] = ()
@@ -44,7 +44,7 @@ class PluginSet:
 
 @attrs.frozen
 class Plugins:
-    """A plugin set per extension point, and one for all of them."""
+    """A plugin set for each extension point, and one for all of them (`multi_point`)."""
 
     multi_point: PluginSet = PluginSet()
     pre_enqueue: PluginSet = PluginSet()
@@ -86,7 +86,7 @@ class KubeSchedulerProfile:
 
 @attrs.frozen
 class LeaderElection:
-    """How several schedulers agree which of them works; for whoever runs against an API server. Times in seconds."""
+    """Leader election between schedulers that run against an API server. Times are in seconds."""
 
     leader_elect: bool = True
     lease_duration: Duration = attrs.field(default=15.0, metadata=_UNSET)
@@ -99,7 +99,7 @@ class LeaderElection:
 
 @attrs.frozen
 class ClientConnection:
-    """How the API server is reached; for whoever runs against one."""
+    """The connection to the API server, for a scheduler that runs against one."""
 
     kubeconfig: str = ""
     accept_content_types: str = ""
@@ -110,7 +110,7 @@ class ClientConnection:
 
 @attrs.frozen(kw_only=True)
 class Settings:
-    """What a configuration says beside its profiles."""
+    """The fields of a configuration beside its profiles."""
 
     parallelism: int = 16
     percentage_of_nodes_to_score: int = 0
@@ -126,6 +126,6 @@ class Settings:
 
 @attrs.frozen(kw_only=True)
 class KubeSchedulerConfiguration(Settings):
-    """The document."""
+    """The configuration document."""
 
     profiles: tuple[KubeSchedulerProfile, ...] = ()

@@ -1,4 +1,4 @@
-"""What a Policy or an algorithm provider stands for, as a whole configuration: one profile, all else as by default."""
+"""Whole configurations for a Policy or an algorithm provider: one profile, and defaults for everything else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kschedfw.framework.runtime.registry import Registry
 def provider_configuration(
     name: str, gates: FeatureGates = DEFAULT_GATES, registry: Registry | None = None
 ) -> SchedulerConfiguration:
-    """What an algorithm provider stands for; plugins that aren't there are left out, with a warning.
+    """The configuration for an algorithm provider; plugins that aren't available are left out, with a warning.
 
     Raises:
         UnknownProviderError: there is none of this name.
@@ -44,7 +44,7 @@ def traced_configuration(
     extenders: tuple[ExtenderConfig, ...] = (),
     warnings: tuple[str, ...] = (),
 ) -> SchedulerConfiguration:
-    """The configuration that runs the profile; plugins that aren't there are left out, with a warning.
+    """The configuration with this profile; plugins that aren't available are left out, with a warning.
 
     Raises:
         ConfigurationError: plugins refuse their arguments.

@@ -1,4 +1,4 @@
-"""Profiles that were made from something older, and tell what each of their plugins stands for."""
+"""Profiles made from a Policy or an algorithm provider, with what each of their plugins is for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kschedfw.framework.runtime.registry import Registry
 
 
 class UnavailablePluginsError(ProfileError):
-    """A profile needs plugins that nobody offers; names each of them and what asked for it."""
+    """A profile needs plugins that aren't available; names each of them and what asked for it."""
 
     def __init__(self, reasons: Mapping[str, Sequence[str]]) -> None:
         super().__init__(reasons)
@@ -26,7 +26,7 @@ class UnavailablePluginsError(ProfileError):
 
 @attrs.frozen
 class TracedProfile(Profile):
-    """A profile with its `provenance`: per plugin what asked for it, such as `predicate PodFitsResources`."""
+    """A profile with its `provenance`: what asked for each plugin, such as `predicate PodFitsResources`."""
 
     provenance: Mapping[str, tuple[str, ...]] = EMPTY
 
@@ -36,7 +36,7 @@ class TracedProfile(Profile):
         return {name: self.provenance.get(name, ()) for name in self.plugin_names if name not in offered}
 
     def check_available(self, registry: Registry) -> None:
-        """Find out about all missing plugins at once; a framework would stop at the first.
+        """Report all missing plugins at once; a framework would stop at the first.
 
         Raises:
             UnavailablePluginsError: the registry doesn't offer some of the plugins.
@@ -45,7 +45,7 @@ class TracedProfile(Profile):
             raise UnavailablePluginsError(missing)
 
     def only_available(self, registry: Registry) -> TracedProfile:
-        """The profile without the plugins that the registry doesn't offer: for whoever can do without them."""
+        """The profile without the plugins that the registry doesn't offer."""
         missing = self.unavailable(registry)
         return attrs.evolve(
             self,

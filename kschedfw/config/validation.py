@@ -26,7 +26,7 @@ _POSITIVE = "must be greater than zero"
 
 
 def settings_errors(configuration: KubeSchedulerConfiguration, api_version: str) -> Errors:
-    """Everything that is wrong with it, whatever the plugins that it names."""
+    """Everything that is wrong with the settings; the plugins aren't checked here."""
     for error in client_connection_errors(configuration.client_connection):
         yield error.inside("clientConnection")
     for error in leader_election_errors(configuration.leader_election):
@@ -83,7 +83,7 @@ def leader_election_errors(election: LeaderElection) -> Errors:
         if seconds <= 0:
             yield FieldError.invalid(path, format_duration(seconds), _POSITIVE)
     if election.lease_duration <= election.renew_deadline:
-        # The value that it is held against is the one that kube-scheduler shows.
+        # kube-scheduler's error shows the other value.
         renew = format_duration(election.renew_deadline)
         yield FieldError.invalid("leaseDuration", renew, "must be greater than `RenewDeadline`")
     if election.resource_lock != "leases":
@@ -130,7 +130,7 @@ def _removed(path: str, name: str) -> FieldError:
 
 
 def _common_queue_sort(profiles: Sequence[KubeSchedulerProfile]) -> Errors:
-    """Profiles share one queue, so they must agree on its order."""
+    """Errors where profiles differ in their queue sort plugin, since they share one queue."""
     first = profiles[0].plugins.queue_sort
     if (count := len(first.enabled)) > 1:
         path = "profiles[0].plugins.queueSort.Enabled"
@@ -149,7 +149,7 @@ def _common_queue_sort(profiles: Sequence[KubeSchedulerProfile]) -> Errors:
 
 
 def _plugin_set_as_shown(plugins: PluginSet) -> dict[str, object]:
-    """As kube-scheduler shows it: its own type's fields have no other names than these."""
+    """The plugin set as kube-scheduler's errors show it, with the names of the Go type's fields."""
     return {
         key: [{"Name": plugin.name, "Weight": plugin.weight} for plugin in listed] or None
         for key, listed in (("Enabled", plugins.enabled), ("Disabled", plugins.disabled))

@@ -1,4 +1,4 @@
-"""The reverse of an extender client: plugins of this framework, offered to a kube-scheduler over HTTP."""
+"""An extender server: offers the plugins of this framework to a kube-scheduler over HTTP."""
 
 from kschedfw.extender_server.app import ExtenderApp, ServerLimits
 

@@ -26,28 +26,28 @@ _Verb = Callable[[bytes, threading.Event], bytes]
 
 _RETRY_AFTER: Final = (b"retry-after", b"1")  # s
 _CLOSE: Final = (b"connection", b"close")
-"""Nothing more is read from a client that has sent what isn't wanted."""
+"""Close the connection of a client whose request is refused: the rest of it isn't read."""
 
 _UNWATCHED: Final = 0.1
-"""Seconds for which nobody looks whether the client is still there; most answers are there by then."""
+"""Seconds until the server begins to check whether the client is still there; most requests are answered by then."""
 
 
 @attrs.frozen
 class ServerLimits:
-    """What clients may have the server do; whoever asks for more is refused, and everybody else is served."""
+    """Limits of requests. A request beyond them is refused; others aren't affected."""
 
     body_bytes: int = 64 << 20
     """Bytes of one request's body; 64 MiB are some thousands of nodes in full."""
     total_bytes: int = attrs.field()
-    """Bytes of all bodies that are there at a time; by default twice those of one."""
+    """Bytes of all bodies in memory at a time; by default twice `body_bytes`."""
     nodes: int = 1 << 16
     """Nodes in one request, whole or by name."""
     waiting: int = 32
-    """Requests that have come completely and aren't answered yet."""
+    """Requests that were received completely and aren't answered yet."""
     read_seconds: float = 10.0
-    """Seconds for a body to come."""
+    """Seconds to receive a body."""
     answer_seconds: float = 60.0
-    """Seconds for the answer to a complete request, waiting included."""
+    """Seconds to answer a complete request, waiting included."""
 
     @total_bytes.default
     def _twice(self) -> int:
@@ -76,18 +76,18 @@ class ExtenderApp:
     | `POST /preempt` | ExtenderPreemptionArgs → ExtenderPreemptionResult; needs a cluster |
     | `GET /healthz` | `ok` |
 
-    Nodes that come in full carry no pods: plugins see those of the `cluster`, if there is one. Nodes that come by
-    name (nodeCacheCapable) are looked up in the cluster, which the application follows until it is closed: by the
-    lifespan protocol, or `close`. An ExtenderFilterResult reports the failure of a plugin in its error; everything else
-    that goes wrong is another status than 200 and one line of text, and costs that request alone.
+    Nodes in full come without pods: plugins see the pods of the `cluster`, if there is one. Nodes by name
+    (nodeCacheCapable) are looked up in the cluster, which the application follows until it is closed, by the lifespan
+    protocol or `close`. The failure of a plugin is the error in an ExtenderFilterResult; every other failure is a
+    status other than 200 with one line of text, and affects only its request.
 
     Plugins run in `executor`, by default a thread of the application's own, one request at a time; the event loop
-    must be asyncio's. `parallelism` is the number of threads for one request's nodes. Work that the client doesn't wait
-    for any more is given up, after the hook that runs just now.
+    must be asyncio's. `parallelism` is the number of threads for one request's nodes. If the client has gone, work on
+    its request stops after the hook that is running.
 
     The Host of a request must be an address, `localhost` or one of `allowed_hosts`; `*` in there allows all.
 
-    Raises what `Framework` does where the profile can't run.
+    Raises the errors of `Framework` if the profile can't run.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class ExtenderApp:
         }
         self._memory = _Memory(self._limits.total_bytes)
         self._works: set[_Work] = set()
-        """Complete requests that wait for their turn, or have it."""
+        """Complete requests that wait or are worked on."""
         self._closed = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -134,7 +134,7 @@ class ExtenderApp:
                 raise ValueError(f"the extender server speaks HTTP, not {other!r}")
 
     def close(self) -> None:
-        """Give up what is worked on, stop following the cluster, and end the threads."""
+        """Abandon all work, stop following the cluster, and end the threads."""
         self._closed = True
         for work in list(self._works):
             work.abandoned.set()
@@ -185,7 +185,7 @@ class ExtenderApp:
         """The whole body.
 
         Raises:
-            _RefusedError: it is too large, or too slow, or there is no room for it.
+            _RefusedError: it is too large or too slow, or there is no memory left for it.
         """
         limits = self._limits
         too_large = _message(413, f"the body is larger than {limits.body_bytes} bytes", _CLOSE)
@@ -235,7 +235,7 @@ class ExtenderApp:
         return work
 
     async def _end(self, work: _Work, receive: Receive) -> Response | None:
-        """What comes of the work, as long as there is time and somebody waits."""
+        """The response, or None if the client has gone; an error if the time is up."""
         answer = asyncio.wrap_future(work.future)
         watch = _Watch(receive, answer)
         begin = asyncio.get_running_loop().call_later(_UNWATCHED, watch.begin)
@@ -272,7 +272,7 @@ class ExtenderApp:
 
 
 class _Memory:
-    """How many bytes of bodies are there; the executor's threads release some."""
+    """Counts the bytes of bodies in memory; the executor's threads release them."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -288,7 +288,7 @@ class _Held:
         self.bytes = 0
 
     def add(self, size: int) -> bool:
-        """Whether there was room for it; it is counted in any case."""
+        """Count bytes; False if that exceeds the limit."""
         with self._memory.lock:
             self._memory.used += size
             self.bytes += size
@@ -333,7 +333,7 @@ class _Watch:
 
 
 class _RefusedError(Exception):
-    """The request isn't worked on; None where nobody is there to be told."""
+    """The request is refused; the response is None if the client has gone."""
 
     def __init__(self, response: Response | None) -> None:
         super().__init__()
@@ -349,6 +349,6 @@ def _worked_on(path: str, verb: _Verb, body: bytes, abandoned: threading.Event) 
         return _message(400, str(error))
     except AbandonedError:
         return _busy("the work was given up")
-    except BaseException as error:  # a plugin's SystemExit, too, which would end the event loop
+    except BaseException as error:  # including a plugin's SystemExit, which would end the event loop
         _LOG.exception("%s failed", path)
         return _message(500, f"{path} failed: {error}")

@@ -1,4 +1,4 @@
-"""Why a request isn't answered as it was meant to be."""
+"""Errors in answering requests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kschedfw.api.errors import KschedfwError
 
 
 class RequestError(KschedfwError, ValueError):
-    """The request can't be answered as it is; the text says what is wrong with it."""
+    """The request is invalid; the text says why."""
 
 
 class EvaluationError(KschedfwError):
@@ -14,4 +14,4 @@ class EvaluationError(KschedfwError):
 
 
 class AbandonedError(KschedfwError):
-    """Nobody waits for the answer any more, so the work has been given up."""
+    """The client doesn't wait any more, so the work was stopped."""

@@ -1,4 +1,4 @@
-"""What the plugins of a profile say, in the terms of the extender protocol."""
+"""Evaluates the plugins of a profile for requests of the extender protocol."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ResultT = TypeVar("ResultT")
 
 @attrs.frozen(eq=False)
 class _Question:
-    """A pod and the nodes in question, which are in the snapshot, and names of others."""
+    """The pod and the nodes of a request; `unknown` has names of nodes that aren't in the cluster."""
 
     pod: Pod
     nodes: Sequence[NodeInfo]
@@ -54,15 +54,15 @@ class _Question:
 
 
 class _Interruptible(Parallelizer):
-    """Looks before each piece of work whether anybody still waits for it."""
+    """A parallelizer that checks before each piece of work whether the client still waits."""
 
     def __init__(self, parallelism: int) -> None:
         super().__init__(parallelism)
         self.abandoned = threading.Event()
-        """Of the request that is being answered."""
+        """The event of the request that is being answered."""
 
     def check(self) -> None:
-        """Raises AbandonedError where nobody waits any more."""
+        """Raises AbandonedError if the client doesn't wait any more."""
         if self.abandoned.is_set():
             raise AbandonedError
 
@@ -79,10 +79,9 @@ class _Interruptible(Parallelizer):
 class Evaluator:
     """Answers one request after the other, whatever the number of threads that ask.
 
-    Whoever asks may set the event `abandoned`. Then the work ends with an AbandonedError, at the latest after the hook
-    that runs just now.
+    A caller may set the event `abandoned`; then the call raises AbandonedError, after the hook that is running.
 
-    Raises what `Framework` does.
+    Raises the errors of `Framework`.
     """
 
     def __init__(
@@ -141,7 +140,7 @@ class Evaluator:
         return FilterResult(nodes, node_names, failed, unresolvable)
 
     def prioritize(self, args: ExtenderArgs, abandoned: threading.Event | None = None) -> HostPriorityList:
-        """The nodes' weighted scores, brought from 0–100 to 0–10; 0 for nodes that aren't known.
+        """The nodes' weighted scores, scaled from 0–100 to 0–10; 0 for unknown nodes.
 
         Raises:
             RequestError: the request makes no sense.
@@ -159,7 +158,7 @@ class Evaluator:
     def preempt(
         self, args: ExtenderPreemptionArgs, abandoned: threading.Event | None = None
     ) -> ExtenderPreemptionResult:
-        """The candidates on which the pod passes the filters once the victims are gone.
+        """The candidates on which the pod passes the filters without the victims.
 
         Raises:
             RequestError: the request makes no sense, or there is no cluster to look the nodes up in.
@@ -184,13 +183,13 @@ class Evaluator:
 
     @contextmanager
     def _turn(self, abandoned: threading.Event | None) -> Iterator[None]:
-        """One request's turn; it doesn't begin where nobody waits any more."""
+        """The turn of one request; raises AbandonedError if its client doesn't wait any more."""
         with self._lock:
             self._parallelizer.abandoned = threading.Event() if abandoned is None else abandoned
             self._parallelizer.check()
             yield
 
-    # In a request's turn
+    # During a request's turn
 
     def _question(self, args: ExtenderArgs) -> _Question:
         count = len(args.nodes or args.node_names or ())
@@ -246,7 +245,7 @@ class Evaluator:
 
     def _totals(self, question: _Question) -> Sequence[int]:
         framework, state, pod = self._framework, CycleState(), question.pod
-        # Refusals are the filter's business, and who asks for priorities has filtered already.
+        # Rejections don't matter here: kube-scheduler filters before it asks for priorities.
         _, status, _ = framework.run_pre_filter_plugins(state, pod)
         if status.code is Code.ERROR:
             _fail(status)
@@ -261,7 +260,7 @@ class Evaluator:
         return [int(total) for total in scores.totals]
 
     def _priority(self, total: int) -> int:
-        """Rounded. What all plugins give at most becomes 10, so that an extender with their weight has their say."""
+        """The score, rounded: the greatest possible total becomes 10."""
         if not self._highest_total:
             return 0
         return (2 * total * MAX_EXTENDER_PRIORITY + self._highest_total) // (2 * self._highest_total)
@@ -287,7 +286,7 @@ class Evaluator:
         return {name for name, status in zip(names, statuses, strict=True) if status.is_success}
 
     def _without(self, state: CycleState, pod: Pod, node_info: NodeInfo, victims: set[str]) -> Status:
-        """The filters' verdict on the node without these pods; those that have gone already are none the less gone."""
+        """The filters' verdict on the node without these pods, some of which may be gone already."""
         state, info = state.clone(), node_info.clone()
         for victim in node_info.pods:
             if victim.pod.uid in victims:
@@ -309,7 +308,7 @@ def _read_pod(json: Json) -> Pod:
 
 @lru_cache(maxsize=128)
 def _decoded_pod(json: bytes) -> Pod:
-    """The latest are kept, since there are two or three requests about each pod."""
+    """The pod; cached, since there are two or three requests for each pod."""
     try:
         return pod_from_manifest(manifest(decode(json), "Pod"))
     except ManifestError as error:
@@ -317,7 +316,7 @@ def _decoded_pod(json: bytes) -> Pod:
 
 
 def _victims(args: ExtenderPreemptionArgs) -> Mapping[str, MetaVictims]:
-    """The victims by uid, in whichever form they came."""
+    """The victims by uid, from either form of the request."""
     if args.meta_victims is not None:
         return args.meta_victims
     if args.victims is None:

@@ -1,4 +1,4 @@
-"""By which names a server may be addressed: the defence against pages that have their name point to this machine."""
+"""Checks the Host of requests, against web pages whose name resolves to this machine (DNS rebinding)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ _LOCAL: Final = "localhost"
 class HostRule:
     """Allows addresses, `localhost`, and these names, without regard to case or port; `*` among them allows all.
 
-    A browser that a page has made ask another machine than its own (DNS rebinding) sends the page's name. Requests
-    without a Host don't come from browsers.
+    In such an attack the browser sends the page's name as the Host. Requests without a Host don't come from browsers.
     """
 
     def __init__(self, names: Collection[str]) -> None:

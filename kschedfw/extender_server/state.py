@@ -42,9 +42,9 @@ class ClusterState:
         self._end_watch = None if cluster is None else cluster.watch(self._on_event)
 
     def show(self, sent: Iterable[NodeInfo] = ()) -> None:
-        """Have all nodes with their pods in the snapshot, at the cost of what is different from the last time.
+        """Bring the snapshot up to date with all nodes and their pods; the cost is that of what has changed.
 
-        What was sent with a request takes the place of the cluster's node, until the next call.
+        Nodes that came with a request replace the cluster's, until the next call.
         """
         with self._lock:
             sent_infos = {info.name: self._with_pods(info) for info in sent}
@@ -114,16 +114,16 @@ class ClusterState:
 
 
 class _SnapshotWriter:
-    """Brings a snapshot from one set of nodes to the next, with what they know of their images.
+    """Updates a snapshot from one set of nodes to the next, including their image states.
 
-    A node knows of each of its images on how many nodes it is. These counts are kept, so that only nodes with an image
-    whose count has changed are touched.
+    An image state has the number of nodes with the image. These counts are kept, so that only nodes with an image whose
+    count has changed are updated.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._written: Mapping[str, NodeInfo] = {}
-        """By name, as they were given, in the snapshot's order."""
+        """The nodes by name, as they were given, in the snapshot's order."""
         self._spread: Counter[str] = Counter()
 
     def write(self, infos: Mapping[str, NodeInfo]) -> None:
@@ -131,7 +131,7 @@ class _SnapshotWriter:
         try:
             self._write(infos)
         except BaseException:
-            # Half of them may be there; the next call begins anew.
+            # Some may have been written; the next call starts over.
             self._written, self._spread = {}, Counter()
             self._snapshot.replace(())
             raise
@@ -156,7 +156,7 @@ class _SnapshotWriter:
         self._written = infos
 
     def _recount(self, changed: Mapping[str, NodeInfo], gone: Iterable[str]) -> set[str]:
-        """Count these nodes' images anew; gives the images whose counts are different now."""
+        """Recount these nodes' images; returns the images whose counts have changed."""
         difference: Counter[str] = Counter()
         for name, info in changed.items():
             old = self._written.get(name)
@@ -183,7 +183,7 @@ class _SnapshotWriter:
         )
         present = self._snapshot.find(info.name)
         if present is not None and present.image_states == states:
-            states = present.image_states  # by which others see that nothing has changed
+            states = present.image_states  # its identity shows that nothing has changed
         elif not states:
             return info
         copy = info.clone()
@@ -202,7 +202,7 @@ def _summary(size: int, num_nodes: int) -> ImageStateSummary:
 
 
 MAX_KEPT_BYTES: Final = 64 << 20
-"""How much JSON of nodes is remembered: as much as one request may have. Decoded it takes about twice as much again."""
+"""How many bytes of nodes' JSON are kept: as many as one request may have. The decoded nodes take about twice that."""
 
 
 @attrs.frozen
@@ -212,11 +212,10 @@ class _Kept:
 
 
 class SentNodes:
-    """Makes NodeInfos of nodes' JSON, and keeps the latest of each node, by uid.
+    """Makes NodeInfos from nodes' JSON, and keeps the latest one of each node, by uid.
 
-    A kept one is used again where the JSON is the same to the byte, `resourceVersion` included: whoever changes a node
-    but not its version, as one does by hand, gets an answer about what was sent. Those that weren't sent for longest go
-    first. For one caller at a time.
+    It is used again if the JSON is the same to the byte: comparing `resourceVersion` alone would miss changes made by
+    hand. The least recently sent nodes are dropped first. For one caller at a time.
     """
 
     def __init__(self, max_bytes: int = MAX_KEPT_BYTES) -> None:
@@ -228,10 +227,10 @@ class SentNodes:
         return len(self._kept)
 
     def info(self, json: Json, index: int) -> NodeInfo:
-        """The node at this place of a request, without pods. Not to be changed.
+        """The node at this place of a request, without pods. The caller must not change it.
 
         Raises:
-            RequestError: it is no node that an API server could have.
+            RequestError: it isn't a valid node.
             WireError: its name or uid is no string.
         """
         path = f"Nodes.items[{index}]"

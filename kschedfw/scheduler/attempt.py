@@ -12,16 +12,16 @@ from kschedfw.framework.runtime.framework import Framework
 from kschedfw.scheduler.generic_scheduler import ScheduleResult
 
 CLEAR_NOMINATION = PostFilterResult.nominate("")
-"""A post_filter result that clears the pod's nomination."""
+"""The post_filter result that clears an earlier nomination of the pod."""
 
 
 @attrs.define(eq=False)
 class Attempt:
-    """The state of one attempt, from the scheduling cycle to the end of the binding cycle.
+    """An attempt to schedule a pod: what its steps share.
 
-    `started` is on the clock's monotonic scale, in seconds. `assumed` is the pod bound to the chosen node, once there
-    is one. From `is_binding` on, its binding cycle sees to its end; of one that `is_bound` nothing is undone, whatever
-    still happens. Without `may_preempt`, no post_filter plugin is asked.
+    `started` is on the clock's monotonic scale, in seconds. `assumed` is the pod with the chosen node, once there is
+    one. Once `is_binding` is set, the binding cycle ends the attempt; once `is_bound` is set, nothing is undone any
+    more. Without `may_preempt`, post_filter plugins don't run.
     """
 
     info: QueuedPodInfo

@@ -1,4 +1,4 @@
-"""From a place that is reserved to a pod that is bound (kube-scheduler `bindingCycle`)."""
+"""The binding cycle: binds a pod whose node is reserved (kube-scheduler `bindingCycle`)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class BindingCycle:
-    """The stages of a binding cycle: `begin`, then `run`; `give_up` undoes them. Thread-safe."""
+    """The steps for an assumed pod: `begin`, then `run`; `give_up` undoes them. Thread-safe."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class BindingCycle:
         self._metrics = metrics
 
     def begin(self, attempt: Attempt) -> Status:
-        """Ask whether pre_bind has work to do, and nominate the pod in the cluster if it isn't bound at once.
+        """Run pre_bind_pre_flight, and set the nominated node of a pod whose binding will take a while.
 
         Success, or an ERROR. Semantics: KEP-5278 (NominatedNodeNameForExpectation).
         """
@@ -62,20 +62,20 @@ class BindingCycle:
         return Status.success()
 
     def run(self, attempt: Attempt) -> Status:
-        """Bind a pod whose wait at permit has ended, with whatever outcome; give it up if that fails."""
+        """Finish permit and bind the pod; gives the pod up if either fails."""
         status = self._run(attempt)
         if not status.is_success:
             self.give_up(attempt, status)
         return status
 
     def give_up(self, attempt: Attempt, status: Status) -> None:
-        """Undo reserve and assume, and requeue the pod. Does nothing if the pod is bound."""
+        """Undo reserve and assume, and requeue the pod; nothing is undone for a bound pod."""
         if attempt.is_bound:
             return
         assumed, _ = _placed(attempt)
         self._waiting_pods.remove(assumed.uid)
         release(attempt, self._cache)
-        # Until here a preemption may still want its room, and gets it. Next it may be in another binding cycle.
+        # Until here a preemption may take its room. From here on the pod may be in another binding cycle.
         self._pods_in_pre_bind.remove(assumed.uid)
         if not status.is_rejected:
             self._tell_of_room(assumed)
@@ -87,7 +87,7 @@ class BindingCycle:
         self._tell_of_room(assumed, lambda pod: pod.uid != assumed.uid)
 
     def withdraw(self, attempt: Attempt) -> None:
-        """Undo reserve and assume of a pod that wasn't refused, and requeue it."""
+        """Undo reserve and assume on a caller's request, which isn't a failure of the pod."""
         assumed, _ = _placed(attempt)
         self._waiting_pods.remove(assumed.uid)
         release(attempt, self._cache)
@@ -95,12 +95,12 @@ class BindingCycle:
         self._queue.done(assumed.uid)
         present = look_up(self._cluster, attempt.pod)
         if present is not None and present.uid == assumed.uid and not present.node_name:
-            patch_nomination(self._cluster, present, "")  # or its room would be kept all the same
+            patch_nomination(self._cluster, present, "")  # otherwise the nomination would keep the room
             self._queue.add_if_not_present(look_up(self._cluster, present) or present)
         self._tell_of_room(assumed)
 
     def _tell_of_room(self, assumed: Pod, whom: PreCheck | None = None) -> None:
-        """Move queued pods as after the deletion of a bound pod: this pod's room is free."""
+        """Tell the queue that the pod's room is free again, as if a bound pod had been deleted."""
         self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, assumed, None, whom)
 
     def _run(self, attempt: Attempt) -> Status:
@@ -136,7 +136,9 @@ class BindingCycle:
         return status
 
     def _keep_if_bound(self, assumed: Pod) -> None:
-        """Keep the pod on its node if the cluster has bound it, although bind failed and no event has come yet."""
+        """Keep the pod on its node if the cluster has bound it although the answer was lost and the event isn't here
+        yet.
+        """
         try:
             present = self._cluster.get(Pod, assumed.key)
         except Exception:
@@ -170,7 +172,7 @@ class BindingCycle:
 
 
 def release(attempt: Attempt, cache: Cache) -> None:
-    """Unreserve, in reverse order, and forget the assumed pod. Failures are logged."""
+    """Unreserve, in reverse order, and forget the assumed pod; failures are logged."""
     assumed, host = _placed(attempt)
     for failure in attempt.framework.run_reserve_plugins_unreserve(attempt.state, assumed, host):
         _log.error("%s", failure.message, exc_info=failure.error)
@@ -181,7 +183,7 @@ def release(attempt: Attempt, cache: Cache) -> None:
 
 
 def as_fit_error(attempt: Attempt, host: str, status: Status) -> Status:
-    """A refusal by reserve or permit, as the FitError of the one node that was chosen."""
+    """A rejection after a node was chosen, as the FitError of that one node."""
     diagnosis = Diagnosis()
     diagnosis.node_to_status.set(host, status)
     diagnosis.add_plugin_status(status)
@@ -190,7 +192,7 @@ def as_fit_error(attempt: Attempt, host: str, status: Status) -> Status:
 
 
 def _as_error(status: Status) -> Status:
-    """The status as an ERROR: pre_bind and bind can fail, but can't reject the pod."""
+    """The status as an ERROR if it rejects: pre_bind and bind can only fail."""
     return Status.from_error(status.as_error()).with_plugin(status.plugin) if status.is_rejected else status
 
 

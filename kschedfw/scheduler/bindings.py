@@ -1,4 +1,4 @@
-"""Runs binding cycles on an executor, and follows each of them to its end."""
+"""Runs binding cycles on an executor, and keeps track of them until they end."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _log = logging.getLogger(__name__)
 class BindingExecutor(Protocol):
     """Runs binding cycles; `concurrent.futures.Executor` is one.
 
-    Where `submit` returns a future, the binding cycle of one that is cancelled is given up.
+    If `submit` returns a future and the future is cancelled, its binding cycle is given up.
     """
 
     def submit(self, task: Callable[[], None], /) -> object: ...
 
 
 class InlineExecutor:
-    """Runs every binding cycle at once, on the scheduler's own thread: for simulations and tests."""
+    """Runs every binding cycle immediately, on the scheduler's thread: for simulations and tests."""
 
     def submit(self, task: Callable[[], None], /) -> None:
         task()
@@ -46,17 +46,17 @@ class _Future(Protocol):
 
 @attrs.define(eq=False)
 class _Binding:
-    """One binding cycle. After it has `ended`, late callbacks don't change its pod."""
+    """One binding cycle. Once it has `ended`, later calls don't affect its pod."""
 
     attempt: Attempt
     ended: bool = False
 
 
 class Bindings:
-    """Runs the binding cycles of assumed pods, and sees that each ends. Thread-safe.
+    """Runs the binding cycles of assumed pods until they end. Thread-safe.
 
-    A cycle runs on the executor, but for the time in which its pod waits for permission: then it runs nowhere, and goes
-    on when the wait ends. Whatever is raised, and whatever becomes of the executor, every cycle ends.
+    A cycle runs on the executor. While its pod waits for permission it occupies no thread, and goes on when the wait
+    ends. Every cycle ends, whatever is raised and even if the executor is shut down.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Bindings:
         self._running = 0
         self._waiting = 0
         self._stops = 0
-        """The number of times that a running cycle has ended or begun to wait."""
+        """Counts the times that a running cycle ended or began to wait."""
         self._cancelled: deque[_Binding] = deque()
 
     def start(self, attempt: Attempt) -> None:
@@ -90,7 +90,7 @@ class Bindings:
     def reap(self) -> None:
         """Give up the cycles that the executor has cancelled."""
         while self._cancelled:
-            # Not where it was cancelled: that thread may hold the executor's locks.
+            # Not on the thread that cancelled it, which may hold the executor's locks.
             self._abandon(self._cancelled.popleft(), BindingCancelledError())
 
     def await_one(self) -> bool:
@@ -104,7 +104,7 @@ class Bindings:
         return True
 
     def await_all(self) -> None:
-        """Wait until all have ended; those that wait for permission need somebody to end that."""
+        """Wait until all have ended. A cycle that waits for permission ends only when its wait is ended elsewhere."""
         while True:
             self.reap()
             with self._changed:
@@ -157,7 +157,9 @@ class Bindings:
             self._changed.notify_all()
 
     def _run(self, binding: _Binding, stage: Callable[[_Binding], None]) -> None:
-        """Run a stage. An Exception ends the binding cycle and isn't raised: an executor would lose it."""
+        """Run a stage; never raises an Exception, which an executor would lose, and which would end the loop without
+        one.
+        """
         if binding.ended:
             return
         try:
@@ -168,11 +170,11 @@ class Bindings:
                 self._metrics.workers(Operation.BINDING, -1)
         except BaseException as error:
             self._abandon(binding, error)
-            if not isinstance(error, Exception):  # no hook's, or it would be a status by now
+            if not isinstance(error, Exception):  # not raised by a hook, or it would be a status by now
                 raise
 
     def _abandon(self, binding: _Binding, error: BaseException) -> None:
-        """Give up the pod and end the cycle, if it hasn't ended."""
+        """Requeue the pod and end the cycle, unless it has ended."""
         with self._changed:
             if binding.ended:
                 return

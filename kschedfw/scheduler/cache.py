@@ -1,4 +1,4 @@
-"""The scheduler's own view of nodes and pods, ahead of the cluster by the pods it has assumed (`cacheImpl`)."""
+"""The scheduler's view of nodes and pods, which is the cluster's plus assumed pods (kube-scheduler `cacheImpl`)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from kschedfw.scheduler.errors import ConcurrentCycleError
 from kschedfw.scheduler.node_tree import NodeTree
 
 _MOST_CYCLES = 1024
-"""Of how many pods it is known when their cycle began; most pods that fit nowhere are never assumed.
+"""How many starts of cycles are kept. Only this limit drops those of pods that fit nowhere.
 
-There are more of them than threads that could begin a cycle at the same time.
+This is more than there are threads that could begin a cycle at the same time.
 """
 
 
@@ -33,7 +33,7 @@ class CacheError(KschedfwError):
 
 @attrs.frozen
 class CacheDump:
-    """What the cache holds at one moment."""
+    """The contents of the cache at one moment."""
 
     nodes: tuple[Node, ...]
     pods: tuple[Pod, ...]
@@ -51,12 +51,12 @@ class _Seen:
 
 
 class Cache:
-    """Nodes and the pods on them. Thread-safe; a snapshot shares nothing that later changes touch.
+    """Nodes and the pods on them. Thread-safe; later changes don't affect a snapshot.
 
-    A pod's life here: assumed → (binding finished) → added when the cluster confirms it → updated → removed; or
-    forgotten, if its binding failed; or expired, if `assumed_pod_ttl` seconds have passed since its binding
-    finished without a confirmation (never with 0, which is kube-scheduler's setting). Pods whose node isn't known
-    are kept for when it comes; pods of a node that goes stay until they are removed themselves.
+    The states of a pod: assumed → (binding finished) → added, when the cluster confirms it → updated → removed. An
+    assumed pod is forgotten if its binding fails, and expires if the cluster doesn't confirm it within
+    `assumed_pod_ttl` seconds after its binding finished (never with 0, as in kube-scheduler). Pods whose node isn't
+    known are kept until it is added; pods of a removed node stay until they are removed themselves.
     """
 
     def __init__(self, *, clock: Clock | None = None, assumed_pod_ttl: float = 0.0) -> None:
@@ -67,11 +67,11 @@ class Cache:
         self._lock = threading.RLock()
         self._pods: dict[str, PodInfo] = {}
         self._assumed: dict[str, float | None] = {}
-        """Assumed pods that the cluster hasn't confirmed yet, and when they expire; None for never."""
+        """The time at which each assumed pod expires, by uid; None if it doesn't."""
         self._infos: dict[str, NodeInfo] = {}
-        """By node; what was changed last stands last, so that a snapshot finds what it hasn't seen at the end."""
+        """The NodeInfos by node name, the most recently changed last, so that a snapshot finds changes at the end."""
         self._homeless: dict[str, dict[str, PodInfo]] = {}
-        """Pods by node and uid whose node isn't there."""
+        """Pods whose node isn't in the cache, by node name and uid."""
         self._tree = NodeTree()
         self._order_version = 0
         self._images_version = 0
@@ -84,11 +84,11 @@ class Cache:
     # Nodes
 
     def add_node(self, node: Node) -> None:
-        """Add the node; pods that came before it are put on it. One that is there already is updated."""
+        """Add the node, with the pods on it that came before it. A node that is there already is updated."""
         self.update_node(node)
 
     def update_node(self, node: Node) -> None:
-        """Take the node's new state. One that isn't there is added, for the event of its addition may be lost."""
+        """Set the node's new state. A missing node is added, since the event of its addition may be lost."""
         with self._lock:
             info = self._infos.get(node.name)
             if info is None:
@@ -143,7 +143,7 @@ class Cache:
             self._assumptions += 1
 
     def finish_binding(self, pod: Pod) -> None:
-        """Let an assumed pod expire from now on. Does nothing if it isn't assumed any more."""
+        """Let an assumed pod expire from now on; does nothing if it isn't assumed any more."""
         if not self._ttl or self._clock is None:
             return
         with self._lock:
@@ -167,10 +167,10 @@ class Cache:
             self._take(pod.uid)
 
     def add_pod(self, pod: Pod) -> None:
-        """The cluster says that the pod is on its node: confirms an assumed one, wherever it was assumed.
+        """Add a pod that the cluster has on a node; confirms an assumed pod, even if it was assumed on another node.
 
         Raises:
-            CacheError: the cluster has said so already.
+            CacheError: the pod was added already.
         """
         with self._lock:
             known = self._pods.get(pod.uid)
@@ -186,7 +186,7 @@ class Cache:
                 self._put(pod)
 
     def update_pod(self, pod: Pod) -> None:
-        """Take a bound pod's new state.
+        """Set a bound pod's new state.
 
         Raises:
             CacheError: the pod was never added, or has moved to another node, which pods don't do.
@@ -203,7 +203,7 @@ class Cache:
             self._replace(known, pod)
 
     def remove_pod(self, pod: Pod) -> None:
-        """Remove the pod from its node, even if it is only assumed.
+        """Remove the pod from its node, even if it is only assumed there.
 
         Raises:
             CacheError: it isn't in the cache.
@@ -224,7 +224,7 @@ class Cache:
             return pod.uid in self._assumed
 
     def expire_assumed_pods(self) -> list[Pod]:
-        """Drop the assumed pods whose confirmation is overdue, and say which they were."""
+        """Remove the assumed pods whose time has come, and return them."""
         if not self._ttl or self._clock is None:
             return []
         now = self._clock.now()
@@ -243,12 +243,12 @@ class Cache:
                 (deadline for deadline in self._assumed.values() if deadline is not None), default=None
             )
 
-    # Looking in
+    # Reading
 
     def update_snapshot(self, snapshot: Snapshot, pod: Pod | None = None) -> None:
-        """Bring the snapshot up to date at the cost of what has changed since it last was.
+        """Bring the snapshot up to date; the cost is that of what has changed since its last update.
 
-        `pod` is the one whose cycle begins. Until it is assumed, no other pod may be.
+        `pod` is the pod whose cycle begins; no other pod may be assumed before it.
         """
         with self._lock:
             if pod is not None:
@@ -272,7 +272,7 @@ class Cache:
             elif changed:
                 snapshot.update(changed.values())
             if seen.images_version != self._images_version:
-                # an image that comes or goes anywhere changes what every node with it knows
+                # the state of an image has the number of nodes with it, so it changes on all of them
                 seen.images_version = self._images_version
                 snapshot.update_image_states()
 
@@ -281,7 +281,7 @@ class Cache:
         self._cycles[pod.uid] = self._assumptions
 
     def sizes(self) -> Mapping[CachedObject, int]:
-        """The number of objects by kind; assumed pods count among the pods, too."""
+        """How many objects of each kind are in the cache; assumed pods also count as pods."""
         with self._lock:
             return {
                 CachedObject.NODES: len(self._infos),
@@ -308,7 +308,7 @@ class Cache:
             self._touch(info)
 
     def _replace(self, old: PodInfo, pod: Pod) -> None:
-        """Take the new state of a pod that stays where it is."""
+        """Set the new state of a pod that stays on its node."""
         new = self._pods[pod.uid] = PodInfo.of(pod)
         info = self._infos.get(pod.node_name)
         if info is None:
@@ -332,7 +332,7 @@ class Cache:
         return pod
 
     def _touch(self, info: NodeInfo) -> None:
-        """Move a changed node to the end of the order."""
+        """Move a changed node to the end."""
         name = info.node.metadata.name
         self._infos.pop(name, None)
         self._infos[name] = info

@@ -1,4 +1,4 @@
-"""Compares what the scheduler believes with what the cluster says, and prints both (the cache debugger)."""
+"""Compares the scheduler's cache and queue with the cluster, and prints them (kube-scheduler's cache debugger)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _log = logging.getLogger(__name__)
 
 
 class PendingPods(Protocol):
-    """What the debugger asks of a queue."""
+    """The part of a queue that the debugger calls."""
 
     def pending_pods(self) -> tuple[Sequence[Pod], str]:
-        """The pods that wait, and a summary of where."""
+        """The waiting pods, and a summary of how many are where."""
         ...
 
 
@@ -51,7 +51,7 @@ class Discrepancies:
 
 
 class CacheDebugger:
-    """Looks into cache and queue of a running scheduler."""
+    """Inspects the cache and the queue of a running scheduler."""
 
     def __init__(self, cluster: ClusterClient, cache: Cache, queue: PendingPods) -> None:
         self._cluster = cluster
@@ -59,7 +59,9 @@ class CacheDebugger:
         self._queue = queue
 
     def compare(self) -> Discrepancies:
-        """What differs. Assumed pods are no discrepancy: the cluster can't know of them yet."""
+        """The differences between cache and cluster. Assumed pods aren't reported: the cluster can't know of them
+        yet.
+        """
         dump = self._cache.dump()
         pending, _ = self._queue.pending_pods()
         nodes = self._cluster.list(Node)
@@ -96,16 +98,17 @@ class CacheDebugger:
     def install_signal_handler(
         self, signum: int | None = None, write: Callable[[str], object] | None = None
     ) -> Callable[[], None]:
-        """Write `compare` and `dump` whenever the process gets the signal; gives what ends that.
+        """Write `compare` and `dump` whenever the process gets the signal; returns a function that uninstalls the
+        handler.
 
         Args:
             signum: SIGUSR2 if none is given; systems without that signal need another one.
-            write: gets each of the two texts, without a newline at its end; standard error if there is none.
-                It is called on a thread of its own, which lives as long as the handler: code that interrupts the
-                scheduler anywhere would find cache and queue half changed, and their locks open to it.
+            write: is called with each of the two texts, without a newline at the end; by default prints to standard
+            error. It is called on a thread of its own, which lives as long as the handler: a signal handler could
+            interrupt the scheduler while cache and queue are being changed.
 
-        What is raised there is logged (`kschedfw.scheduler.debugger`). Handlers can be installed and taken out by
-        the main thread only.
+        Exceptions there are logged (`kschedfw.scheduler.debugger`). Only the main thread can install and uninstall
+        handlers.
 
         Raises:
             ValueError: this isn't the main thread, or there is no such signal.
@@ -114,7 +117,7 @@ class CacheDebugger:
         if number is None:
             raise ValueError("this system has no SIGUSR2; name another signal")
         to_write = _to_stderr if write is None else write
-        # The one queue whose put may interrupt itself.
+        # The only queue whose put may be called by a signal handler that interrupts it.
         requests = SimpleQueue[bool]()
         before = signal.signal(number, lambda _number, _frame: requests.put(True))
 

@@ -1,4 +1,4 @@
-"""What ends an attempt to schedule a pod other than that it doesn't fit."""
+"""Errors of scheduling, except for pods that fit nowhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class MissingExtraError(KschedfwError, ImportError):
 
 
 class SnapshotMismatchError(KschedfwError):
-    """The framework's plugins would look at another snapshot than the one that the scheduler brings up to date."""
+    """The framework was made with another snapshot than the scheduler updates."""
 
     def __init__(self, scheduler_name: str) -> None:
         super().__init__(scheduler_name)
@@ -25,11 +25,11 @@ class SnapshotMismatchError(KschedfwError):
 
 
 class ConcurrentCycleError(KschedfwError, RuntimeError):
-    """Two scheduling cycles ran at the same time, so that one didn't see what the other placed."""
+    """Two scheduling cycles ran at the same time, so that one didn't see the pod that the other assumed."""
 
 
 class BindingCancelledError(KschedfwError):
-    """The executor cancelled a binding cycle that hadn't begun, as it was shut down."""
+    """The executor was shut down and cancelled a binding cycle that hadn't begun."""
 
     def __str__(self) -> str:
         return "the executor cancelled the binding cycle"

@@ -38,11 +38,11 @@ _GATED = PodCondition(
 
 
 class EventHandlers:
-    """Follows a cluster from its creation to `close`.
+    """Updates cache and queue with the events of a cluster, until `close`.
 
-    Events may come late, twice, in the wrong order, or not at all. So what counts is the last state of an object that
-    was seen here, not the one that an event says was there before; states older than that are passed over; and
-    `resync` puts right what was missed.
+    Events may come late, twice, in the wrong order, or not at all. So a change is computed from the last state that
+    was seen here, not from the old object in the event; older states are ignored; and `resync` makes up for missed
+    events.
     """
 
     def __init__(
@@ -65,8 +65,9 @@ class EventHandlers:
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}
         self._expected: set[str] = set()
-        """The uids of pods whose nomination says where they were assumed. Nobody else had to respect that, and what
-        they give back is announced when they do."""
+        """The uids of pods whose nominated node is the one where they are assumed. Their nomination doesn't keep
+        other pods out, so its end isn't an event; their room is announced when it becomes free.
+        """
         self._others: dict[type[Named], dict[str, Named]] = {
             cls: {} for cls in (*EVENT_RESOURCES, CustomObject) if cls not in (Pod, Node)
         }
@@ -78,7 +79,7 @@ class EventHandlers:
             )
 
     def handle(self, event: WatchEvent) -> None:
-        """Take one event."""
+        """Handle one event."""
         obj, deleted = event.object, event.type is EventType.DELETED
         with self._lock:
             if isinstance(obj, Node):
@@ -89,7 +90,7 @@ class EventHandlers:
                 self._other_event(obj, deleted=deleted)
 
     def resync(self) -> None:
-        """Compare with the whole cluster, and take what differs as events that were missed."""
+        """Compare with the whole cluster, and handle the differences as missed events."""
         with self._lock:
             nodes = {node.name: node for node in self._cluster.list(Node)}
             pods = {pod.key: pod for pod in self._cluster.list(Pod)}
@@ -104,7 +105,7 @@ class EventHandlers:
                 if self._pods.get(pod.key) != pod:
                     self._pod_event(pod, deleted=pod.is_terminal)
                 elif self._is_ours(pod):
-                    # It may have been lost here: an assumed pod that expired, but was never bound.
+                    # It may be missing in the queue: an assumed pod that expired without being bound.
                     self._queue.add_if_not_present(pod)
             for kind, known in self._others.items():
                 present = {obj.key: obj for obj in self._cluster.list(kind)}
@@ -117,7 +118,7 @@ class EventHandlers:
     def _node_event(self, node: Node, *, deleted: bool) -> None:
         last = self._nodes.get(node.name)
         if deleted:
-            # A late event may be about a node that had the name before.
+            # A late event may be about an earlier node of that name.
             if last is not None and last.uid == node.uid:
                 del self._nodes[node.name]
                 self._cache.remove_node(last)
@@ -131,7 +132,7 @@ class EventHandlers:
             self._queue.move_all_to_active_or_backoff(change, last, node)
 
     def _other_event(self, obj: Named, *, deleted: bool) -> None:
-        """Something that plugins alone care about, and pods that they refused."""
+        """Handle an event of an object that only plugins read: it may make rejected pods schedulable."""
         known = self._others[type(obj)]
         resource = obj.kind if isinstance(obj, CustomObject) else EVENT_RESOURCES[type(obj)]
         last = known.get(obj.key)
@@ -145,7 +146,7 @@ class EventHandlers:
         if last is not None and _is_older(obj, last):
             return
         if last is not None and last.uid != obj.uid:
-            last = None  # it had the name before
+            last = None  # that was an earlier object of this name
         known[obj.key] = obj
         action = ActionType.ADD if last is None else ActionType.UPDATE_OTHER
         self._queue.move_all_to_active_or_backoff(ClusterEvent(resource, action), last, obj)
@@ -154,7 +155,7 @@ class EventHandlers:
         last = self._pods.get(pod.key)
         if last is not None and last.uid != pod.uid:
             if deleted or _is_older(pod, last):
-                return  # of a pod that had the name before
+                return  # it is about an earlier pod of that name
             self._forget(last)
             last = None
         if deleted:
@@ -193,16 +194,16 @@ class EventHandlers:
                 self._queue.assigned_pod_updated(known, pod, change)
 
     def _is_ours(self, pod: Pod) -> bool:
-        """Whether the pod has to be scheduled here; one in its binding cycle is out of the queue's hands."""
+        """Whether the pod has to be in the queue; not if it is in its binding cycle."""
         if pod.node_name or pod.spec.scheduler_name not in self._frameworks:
             return False
         return self._cache.get_pod(pod) is None and self._pods_in_pre_bind.get(pod.uid) is None
 
     def _release_assumed(self, pod: Pod) -> None:
-        """An assumed pod is being deleted: it won't be bound, however long it stays, and nobody has to wait for that.
+        """Release an assumed pod that is being deleted: it won't be bound any more.
 
-        One that waits for permission is rejected, and so takes the way of all that fail. One in pre_bind or bind can't
-        be stopped; it is forgotten, and its binding will fail.
+        A pod that waits for permission is rejected, and its attempt fails as usual. One in pre_bind or bind can't be
+        stopped; it is forgotten, and its binding will fail.
         """
         known = self._cache.get_pod(pod)
         if known is None or not self._cache.is_assumed(pod):
@@ -213,7 +214,7 @@ class EventHandlers:
         self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, known, None)
 
     def _forget(self, pod: Pod) -> None:
-        """The pod is gone, or has ended; what it had on its node is free at once, even if it was only assumed there."""
+        """Remove a pod that is gone or has ended; its resources are free at once, even if it was only assumed."""
         self._pods.pop(pod.key, None)
         self._queue.delete(pod)
         self._waiting_pods.reject(pod.uid)
@@ -227,7 +228,7 @@ class EventHandlers:
             self._nomination_ended(pod)
 
     def _nomination_ended(self, last: Pod) -> None:
-        """The place that a pod was nominated to is free for those that had to respect the nomination."""
+        """Tell the queue that the room of a pod's nomination is free for the pods that it kept out."""
         if _nominated(last):
             self._queue.move_all_to_active_or_backoff(
                 ASSIGNED_POD_DELETE, last, None, lambda pod: pod.priority <= last.priority
@@ -240,16 +241,16 @@ def _nominated(pod: Pod) -> str:
 
 
 def _is_older(state: Named, last: Named) -> bool:
-    """Whether the state comes before the one that was seen last; versions that aren't numbers can't be compared."""
+    """Whether the state is older than the one seen last; False if the resource versions aren't numbers."""
     old, new = last.metadata.resource_version, state.metadata.resource_version
     return old.isdecimal() and new.isdecimal() and int(new) < int(old)
 
 
 def events_between(old: Named | None, new: Named | None) -> Sequence[ClusterEvent]:
-    """What it amounts to that an object was added (no `old`), changed, or deleted (no `new`).
+    """The cluster events of an object that was added (no `old`), changed, or deleted (no `new`).
 
     Raises:
-        ValueError: there is neither, or it is of a kind whose changes nobody can subscribe to.
+        ValueError: both are None, or plugins can't subscribe to changes of the kind.
     """
     present = new if new is not None else old
     action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.UPDATE_OTHER

@@ -1,4 +1,4 @@
-"""How long it takes to tell cache and queue of an event (kube-scheduler's metric `event_handling_duration_seconds`)."""
+"""Measures how long events take to handle (kube-scheduler's metric `event_handling_duration_seconds`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def measured(
     clock: Clock,
     scheduler_names: Container[str],
 ) -> Handler:
-    """The handler itself where nobody listens; else one that also tells the metrics how long it takes."""
+    """The handler, with its duration recorded; the handler itself if metrics are disabled."""
     if not listens(metrics):
         return handler
 
@@ -45,7 +45,7 @@ def measured(
 
 
 def happened(event: WatchEvent, scheduler_names: Container[str]) -> Sequence[ClusterEvent]:
-    """What the event amounts to for the queue; nothing where neither it nor the cache has a use for it."""
+    """The cluster events that the event amounts to; none if neither queue nor cache use it."""
     obj, old = event.object, event.old
     if isinstance(obj, Pod):
         return _happened_to_pod(event, obj, scheduler_names)

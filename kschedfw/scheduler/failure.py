@@ -1,4 +1,4 @@
-"""Handles failed attempts: requeues the pod, and updates its status (`handleSchedulingFailure`)."""
+"""Handles failed attempts: requeues the pod and tells the cluster (kube-scheduler `handleSchedulingFailure`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class FailureHandler:
-    """Handles failed attempts. Thread-safe, since scheduling cycles and binding cycles both fail."""
+    """Handles failed attempts, of scheduling and of binding cycles. Thread-safe."""
 
     def __init__(
         self,
@@ -50,10 +50,9 @@ class FailureHandler:
         self._metrics = metrics
 
     def handle(self, attempt: Attempt, status: Status, nomination: PostFilterResult | None) -> None:
-        """Requeue the pod if it still exists and is unbound, keep its nomination, and record why it isn't scheduled.
+        """Requeue the pod if it still exists and is unbound; set its nomination, and record why it isn't scheduled.
 
-        `nomination` None leaves an earlier one as it is. An attempt that Ctrl-C has ended says nothing about its pod,
-        and nothing is recorded.
+        `nomination` None keeps an earlier one. Nothing is recorded for an attempt that Ctrl-C has ended.
         """
         pod = attempt.pod
         interrupted = isinstance(status.error, KeyboardInterrupt)
@@ -61,7 +60,7 @@ class FailureHandler:
             self._note(attempt, status)
         present = look_up(self._cluster, pod)
         if present is None or present.uid != pod.uid or present.node_name:
-            # It is gone, or bound after all: an answer may get lost after the deed was done.
+            # It is gone, or bound after all: the answer to a binding may get lost.
             self._queue.done(pod.uid)
             self._nominator.delete(pod)
             return
@@ -96,7 +95,7 @@ class FailureHandler:
             info.pending_plugins = set(status.error.diagnosis.pending_plugins)
             info.retry_at = status.error.diagnosis.retry_at
         info.pod_info = PodInfo.of(present)
-        with suppress(PodAlreadyQueuedError):  # deleted and made again meanwhile
+        with suppress(PodAlreadyQueuedError):  # deleted and created again in the meantime
             self._queue.add_unschedulable_if_not_present(info)
 
     def _nominate(self, info: PodInfo, nomination: PostFilterResult | None) -> None:
@@ -118,7 +117,7 @@ class FailureHandler:
 
 
 def record_event(cluster: Cluster, pod: Pod, type: str, reason: str, message: str) -> None:
-    """Record an event in the cluster. Logs what the cluster raises."""
+    """Record an event; never raises, even if the cluster does."""
     try:
         cluster.record_event(pod, type, reason, truncated(message))
     except Exception as error:  # whatever kind of cluster this is
@@ -128,7 +127,7 @@ def record_event(cluster: Cluster, pod: Pod, type: str, reason: str, message: st
 def patch_condition(
     cluster: Cluster, pod: Pod, condition: PodCondition, nominated_node_name: str | None = None
 ) -> None:
-    """Set a condition and the nomination (None: unchanged) if that changes the pod. Logs what the cluster raises."""
+    """Set a condition and the nomination (None keeps it) if that changes anything; never raises."""
     same_nomination = nominated_node_name is None or nominated_node_name == pod.status.nominated_node_name
     if condition in pod.status.conditions and same_nomination:
         return
@@ -139,7 +138,7 @@ def patch_condition(
 
 
 def patch_nomination(cluster: Cluster, pod: Pod, node_name: str) -> None:
-    """Set the pod's nominated node; an empty name clears it. Logs what the cluster raises."""
+    """Set the pod's nominated node, or clear it with an empty name; never raises."""
     if pod.status.nominated_node_name == node_name:
         return
     try:
@@ -149,10 +148,10 @@ def patch_nomination(cluster: Cluster, pod: Pod, node_name: str) -> None:
 
 
 class FailedGates:
-    """Pods that stay gated because a pre_enqueue plugin failed, until their status says so. Thread-safe.
+    """Collects pods that are gated because a pre_enqueue plugin failed, until that is reported. Thread-safe.
 
-    The queue asks plugins while it holds its lock, under which the cluster must not be called. So it is told later, by
-    whoever calls `tell`: in the log, in the pod's condition and in an event.
+    The queue calls plugins with its lock held, under which the cluster must not be called. So failures are reported
+    later, by `tell`: in the log, the pod's condition and an event.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -161,7 +160,7 @@ class FailedGates:
         self._lock = threading.Lock()
 
     def watching(self, profile: QueueProfile) -> QueueProfile:
-        """The same profile, whose failures are collected."""
+        """The same profile, with its failures collected."""
         return _WatchedProfile(profile, self._note)
 
     def _note(self, pod: Pod, status: Status) -> None:
@@ -169,7 +168,7 @@ class FailedGates:
             self._failed[pod.uid] = pod, status
 
     def tell(self) -> None:
-        """Update the status of the collected pods that still exist and don't have it yet."""
+        """Report the collected failures of pods that still exist, unless they were reported before."""
         if not self._failed:
             return
         with self._lock:
@@ -191,7 +190,7 @@ class FailedGates:
 
 class _WatchedProfile:
     def __init__(self, profile: QueueProfile, note: Callable[[Pod, Status], None]) -> None:
-        # The profile's own methods: a queue compares pods often.
+        # The profile's own method, without a wrapper: a queue compares pods often.
         self.less = profile.less
         self.events_to_register = profile.events_to_register
         self._ask = profile.run_pre_enqueue_plugins
@@ -205,10 +204,10 @@ class _WatchedProfile:
 
 
 def look_up(cluster: Cluster, pod: Pod) -> Pod | None:
-    """The pod as the cluster has it; the given one if the cluster can't be reached."""
+    """The pod as it is in the cluster; the given state if the cluster can't be reached."""
     try:
         return cluster.get(Pod, pod.key)
-    except Exception:  # rather an attempt too many than a pod that nobody looks after
+    except Exception:  # an attempt too many is better than a pod that gets lost
         _log.exception("can't look up %s", pod.key)
         return pod
 
@@ -219,7 +218,7 @@ def truncated(message: str) -> str:
 
 
 def bug_behind(error: BaseException | None) -> BaseException | None:
-    """The error if it is unexpected and its traceback is needed; None if its message says what is wrong."""
+    """The error if it is a bug, whose traceback is needed; None if its message says what is wrong."""
     root = error
     while root is not None and root.__cause__ is not None:
         root = root.__cause__

@@ -1,4 +1,4 @@
-"""A scheduler as a configuration wants it."""
+"""Makes a scheduler from a configuration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kschedfw.scheduler.select import HostSelector
 
 
 def profiles_of(configuration: SchedulerConfiguration) -> tuple[Profile, ...]:
-    """The profiles to run; what extenders manage alone is taken from NodeResourcesFit."""
+    """The profiles to run; NodeResourcesFit ignores the resources that only extenders manage."""
     return tuple(
         with_ignored_resources(profile.profile(), configuration.extenders)
         for profile in configuration.profiles
@@ -39,8 +39,8 @@ def scheduler_from_configuration(
 ) -> Scheduler:
     """A scheduler with the configuration's profiles, extenders, parallelism, sampling and backoffs.
 
-    `registry` has to offer what it offered when the configuration was loaded; the rest is the `Scheduler`'s.
-    `leader_election` and `client_connection` are for whoever brings the cluster.
+    `registry` has to offer the same plugins as when the configuration was loaded; for the other arguments see
+    `Scheduler`. `leader_election` and `client_connection` don't matter here: they concern the cluster.
 
     Raises:
         PluginError, ProfileError: a profile can't run after all.

@@ -1,4 +1,4 @@
-"""Node names by zone, and the order that takes them from all zones in turn (kube-scheduler `nodeTree`)."""
+"""The visiting order of nodes, which takes them from all zones in turn (kube-scheduler `nodeTree`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Zone = tuple[str, str]
 
 
 def zone_of(node: Node) -> Zone:
-    """The node's region and zone; where a node has both, the beta labels count."""
+    """The node's region and zone; the beta labels take precedence."""
     return _first(node, _REGION_LABELS), _first(node, _ZONE_LABELS)
 
 
@@ -25,7 +25,7 @@ def _first(node: Node, labels: tuple[str, ...]) -> str:
 class NodeTree:
     """Keeps the order in which nodes are visited: first the oldest node of each zone, then the second oldest …
 
-    A search that stops early, as with sampling, thus has looked at all zones alike.
+    So a search that stops early, as with sampling, covers all zones equally.
     """
 
     def __init__(self) -> None:
@@ -36,9 +36,9 @@ class NodeTree:
         return len(self._zone_of)
 
     def add(self, node: Node) -> bool:
-        """Add the node at the end of its zone; one that is there already moves only if its zone has changed.
+        """Add the node at the end of its zone; a known node moves only if its zone has changed.
 
-        Tells whether the order has changed.
+        Returns whether the order has changed.
         """
         zone = zone_of(node)
         if self._zone_of.get(node.name) == zone:

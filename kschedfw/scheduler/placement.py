@@ -1,4 +1,4 @@
-"""A place that was found for a pod and is held until somebody decides what becomes of it."""
+"""A placement: a place that was found for a pod and is held until it is committed or given up."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class PlacementEndedError(KschedfwError):
 class Placement:
     """The place of a pod on a node: assumed, reserved and permitted, but not bound yet.
 
-    Other pods find the room taken. `commit` binds the pod, `give_up` frees the room. As a context manager it gives up
-    at the end of the block, unless it was committed:
+    For other pods the room is taken. `commit` binds the pod, `give_up` frees the room. As a context manager it gives
+    up at the end of the block, unless it was committed:
 
         with scheduler.place(pod) as placement:
             if is_acceptable(placement.node_name):
@@ -41,7 +41,9 @@ class Placement:
     """
 
     def __init__(self, attempt: Attempt, cycle: BindingCycle, on_end: Callable[[Placement], bool]) -> None:
-        """`on_end` is called before the placement is committed or given up; False if it has ended already."""
+        """`on_end` is called before the placement is committed or given up; it returns False if it has ended
+        already.
+        """
         assert attempt.assumed is not None
         assert attempt.result is not None
         self._attempt = attempt
@@ -50,9 +52,9 @@ class Placement:
         self.pod = attempt.assumed
         """The pod, bound to its node."""
         self.result: ScheduleResult = attempt.result
-        """How many nodes were looked at, and how many would have done."""
+        """How many nodes were evaluated, and how many were feasible."""
         self.preempted: str | None = None
-        """Who took the room for a pod of higher priority; None if nobody did."""
+        """Why the room was taken for a pod of higher priority; None if it wasn't."""
 
     @property
     def node_name(self) -> str:
@@ -60,7 +62,7 @@ class Placement:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a permit plugin holds the pod back; `commit` would wait for it."""
+        """Whether the pod waits for a permit plugin; `commit` would wait for it, too."""
         waiting = self._attempt.framework.waiting_pods.get(self.pod.uid)
         return waiting is not None and waiting.poll() is None
 
@@ -94,9 +96,9 @@ class Placement:
         return status
 
     def give_up(self) -> None:
-        """Free the room: unreserve, and forget the pod. It is back in the queue if it is pending in the cluster.
+        """Free the room: unreserve, and forget the pod. It is requeued if it is pending in the cluster.
 
-        Nothing happens if the placement has ended.
+        Does nothing if the placement has ended.
         """
         if self._on_end(self):
             self._cycle.withdraw(self._attempt)
@@ -120,6 +122,6 @@ class Placement:
 
 
 def as_exception(status: Status) -> FitError | NoNodesAvailableError | SchedulingError:
-    """What to raise for an attempt that ended with this status."""
+    """The exception for an attempt that ended with this status."""
     error = status.error
     return error if isinstance(error, FitError | NoNodesAvailableError) else SchedulingError(status)

@@ -38,13 +38,13 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 """The content type of `PrometheusMetrics.exposition`."""
 
 MAX_ATTEMPTS_LABEL: Final = 15
-"""From so many attempts on, the durations until pods were scheduled are told in one series."""
+"""The durations of pods with this many attempts or more are in one series."""
 
 _CODES: Final = {code: str(code) for code in Code}
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """Upper bounds of buckets, each by the factor above the one before; the rest goes into +Inf."""
+    """The upper bounds of buckets, each greater than the one before by the factor; +Inf is added by the library."""
     bounds = []
     for _ in range(count):
         bounds.append(start)
@@ -62,7 +62,7 @@ VICTIMS: Final = exponential(1, 2, 7)
 
 
 class _Registry(CollectorRegistry):
-    """Leaves out what prometheus-client adds on its own account, wall clock times of creation."""
+    """A registry without the creation times that prometheus-client adds, which are read from the wall clock."""
 
     def collect(self) -> Iterable[Metric]:
         for metric in super().collect():
@@ -73,7 +73,7 @@ class _Registry(CollectorRegistry):
 
 @attrs.frozen
 class _Maker:
-    """Makes metrics of the subsystem `scheduler` in one registry."""
+    """Creates metrics of the subsystem `scheduler` in one registry."""
 
     registry: CollectorRegistry
 
@@ -91,7 +91,7 @@ class PrometheusMetrics:
     """A `MetricsRecorder` with a registry of its own, so that several schedulers fit into one process.
 
     Serve `exposition()` over HTTP, or give `registry` to prometheus-client's own servers. As in kube-scheduler,
-    a series with labels appears when something is told of it first.
+    a series with labels appears with its first observation.
 
     Raises:
         MissingExtraError: on import of this module, where prometheus-client isn't installed.
@@ -343,7 +343,9 @@ class PrometheusMetrics:
 
 
 def _children(metric: MetricT) -> Callable[..., MetricT]:
-    """A function from label values to the metric with them; `labels` itself takes a lock and converts each time."""
+    """A cached function from label values to the metric with these labels; `labels` takes a lock and converts each
+    time.
+    """
     known: dict[tuple[str, ...], MetricT] = {}
 
     def child(*labels: str) -> MetricT:

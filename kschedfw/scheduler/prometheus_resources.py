@@ -1,4 +1,4 @@
-"""What pods request and are limited to, for Prometheus (kube-scheduler's endpoint `/metrics/resources`).
+"""The requests and limits of pods, for Prometheus (kube-scheduler's endpoint `/metrics/resources`).
 
 Needs the extra `metrics`; nothing else in the package imports this module. Semantics: kube-scheduler v1.36
 `metrics/resources`.
@@ -39,10 +39,9 @@ _UNITS: Final = {CPU: "cores", MEMORY: "bytes", STORAGE: "bytes", EPHEMERAL_STOR
 class PodResources(Collector):
     """The gauges `kube_pod_resource_request` and `kube_pod_resource_limit` of all pods in a cluster.
 
-    They are worked out whenever somebody asks: a series per pod and resource, of the pods there are at that moment.
-    Those that have ended on a node are left out, and so are resources of which a pod wants nothing. Serve
-    `exposition()` over HTTP (as `prometheus_metrics.CONTENT_TYPE`), or register this object with a registry of
-    prometheus-client's.
+    They are computed for every scrape: a series for each pod and resource, without pods that have ended on a node
+    and without amounts of 0. Serve `exposition()` over HTTP (as `prometheus_metrics.CONTENT_TYPE`), or register this
+    object with a registry of prometheus-client's.
 
     Raises:
         MissingExtraError: on import of this module, where prometheus-client isn't installed.
@@ -78,7 +77,7 @@ class PodResources(Collector):
 
 
 def _series(pod: Pod, resources: Mapping[str, Quantity]) -> Iterator[tuple[list[str], float]]:
-    """The labels and values of what the pod wants something of."""
+    """The labels and values of the resources whose amount isn't 0."""
     spec = pod.spec
     priority = "" if spec.priority is None else str(spec.priority)
     for name, amount in resources.items():

@@ -1,4 +1,4 @@
-"""The scheduler: takes pods from the queue, finds each a node, and has it bound (kube-scheduler `Scheduler`)."""
+"""The scheduler: takes pods from the queue, finds a node for each, and binds it (kube-scheduler `Scheduler`)."""
 
 from __future__ import annotations
 
@@ -48,12 +48,13 @@ from kschedfw.scheduler.select import HostSelector
 _log = logging.getLogger(__name__)
 
 _LONGEST_SLEEP = 1.0
-"""Seconds. A signal handler that calls `stop` just before the wait begins wakes nobody; and a binding that ends during
-it may bring a deadline that nobody knew of."""
+"""Seconds. A signal handler that calls `stop` just before the wait begins can't interrupt it, and a binding that
+ends during it may set an earlier deadline.
+"""
 
 
 class Algorithm(Protocol):
-    """Finds the node for a pod, or raises what `GenericScheduler.schedule` does; that is the usual one."""
+    """Finds the node for a pod: the protocol of `GenericScheduler`, with the same errors."""
 
     def schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult: ...
 
@@ -62,23 +63,23 @@ class Scheduler:
     """Schedules the pods of a cluster, each with the profile of its scheduler name.
 
     Scheduling cycles are serial and run on the thread that calls `run`, `run_until_idle` or `schedule_one`; only one of
-    these runs at a time. Binding cycles run on `executor` (by default at once, on the same thread). A pod that a permit
-    plugin holds back occupies no thread. Whatever a plugin raises costs one attempt of one pod. KeyboardInterrupt goes
-    on, after what the attempt had reserved is given back.
+    these runs at a time. Binding cycles run on `executor` (by default at once, on the same thread). A pod that a
+    permit plugin holds back occupies no thread. An exception in a plugin fails one attempt of one pod.
+    KeyboardInterrupt propagates after the attempt's reservations are undone.
 
     Args:
-        cluster: what is scheduled.
+        cluster: the cluster whose pods are scheduled.
         profiles: one per scheduler name; by default kube-scheduler's default profile.
         executor: where binding cycles run.
         extenders: asked after the plugins, the ignorable ones last; `close` closes them.
-        percentage_of_nodes_to_score: 0–100, 0 adapts to the size; a profile's own comes first.
-        selector: who picks among equally good nodes; by default a reservoir, drawing from `random`.
+        percentage_of_nodes_to_score: 0–100, 0 adapts to the size; a profile's own value takes precedence.
+        selector: picks among equally good nodes; by default by reservoir selection with `random`.
         initial_backoff: seconds before a second attempt; it doubles with each further one.
         max_backoff: seconds at most.
         unschedulable_timeout: seconds after which an unschedulable pod is tried again in any case.
         assumed_pod_ttl: seconds after its binding in which a pod must be confirmed by the cluster; 0 for no limit.
-        metrics: who is told what happens.
-        evaluation: chooses between ways to the same decisions, of which only the default is fast.
+        metrics: the recorder of metrics.
+        evaluation: how decisions are computed; the result is the same, and the default is the fast one.
 
     Raises:
         ProfileError: there is no profile, two have the same scheduler name, or one can't work.
@@ -110,7 +111,7 @@ class Scheduler:
         self._clock = SystemClock() if clock is None else clock
         self._metrics = metrics
         self._measuring = listens(metrics)
-        # A generator of its own: who measures must not change what is decided.
+        # A generator of its own, so that measuring doesn't change decisions.
         self._sampling = PluginSampling(Random(0))
         random = Random(0) if random is None else random
         self.cluster = cluster
@@ -188,10 +189,10 @@ class Scheduler:
     def run(self) -> None:
         """Schedule until `stop` is called (from another thread, or a signal handler), then `close`.
 
-        KeyboardInterrupt, or SystemExit from elsewhere than a plugin, closes, too.
+        KeyboardInterrupt, and SystemExit unless a plugin raises it, also closes.
 
         Raises:
-            ConcurrentCycleError: scheduling goes on already, on another thread or further up on this one.
+            ConcurrentCycleError: scheduling is under way, on another thread or further up the stack.
         """
         with self._scheduling():
             try:
@@ -201,13 +202,13 @@ class Scheduler:
                         info = self.queue.pop(self._seconds_to_next_tick())
                         if info is not None:
                             self._attempt(info)
-                    except Exception:  # the last resort
+                    except Exception:  # whatever it is, the loop goes on
                         _log.exception("an attempt failed in a way that it shouldn't")
             finally:
                 self.close()
 
     def run_until_idle(self) -> int:
-        """Schedule until no pod is active and no binding is under way; gives the number of attempts.
+        """Schedule until no pod is active and no binding is under way; returns the number of attempts.
 
         Pods that back off or wait for permission are left as they are: move the clock and call again.
 
@@ -224,7 +225,7 @@ class Scheduler:
                     return attempts
 
     def schedule_one(self) -> bool:
-        """One attempt for the next pod; False if none is active.
+        """Make one attempt for the next pod; False if none is active.
 
         Raises:
             ConcurrentCycleError: as `run`.
@@ -234,19 +235,19 @@ class Scheduler:
 
     @property
     def placements(self) -> Sequence[Placement]:
-        """The places that are held."""
+        """The placements that are held."""
         return tuple(self._placements)
 
     def place(self, pod: Pod, *, preempt: bool = True) -> Placement:
-        """Find this pod a place now, whatever its turn in the queue, and hold it until that is decided upon.
+        """Find a node for this pod now, out of turn, and hold the place until it is committed or given up.
 
-        This is one attempt, as any other. So a pod of the cluster that finds no place goes back to the queue, its
-        condition says why, and preemption may make room for it: then victims are gone or going, and the room is kept
-        for this pod. A pod that the cluster doesn't have may be placed as well, to see where it would go; nobody is
+        This is an attempt like any other. So a pod of the cluster that fits nowhere goes back to the queue, its
+        condition says why, and preemption may make room for it: then victims are being evicted, and the pod is
+        nominated. A pod that isn't in the cluster can be placed, too, to see where it would go. No pods are
         preempted for it, nor without `preempt`.
 
         Raises:
-            FitError, NoNodesAvailableError: there is no place.
+            FitError, NoNodesAvailableError: no node is feasible.
             SchedulingError: a plugin failed, a gate (pre_enqueue) holds the pod back, it is bound already, or the
                 scheduler is closed.
             ProfileError: there is no profile for the pod's scheduler name.
@@ -293,7 +294,7 @@ class Scheduler:
 
     @contextmanager
     def _scheduling(self) -> Iterator[None]:
-        """See to it that cycles are one after another."""
+        """Make sure that cycles don't overlap."""
         if not self._cycle.acquire(blocking=False):
             raise ConcurrentCycleError(
                 "this scheduler is scheduling already: only one thread at a time may call run, run_until_idle or "
@@ -312,9 +313,10 @@ class Scheduler:
         return info is not None
 
     def tick(self) -> None:
-        """Do what time alone brings: end waits for permission that have lasted too long, expire assumed pods.
+        """Do what is due with time: end waits for permission that have timed out, expire assumed pods.
 
-        Also give up binding cycles that the executor has cancelled, and tell of pods that a failed plugin keeps gated.
+        Also give up binding cycles that the executor has cancelled, and report pods that a failed plugin keeps
+        gated.
         """
         self.last_tick = self._clock.monotonic()
         for waiting in self.waiting_pods:
@@ -369,7 +371,7 @@ class Scheduler:
                 raise
 
     def _take_back(self, attempt: Attempt, error: BaseException) -> None:
-        """Nothing that a pod brings about may end the loop, or leave something assumed."""
+        """Undo a failed attempt: no error of a pod may end the loop, or leave the pod assumed."""
         if attempt.assumed is not None:
             self.waiting_pods.remove(attempt.pod.uid)
             release(attempt, self.cache)
@@ -384,7 +386,7 @@ class Scheduler:
         return self.cache.is_assumed(pod)
 
     def _scheduling_cycle(self, attempt: Attempt) -> Status:
-        """Success if the pod is assumed, reserved and permitted, or waits for permission; a failure is seen to."""
+        """Success if the pod is assumed, reserved and permitted, or waits for permission; failures are handled."""
         try:
             result = self.algorithm.schedule(attempt.framework, attempt.state, attempt.pod)
         except NoNodesAvailableError as error:
@@ -411,7 +413,7 @@ class Scheduler:
             error.diagnosis.post_filter_message = status.message
             if nomination is not None:
                 error.diagnosis.nominated_node_name = nomination.nominated_node_name
-            if bug_behind(status.error) is not None:  # a cluster that can't be reached just now, for one
+            if bug_behind(status.error) is not None:  # such as a cluster that can't be reached
                 error.diagnosis.post_filter_failed = True
                 _log.error(
                     "making room for %s failed: %s", attempt.pod.key, status.message, exc_info=status.error
@@ -421,7 +423,7 @@ class Scheduler:
 
     def _assume(self, attempt: Attempt, result: ScheduleResult) -> Status:
         host = result.suggested_host
-        # Noted before it is done: an interruption may come between the two.
+        # Set before the call: an interruption may come in between.
         attempt.result, attempt.assumed = result, (assumed := attempt.pod.bound_to(host))
         try:
             self.cache.assume_pod(assumed)

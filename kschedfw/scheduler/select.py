@@ -1,4 +1,4 @@
-"""Selects one of the nodes with the highest total."""
+"""Selection among the best nodes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ class Selection:
 
     @property
     def tied(self) -> IntArray:
-        """The indices of all nodes with the highest total, ascending; as totals, they hold until the next pod."""
+        """The indices of all nodes with the highest total, ascending, int64 of shape (t,); valid until the next pod,
+        as totals are.
+        """
         return self._totals.best
 
 
@@ -43,13 +45,13 @@ def select_host(totals: Totals, random: Random) -> Selection:
 
 
 class HostSelector(Protocol):
-    """How a scheduler picks among the best nodes."""
+    """Picks one of the best nodes."""
 
     def select(self, totals: Totals, nodes: NodeSelection) -> Selection:
         """One of the nodes with the highest total. `totals` are those of `nodes`, shape (k,), k > 1, in visiting order.
 
-        `nodes[index].name` is a node's name, `nodes.names` are all of them; making those takes a moment in large
-        clusters.
+        `nodes[index].name` is a node's name, `nodes.names` are all of them; in large clusters the list takes a
+        while.
         """
         ...
 
@@ -67,7 +69,7 @@ class ReservoirSelector:
 class RoundRobinSelector:
     """Picks the best nodes in turn, as kube-scheduler did until v1.15.
 
-    The turn goes on with every pod that has more than one feasible node, whether or not some of them are equally good.
+    The turn advances with every pod that has more than one feasible node, even if only one of them is best.
     """
 
     def __init__(self) -> None:
@@ -80,7 +82,7 @@ class RoundRobinSelector:
 
 
 class FirstByNameSelector:
-    """Picks the best node whose name comes first, by code points, so that nothing is left to chance."""
+    """Picks the best node whose name comes first, by code points: deterministic."""
 
     def select(self, totals: Totals, nodes: NodeSelection) -> Selection:
         return Selection(min(totals.best.tolist(), key=lambda index: nodes[index].name), totals)

@@ -1,4 +1,4 @@
-"""Policy documents, with which kube-scheduler was configured until v1.22: reading them, and what they stand for."""
+"""Policy documents, which configured kube-scheduler until v1.22: reads them and turns them into profiles."""
 
 from kschedfw.config.policy.model import Policy, PredicatePolicy, PriorityPolicy
 from kschedfw.config.policy.profile import policy_profile

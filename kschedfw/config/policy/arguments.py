@@ -1,4 +1,4 @@
-"""The arguments of predicates and priorities of one's own, as arguments of the plugins that do their work."""
+"""Turns the arguments of custom predicates and priorities into arguments of plugins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RATIO = "RequestedToCapacityRatio"
 
 @attrs.define
 class CustomArguments:
-    """All arguments of a policy together: of each kind there is one plugin, however many names use it."""
+    """The arguments of all custom predicates and priorities of a policy, by the plugin that serves each kind."""
 
     present_labels: list[str] = attrs.field(factory=list)
     absent_labels: list[str] = attrs.field(factory=list)
@@ -28,7 +28,7 @@ class CustomArguments:
 
     @classmethod
     def of(cls, policy: Policy) -> Self:
-        """What the policy's entries say; those with a name of the tables mean that, whatever their argument."""
+        """Collect a policy's arguments. That of an entry whose name is in the tables is ignored."""
         custom = cls()
         for predicate in policy.predicates or ():
             if predicate.argument is None or predicate.name in (*PREDICATES, *PREDICATE_ALIASES):
@@ -52,7 +52,7 @@ class CustomArguments:
         return LABELS if argument.label_preference is not None else RATIO
 
     def multiplicity(self, plugin: str) -> int:
-        """How many priorities the plugin stands for: it scores by their average, and so needs all their weight."""
+        """How many priorities the plugin serves: it scores by their average, so its weight is the sum of theirs."""
         match plugin:
             case "NodeLabel":
                 return len(self.present_preferences) + len(self.absent_preferences)
@@ -61,7 +61,7 @@ class CustomArguments:
         return 1
 
     def args(self) -> dict[str, object]:
-        """The arguments by plugin, as in a KubeSchedulerConfiguration; without those that nothing was said about."""
+        """The arguments by plugin, as in a KubeSchedulerConfiguration; without plugins that have none."""
         labels = {
             "presentLabels": self.present_labels,
             "absentLabels": self.absent_labels,

@@ -9,7 +9,7 @@ from kschedfw.config.extenders import ExtenderConfig
 
 @attrs.frozen
 class ServiceAffinity:
-    """Pods of a service go onto nodes with equal values of these labels."""
+    """Pods of a service must be on nodes with equal values of these labels."""
 
     labels: tuple[str, ...] = ()
 
@@ -24,7 +24,7 @@ class LabelsPresence:
 
 @attrs.frozen
 class PredicateArgument:
-    """What makes a predicate of one's own; exactly one of these."""
+    """The argument of a custom predicate; exactly one field is set."""
 
     service_affinity: ServiceAffinity | None = None
     labels_presence: LabelsPresence | None = None
@@ -32,7 +32,7 @@ class PredicateArgument:
 
 @attrs.frozen
 class PredicatePolicy:
-    """A predicate by its name; with an `argument` the name is free."""
+    """A predicate by its name; with an `argument` it is a custom one, and the name is free."""
 
     name: str = ""
     argument: PredicateArgument | None = None
@@ -47,7 +47,7 @@ class ServiceAntiAffinity:
 
 @attrs.frozen
 class LabelPreference:
-    """Nodes with this label are better, or, without `presence`, those that haven't got it."""
+    """Nodes with this label are preferred; without `presence`, nodes without it."""
 
     label: str = ""
     presence: bool = False
@@ -75,7 +75,7 @@ class RequestedToCapacityRatioArguments:
 
 @attrs.frozen
 class PriorityArgument:
-    """What makes a priority of one's own; exactly one of these."""
+    """The argument of a custom priority; exactly one field is set."""
 
     service_anti_affinity: ServiceAntiAffinity | None = None
     label_preference: LabelPreference | None = None
@@ -84,7 +84,7 @@ class PriorityArgument:
 
 @attrs.frozen
 class PriorityPolicy:
-    """A priority by its name, and what its scores are multiplied with; with an `argument` the name is free."""
+    """A priority by its name, and its weight; with an `argument` it is a custom one, and the name is free."""
 
     name: str = ""
     weight: int = 0
@@ -96,7 +96,7 @@ class Policy:
     """What to filter and score by.
 
     No predicates (None) means the defaults, while an empty list leaves only the mandatory ones; the same goes for
-    priorities, of which none is mandatory. A `hard_pod_affinity_symmetric_weight` of 0 is an unset one.
+    priorities, of which none is mandatory. 0 for `hard_pod_affinity_symmetric_weight` means that it isn't set.
     """
 
     predicates: tuple[PredicatePolicy, ...] | None = None

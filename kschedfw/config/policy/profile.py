@@ -65,10 +65,10 @@ def policy_profile(
     scheduler_name: str = DEFAULT_SCHEDULER_NAME,
     source: str = "Policy",
 ) -> TracedProfile:
-    """The plugins that the policy stands for, each with the predicates and priorities that it comes from.
+    """The profile with the plugins for the policy; each plugin has the predicates and priorities that it serves.
 
-    Extenders aren't part of a profile; a resource that they alone manage is left to them. `source` is what errors
-    call the policy.
+    Extenders aren't part of a profile; NodeResourcesFit ignores the resources that only they manage. `source` is what
+    errors call the policy.
 
     Raises:
         ConfigurationError: kube-scheduler would refuse the policy.
@@ -103,7 +103,7 @@ def policy_profile(
 
 @attrs.define
 class _Plugins:
-    """The lists of plugins while they grow."""
+    """The plugins per extension point, while they are collected."""
 
     points: dict[ExtensionPoint, dict[str, int]] = attrs.field(factory=dict)
     provenance: dict[str, list[str]] = attrs.field(factory=dict)
@@ -125,7 +125,7 @@ class _Plugins:
 
 
 def _predicates(policy: Policy, gates: FeatureGates) -> dict[str, list[str]]:
-    """The predicates by their names in the table, with why each is there."""
+    """The predicates by their names in the table, each with the entries that ask for it."""
     reasons: dict[str, list[str]] = {}
     by_taint = gates.enabled(TAINT_NODES_BY_CONDITION)
     if policy.predicates is None:
@@ -144,7 +144,7 @@ def _predicates(policy: Policy, gates: FeatureGates) -> dict[str, list[str]]:
 
 
 def _priorities(policy: Policy, gates: FeatureGates) -> dict[str, tuple[int, list[str]]]:
-    """The priorities by name, those of one's own by plugin: the weight of one of them, and why each is there."""
+    """The priorities by name, custom ones by plugin: the weight, and the entries that ask for it."""
     if policy.priorities is None:
         found = {name: (weight, [f"default priority {name}"]) for name, weight in DEFAULT_PRIORITIES.items()}
         if not gates.enabled(EVEN_PODS_SPREAD):
@@ -172,7 +172,7 @@ def _placement(key: str, gates: FeatureGates) -> Placement:
 
 
 def _spreads_by_default(gates: FeatureGates) -> bool:
-    """Whether PodTopologySpread has taken SelectorSpread's place."""
+    """Whether PodTopologySpread's default constraints replace SelectorSpread."""
     return gates.enabled(DEFAULT_POD_TOPOLOGY_SPREAD) and gates.enabled(EVEN_PODS_SPREAD)
 
 
@@ -200,7 +200,7 @@ def _args(
 def policy_configuration(
     document: ConfigurationDocument, catalog: PluginCatalog, gates: FeatureGates = DEFAULT_GATES
 ) -> SchedulerConfiguration:
-    """What the Policy in the document stands for; plugins that aren't there are left out, with a warning.
+    """The configuration for the Policy in the document; plugins that aren't available are left out, with a warning.
 
     Raises:
         ConfigurationError: with everything that is wrong with it.

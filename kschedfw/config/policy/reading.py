@@ -1,4 +1,4 @@
-"""From a Policy's text to the Policy, or everything that is wrong with it."""
+"""Reads Policies, with all errors at once."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def read_extender(given: object) -> ExtenderConfig:
     """One entry of `extenders`.
 
     Raises:
-        FieldErrors: a value has the wrong type; names all of them, by the keys as they ought to be written.
+        FieldErrors: values have the wrong type; names all of them, with the keys in their proper case.
     """
     if not isinstance(given, Mapping):
         raise wrong(given, "an object")
@@ -128,7 +128,7 @@ def read_extender(given: object) -> ExtenderConfig:
 
 
 def _respelt(given: Mapping[str, object], cls: type[attrs.AttrsInstance]) -> dict[str, object]:
-    """What the class has fields for, under the fields' own keys; null stands for nothing."""
+    """The items for which the class has fields, with the keys in their proper case; without those that are null."""
     keys = {json_name(field).lower(): json_name(field) for field in attrs.fields(cls)}
     return {
         keys[str(key).lower()]: value

@@ -1,4 +1,4 @@
-"""Which plugins do what predicates and priorities did.
+"""The plugins for each predicate and priority.
 
 The names are those of v1.9–v1.20, and the plugins v1.20's. `PREDICATES` is in the order in which they ran.
 """
@@ -65,7 +65,7 @@ PREDICATE_ALIASES: Mapping[str, str] = {
 
 MANDATORY_PREDICATES = ("PodToleratesNodeTaints", "CheckNodeUnschedulable")
 MANDATORY_BY_CONDITION = ("CheckNodeCondition",)
-"""The mandatory one where taints don't say what is wrong with a node."""
+"""The mandatory predicate without the gate TaintNodesByCondition."""
 
 DEFAULT_PREDICATES = (
     "NoVolumeZoneConflict",
@@ -86,7 +86,7 @@ SELECTOR_SPREAD = "SelectorSpreadPriority"
 EVEN_PODS_PRIORITY = "EvenPodsSpreadPriority"
 RESOURCE_LIMITS_PRIORITY = "ResourceLimitsPriority"
 EQUAL = "EqualPriority"
-"""The same score for every node, so that it does nothing."""
+"""The priority that gives every node the same score, and so has no plugin."""
 
 PRIORITIES: Mapping[str, Placement] = {
     "BalancedResourceAllocation": ("NodeResourcesBalancedAllocation", SCORE),

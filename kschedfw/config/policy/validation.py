@@ -1,4 +1,4 @@
-"""What kube-scheduler v1.20 refuses in a Policy, and what a Policy names that a feature gate takes away."""
+"""Errors of a Policy: what kube-scheduler v1.20 refuses, and names that a feature gate removes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kschedfw.config.policy.tables import (
 )
 
 _TOO_HEAVY = ((1 << 63) - 1) // 10
-"""A weight from which on the sum of scores of 0–10 could overflow."""
+"""Weights from this one up could make the sum of scores of 0–10 overflow."""
 
 _MOST_SYMMETRIC_WEIGHT = 100
 
@@ -90,7 +90,7 @@ def _not_found(path: str, kind: str, name: str, known: Collection[str]) -> Field
 
 
 def _custom_priority_errors(priorities: Sequence[PriorityPolicy]) -> Iterator[FieldError]:
-    """All preferences of a kind become one plugin, and so can have only one weight."""
+    """Errors where custom priorities of a kind differ in weight: one plugin serves all of them, with one weight."""
     first: dict[str, PriorityPolicy] = {}
     for index, priority in enumerate(priorities):
         match priority.argument:

@@ -1,4 +1,4 @@
-"""The HTTP extender client: processes outside that filter, prioritise, preempt and bind (extra `extender`)."""
+"""The client of HTTP extenders: processes that filter, prioritise, preempt and bind (extra `extender`)."""
 
 from kschedfw.config.errors import ExtenderConfigError
 from kschedfw.config.extenders import (

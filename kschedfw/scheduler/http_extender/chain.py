@@ -1,4 +1,4 @@
-"""Several extenders together: their order, and who binds."""
+"""Several extenders together: their order, and which one binds."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def make_extenders(
 
 
 def order_extenders(extenders: Iterable[ExtenderT]) -> tuple[ExtenderT, ...]:
-    """The ignorable ones last, else as they were given: whoever is sure to answer narrows the choice first."""
+    """The extenders with the ignorable ones last, otherwise in the given order."""
     return tuple(sorted(extenders, key=lambda extender: extender.is_ignorable))
 
 
 def close_extenders(extenders: Iterable[Extender]) -> None:
-    """Let go of the connections of those that have any; closing is no part of the `Extender` protocol.
+    """Close those extenders that have a `close` method, which isn't a part of the `Extender` protocol.
 
-    Each is closed; what one of them raises comes last.
+    All are closed, even if some raise; then the error is raised.
     """
     with ExitStack() as stack:
         for extender in extenders:
@@ -57,13 +57,14 @@ def close_extenders(extenders: Iterable[Extender]) -> None:
 
 
 def bind_with_extenders(extenders: Iterable[Extender], pod: Pod, node_name: str) -> bool:
-    """Have the extender bind the pod that wants to (kube-scheduler `extendersBinding`).
+    """Have the interested binder among the extenders bind the pod (kube-scheduler `extendersBinding`).
 
     Returns:
-        Whether it did. If not, the bind plugins have to: none is interested, or an ignorable one failed.
+        Whether one has bound it. If not, because none is interested or an ignorable one failed, the bind plugins
+        run.
 
     Raises:
-        ExtenderError: the extender failed and isn't ignorable (other implementations may raise what they like).
+        ExtenderError: the extender failed and isn't ignorable (other implementations may raise other errors).
     """
     for extender in extenders:
         if not (extender.is_binder and extender.is_interested(pod)):

@@ -1,4 +1,4 @@
-"""The HTTP extender as the scheduler sees it (kube-scheduler `HTTPExtender`)."""
+"""The client of one HTTP extender (kube-scheduler `HTTPExtender`)."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ T = TypeVar("T")
 
 
 class HTTPExtender:
-    """Asks a process behind a URL. Thread-safe; `close` it in the end, or use it as a context manager.
+    """Calls an extender over HTTP. Thread-safe; `close` it in the end, or use it as a context manager.
 
-    Every method that asks raises ExtenderError if the extender can't be reached, is too slow, reports an error or
-    answers something else than the protocol says. What that means for the pod is the scheduler's business.
+    Every call raises ExtenderError if the extender can't be reached, is too slow, reports an error, or breaks the
+    protocol.
 
     Raises:
         ExtenderConfigError: the configuration can't work, or its certificates or keys can't be read.
@@ -53,7 +53,7 @@ class HTTPExtender:
         self._nodes = NodesAsSent()
         self._transport = Transport(config, SystemClock() if clock is None else clock)
 
-    # What it is
+    # Properties
 
     @property
     def name(self) -> str:
@@ -99,7 +99,7 @@ class HTTPExtender:
             for names in (container.resources.requests, container.resources.limits)
         )
 
-    # What it does
+    # Calls
 
     def filter(self, pod: Pod, nodes: Sequence[NodeInfo]) -> ExtenderFilterResult:
         """Which of the nodes are left, in the extender's order."""
@@ -120,7 +120,7 @@ class HTTPExtender:
         return ExtenderFilterResult(feasible, *map(_reasons, (result.failed, result.failed_and_unresolvable)))
 
     def prioritize(self, pod: Pod, nodes: Sequence[NodeInfo]) -> Mapping[str, int]:
-        """The sum of the priorities that it gave each node, an int64; nodes that it left out are missing."""
+        """The sum of the priorities of each node, an int64; without nodes that the extender left out."""
         verb = self.config.prioritize_verb
         if not verb:
             return {info.name: 0 for info in nodes}
@@ -165,7 +165,7 @@ class HTTPExtender:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # How
+    # Requests and answers
 
     def _ask(self, verb: str, body: bytes, read: Callable[[bytes], T]) -> T:
         answer = self._transport.post(verb, body)
@@ -180,7 +180,7 @@ class HTTPExtender:
         return ExtenderArgs(pod_as_sent(pod), nodes=self._nodes.write([info.node for info in nodes]))
 
     def _names(self, verb: str, result: FilterResult) -> Iterable[str]:
-        """The nodes that are left. Names count only from an extender with a cache, whole nodes from both kinds."""
+        """The names of the nodes that pass. `NodeNames` counts only for an extender with a cache, `Nodes` always."""
         if self.config.node_cache_capable and result.node_names is not None:
             return result.node_names
         try:
@@ -211,7 +211,7 @@ class HTTPExtender:
         victims_by_node: Mapping[str, Victims],
         snapshot: Snapshot | None,
     ) -> Iterator[Pod]:
-        """The pods that the extender means."""
+        """The victims on a node, by their uids."""
         if snapshot is not None:
             try:
                 known = {info.pod.uid: info.pod for info in snapshot.get(node).pods}
@@ -234,7 +234,7 @@ def _reasons(given: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def pod_as_sent(pod: Pod) -> Json:
-    """The pod's JSON; what the API server always fills in is there although it is the default."""
+    """The pod's JSON, with the defaults that the API server always fills in."""
     manifest = _as_sent(pod)
     spec: dict[str, Any] = manifest["spec"]
     spec.setdefault("schedulerName", pod.spec.scheduler_name)
@@ -250,21 +250,21 @@ def pod_as_sent(pod: Pod) -> Json:
 
 def _as_sent(obj: Named) -> dict[str, Any]:
     manifest = {"metadata": {}, "spec": {}, "status": {}, **to_manifest(obj)}
-    # kube-scheduler's objects come from typed caches, which don't know their own kind.
+    # Objects in kube-scheduler's typed caches have no kind and apiVersion.
     del manifest["apiVersion"], manifest["kind"]
     return manifest
 
 
 class NodesAsSent:
-    """Writes nodes, and remembers what it wrote, for they change rarely and are sent for every pod."""
+    """Encodes nodes as JSON, and caches it: nodes change rarely and are sent for every pod."""
 
     def __init__(self) -> None:
-        # By identity, since comparing nodes costs as much as writing them; holding the node keeps its id taken.
+        # By id, since comparing nodes costs as much as encoding them; the node is kept so that its id isn't reused.
         self._written: dict[int, tuple[Node, Json]] = {}
 
     def write(self, nodes: list[Node]) -> tuple[Json, ...]:
         if len(self._written) > 2 * len(nodes) + 1000:
-            self._written = {}  # many of them are of the past
+            self._written = {}  # most of them are of nodes that have changed
         return tuple(map(self._write, nodes))
 
     def _write(self, node: Node) -> Json:

@@ -20,11 +20,11 @@ import httpx2
 from kschedfw.framework.clock import Clock
 
 _WRITTEN_AT_ONCE: Final = 64 << 10
-"""Bytes; a write that the other side takes in drops begins anew with what is left of the time."""
+"""Bytes written at once, so that a slow reader can't keep a write alive beyond the deadline."""
 
 
 class Deadline:
-    """The moment by which a call has to be over. As a context manager it is that of the thread's calls inside."""
+    """The time by which a call has to end. As a context manager it applies to the thread's calls inside."""
 
     def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock = clock
@@ -84,7 +84,7 @@ class _Stream(httpcore2.NetworkStream):
 
 
 class _Backend(httpcore2.NetworkBackend):
-    """TCP. Looking a name up takes as long as the system's resolver lets it."""
+    """TCP connections that end by the deadline, except for name look-ups, which the system's resolver limits."""
 
     def __init__(self) -> None:
         self._sync = httpcore2.SyncBackend()
@@ -126,9 +126,9 @@ class _Answer(httpx2.SyncByteStream):
 
 
 class PooledTransport(httpx2.BaseTransport):
-    """Pools of connections, one for each proxy that the environment names, and one for none.
+    """Connection pools: one for each proxy in the environment, and one without a proxy.
 
-    As in Go, nothing on this machine is asked by way of a proxy. Raises httpcore2's errors.
+    As in Go, no proxy is used for this machine. Raises httpcore2's errors.
     """
 
     def __init__(self, ssl_context: ssl.SSLContext, keep_alive: float) -> None:

@@ -1,4 +1,4 @@
-"""What can go wrong with an extender at work; its configuration has `kschedfw.config.errors`."""
+"""Errors of calls to extenders; those of their configuration are in `kschedfw.config.errors`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONGEST: Final = 1024
 
 
 def as_told(text: str) -> str:
-    """What an extender said, as it may go into logs, conditions and events: short, and nothing but text."""
+    """An extender's text, shortened and without control characters, for logs, conditions and events."""
     return printable(text, _LONGEST)
 
 

@@ -1,10 +1,10 @@
-"""JSON as Go's encoding/json reads it, since that is what both ends of the extender protocol are used to.
+"""JSON as Go's encoding/json reads it, which kube-scheduler and most extenders use.
 
-Keys match whatever their case, unknown keys are passed over, null is as good as missing, and a value of another type
-is an error. Like Go's Decoder this reads the first value of a text and doesn't look further.
+Keys match in any case, unknown keys are ignored, null means missing, and a value of the wrong type is an error. As
+Go's Decoder, this reads only the first value of a text.
 
-Bodies have thousands of nodes, most of which nobody has to look into. So `members` and `elements` take a text apart
-into `Json`, parts that aren't decoded; `decode` makes objects of one.
+Bodies have thousands of nodes, most of which needn't be decoded. So `members` and `elements` split a text into
+`Json` parts without decoding them; `decode` decodes a part.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kschedfw.api.frozendict import EMPTY
 
 Manifest = Mapping[str, object]
 Json = msgspec.Raw
-"""One JSON value as it stands in a body, which it keeps alive."""
+"""The undecoded text of a JSON value. It refers to the whole body, which it keeps in memory."""
 ValueT = TypeVar("ValueT")
 
 _INT64: Final = range(-(1 << 63), 1 << 63)
@@ -30,7 +30,7 @@ _BYTES_PER_VALUE: Final = 13
 
 
 class WireError(KschedfwError, ValueError):
-    """A body isn't what the protocol says; the text names the field."""
+    """A body breaks the protocol; the text names the field."""
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -65,10 +65,10 @@ def decode(body: bytes | Json) -> object:
 
 
 def has_too_many_values(body: bytes, max_bytes: int) -> bool:
-    """Whether a body has more values than one of this size may have: one for 13 bytes.
+    """Whether a body has more values than allowed: one for every 13 of `max_bytes`.
 
-    API objects have about one for 20. Each takes many times its text in memory, which is what makes `[[],[],…` a bomb.
-    Within strings, what looks like a value counts as one.
+    API objects have about one value for 20 bytes. A value takes many times its text in memory, so that `[[],[],…`
+    could exhaust it. What looks like a value inside a string counts, too.
     """
     return sum(body.count(mark) for mark in (b",", b"[", b"{")) > max_bytes // _BYTES_PER_VALUE
 
@@ -77,7 +77,7 @@ def encode(value: object) -> bytes:
     """Compact JSON; `Json` in it stays as it is."""
     try:
         return msgspec.json.encode(value)
-    except UnicodeEncodeError:  # half a surrogate pair, which only escapes can express
+    except UnicodeEncodeError:  # half a surrogate pair, which only an escape can express
         return json.dumps(value, separators=(",", ":"), default=decode).encode("ascii")
 
 
@@ -121,7 +121,9 @@ def _taken_apart(
 
 
 def _mended(text: bytes | Json) -> str:
-    """What Go reads all the same, such as text behind the value or half a surrogate pair, as everybody reads it."""
+    """The text without what Go accepts and JSON doesn't allow, such as text behind the value and halves of surrogate
+    pairs.
+    """
     written = json.dumps(decode(text), ensure_ascii=False)
     return written.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
@@ -175,7 +177,7 @@ def manifest(value: object, path: str) -> Manifest:
 
 
 def strings(value: object, path: str) -> tuple[str, ...] | None:
-    """A list of strings; None for null, which is something else than an empty one."""
+    """A list of strings; None for null, which differs from an empty list."""
     return None if value is None else tuple(string(content, place) for place, content in items(value, path))
 
 

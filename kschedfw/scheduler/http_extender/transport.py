@@ -1,4 +1,4 @@
-"""Sends one body to one extender and brings back the other. Needs the extra `extender`."""
+"""The HTTP connection to one extender. Needs the extra `extender`."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 NEEDS_EXTRA = "HTTP extenders need the extra extender: pip install 'kschedfw[extender]'"
 
 MAX_ANSWER_BYTES: Final = 64 << 20
-"""What an answer may have, compressed or not; 64 MiB are some thousands of nodes in full."""
+"""The most bytes of an answer, compressed and uncompressed; 64 MiB are some thousands of nodes in full."""
 
 _MAX_REDIRECTS = 10  # as in Go
 _KEEP_ALIVE = 2.0  # s; less than servers keep idle connections, so that none is closed just as it is used
 
 
 class _UnwantedError(Exception):
-    """The answer isn't one that can be taken."""
+    """The answer can't be accepted."""
 
 
 class Transport:
     """A connection (pooled, thread-safe) to one extender.
 
     As in kube-scheduler, proxies are taken from the environment, redirects are followed, and the timeout is for the
-    whole call: connecting, the answer's headers, and its last byte. An answer may have `max_bytes`.
+    whole call: connecting, the answer's headers, and its last byte. An answer may have up to `max_bytes`.
 
     Raises:
         MissingExtraError: the extra `extender` isn't installed.
@@ -63,7 +63,7 @@ class Transport:
         self._server_name = config.tls_config.server_name if config.tls_config else ""
         self._deadline = Deadline
         self._timeouts = httpcore2.TimeoutException
-        # The libraries let errors of their inputs through; UnicodeError: a name that can't be one
+        # The libraries pass on errors of others; UnicodeError: an invalid host name
         self._failures = (
             httpx2.HTTPError,
             httpx2.InvalidURL,
@@ -120,7 +120,7 @@ class Transport:
             if response.next_request is None:
                 return response
             response.close()
-            # A redirect to the same host has them in a header already; another host isn't told.
+            # A redirect to the same host has the credentials in a header already; another host doesn't get them.
             request, credentials = response.next_request, None
         raise _UnwantedError(f"more than {_MAX_REDIRECTS} redirects")
 
@@ -135,7 +135,7 @@ class Transport:
         return content
 
     def _unpacked(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """What a gzip file in these pieces has in it, and one byte more than is allowed at most."""
+        """The content of a gzip file in these pieces, up to one byte more than is allowed."""
         file = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
         room = self._max_bytes + 1
         for piece in self._limited(pieces):
@@ -166,7 +166,7 @@ class Transport:
 
 
 def _without_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
-    """The URL without user and password, and these: the library writes URLs into its log as they are."""
+    """The URL without user and password, and these two: the library logs whole URLs."""
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
     if not at:
@@ -176,13 +176,13 @@ def _without_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
 
 
 def _cause(error: Exception) -> str:
-    if isinstance(error, UnicodeError) or "idna" in str(error):  # perhaps as an error of the connection
+    if isinstance(error, UnicodeError) or "idna" in str(error):  # possibly wrapped in a connection error
         return f"a host name that can't be looked up, of the extender or where it redirects to: {error}"
     return str(error) or type(error).__name__
 
 
 def ssl_context(config: ExtenderConfig) -> ssl.SSLContext:
-    """What is needed to talk to the extender over TLS.
+    """The SSL context for the extender (kube-scheduler `makeTransport`, client-go `TLSConfigFor`).
 
     Raises:
         ExtenderConfigError: a certificate or key can't be read.
@@ -214,7 +214,7 @@ def _load_ca(context: ssl.SSLContext, tls: ExtenderTLSConfig) -> None:
 def _load_certificate(context: ssl.SSLContext, tls: ExtenderTLSConfig) -> None:
     with _as_file(tls.cert_file, tls.cert_data) as cert, _as_file(tls.key_file, tls.key_data) as key:
         try:
-            # Without the callback a key that is encrypted would ask on the terminal.
+            # Without the callback OpenSSL would prompt for the password of an encrypted key.
             context.load_cert_chain(cert, key, password=lambda: "")
         except (OSError, ValueError) as error:
             raise _unusable("certData" if tls.cert_data else "certFile", tls.cert_file, error) from error
@@ -226,7 +226,7 @@ def _unusable(field: str, file: str, error: Exception) -> ExtenderConfigError:
 
 @contextmanager
 def _as_file(file: str, data: bytes) -> Iterator[str]:
-    """The path of the file or, since OpenSSL reads keys from files alone, of one with the data, only for us to read."""
+    """The path of the file; or of a private file with the data, since OpenSSL reads keys only from files."""
     if not data:
         yield file
         return

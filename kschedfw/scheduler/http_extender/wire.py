@@ -1,9 +1,8 @@
 """The request and response bodies of k8s.io/kube-scheduler/extender/v1.
 
-The Go types have no JSON tags, so that kube-scheduler writes the names of their fields as they are (`NodeNames`) and
-reads them in any case (`nodenames`). Each type has `read` for the end that receives it and `write` for the one
-that sends it; the client and the extender server use one end each. Whole objects stay as they were sent until somebody
-decodes them.
+The Go types have no JSON tags, so kube-scheduler writes their field names unchanged (`NodeNames`) and reads them in
+any case (`nodenames`). Each type has `read` for its receiver and `write` for its sender; the client uses one of
+them, the extender server the other. Whole objects aren't decoded here.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from kschedfw.scheduler.http_extender.go_json import (
 
 @attrs.frozen
 class ExtenderArgs:
-    """Asks for a filter or priorities: the pod, and the nodes in full or by name."""
+    """A request to filter or prioritise: the pod, and the nodes in full or by name."""
 
     pod: Json
     nodes: Sequence[Json] | None = None
@@ -56,7 +55,7 @@ class ExtenderArgs:
 
 @attrs.frozen
 class FilterResult:
-    """ExtenderFilterResult: the nodes that are left, in the form in which they came, and why others aren't."""
+    """ExtenderFilterResult: the nodes that pass, in the form of the request, and why others don't."""
 
     nodes: Sequence[Json] | None = None
     node_names: tuple[str, ...] | None = None
@@ -92,7 +91,7 @@ class FilterResult:
 
 @attrs.frozen
 class HostPriorityList:
-    """Pairs of a node's name and its priority; a node that comes twice gets the sum."""
+    """Pairs of a node's name and its priority; the priorities of a node that comes twice are added."""
 
     priorities: tuple[tuple[str, int], ...]
 
@@ -129,7 +128,7 @@ class MetaVictims:
 
 @attrs.frozen
 class ExtenderPreemptionArgs:
-    """Asks which candidates for preemption are all right: their victims in full, or by uid."""
+    """A request to check candidates for preemption, with their victims in full or by uid."""
 
     pod: Json
     victims: Mapping[str, FullVictims] | None = None
@@ -159,7 +158,7 @@ class ExtenderPreemptionArgs:
 
 @attrs.frozen
 class ExtenderPreemptionResult:
-    """The candidates that are all right; victims are always given by uid."""
+    """The candidates that are left; victims are always given by uid."""
 
     meta_victims: Mapping[str, MetaVictims]
 
@@ -175,7 +174,7 @@ class ExtenderPreemptionResult:
 
 @attrs.frozen
 class ExtenderBindingArgs:
-    """Asks to bind a pod to a node."""
+    """A request to bind a pod to a node."""
 
     pod_name: str
     pod_namespace: str
@@ -195,7 +194,7 @@ class ExtenderBindingArgs:
 
 @attrs.frozen
 class ExtenderBindingResult:
-    """Whether it is bound: it is, without an error."""
+    """The result of binding: the pod is bound if there is no error."""
 
     error: str = ""
 
@@ -219,14 +218,14 @@ _IDENTIFIED = msgspec.json.Decoder(_Identified)
 
 @attrs.frozen
 class Identity:
-    """Which object it is: name and uid; either may be empty."""
+    """The name and the uid of an object; either may be empty."""
 
     name: str
     uid: str
 
 
 def node_identity(node: Json, path: str) -> Identity:
-    """Which node this is; nothing else of it is looked at. Raises WireError."""
+    """The identity of a node, read without decoding the rest. Raises WireError."""
     try:
         metadata = _IDENTIFIED.decode(node).metadata
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""Where pods wait until they are scheduled."""
+"""The scheduling queue."""
 
 from kschedfw.scheduler.queue.cluster_events import node_change_events, pod_change_events
 from kschedfw.scheduler.queue.protocol import (

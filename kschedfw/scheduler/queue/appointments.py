@@ -1,4 +1,4 @@
-"""Pods that somebody wants to be tried again at a certain time."""
+"""Times at which pods are to be tried again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _comes_first(one: _Appointment, other: _Appointment) -> bool:
 
 
 class Appointments:
-    """Any number of times per pod (by uid), each of which comes once, unless it is cancelled. Not thread-safe.
+    """Times for pods, by uid; a pod may have several. Not thread-safe.
 
     Times are seconds on the queue's clock.
     """
@@ -35,7 +35,7 @@ class Appointments:
         self._sequence = 0
 
     def add(self, uid: str, time: float) -> None:
-        """Note a time for the pod; one that it has already counts once."""
+        """Add a time for the pod, unless the pod has it already."""
         appointment = self._pods.get(uid)
         if appointment is None:
             self._sequence += 1
@@ -49,7 +49,7 @@ class Appointments:
         self._pods.remove(uid)
 
     def pop_due(self, now: float) -> Sequence[str]:
-        """Take out what has come by now: the pods in the order of their times."""
+        """Remove the times that have come, and return the uids of their pods in the order of the times."""
         due: list[str] = []
         while self.next() <= now:
             first = self._pods.pop()

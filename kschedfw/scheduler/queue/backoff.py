@@ -20,8 +20,8 @@ _MAX_DOUBLINGS = 1000  # more would be too much for a float
 class BackoffPolicy:
     """How long a pod waits: `initial` seconds after the first failure, twice as long after each more, up to `maximum`.
 
-    Refusals count since the pod came, errors since the last attempt that ended otherwise. A maximum of 0 switches
-    backoff off. With `windows` the end of a backoff is moved to the end of its window.
+    Rejections are counted since the pod was added, errors since the last attempt that ended without one. A maximum
+    of 0 switches backoff off. With `windows` the end of a backoff is moved to the end of its `WINDOW`.
     """
 
     initial: float = 1.0
@@ -35,7 +35,7 @@ class BackoffPolicy:
         return min(self.maximum, self.initial * 2.0 ** min(failures - 1, _MAX_DOUBLINGS))
 
     def expiration(self, info: QueuedPodInfo) -> float:
-        """The end of the pod's backoff, or the begin of the window which that falls into; kept in the pod's info."""
+        """The end of the pod's backoff, or the start of the window that it falls into; stored in the pod's info."""
         failures = info.consecutive_errors_count or info.unschedulable_count
         if not self.maximum or not failures:
             return -math.inf
@@ -56,10 +56,10 @@ class BackoffPolicy:
 
 
 class BackoffQueue:
-    """Pods whose backoff isn't over, by its end; those after an error apart from those that were refused.
+    """Pods that back off, ordered by the end of their backoff; those after an error are kept separately.
 
-    Refused pods may be tried early when there is nothing else to do, since their wait only saves other pods' time.
-    Pods after an error never are: their wait protects what is broken.
+    Rejected pods may be tried early when the scheduler is idle, since their backoff only saves time for other pods.
+    Pods after an error aren't, since their backoff protects a system that fails.
     """
 
     def __init__(self, policy: BackoffPolicy, before: Callable[[QueuedPodInfo, QueuedPodInfo], bool]) -> None:
@@ -87,12 +87,13 @@ class BackoffQueue:
         return [*self._refused.ordered(), *self._failed.ordered()]
 
     def add(self, info: QueuedPodInfo) -> None:
-        # By its last attempt, not by who rejects it now: a gate that held it back after an error is no refusal.
+        # By its last attempt, not by its present rejectors: a gate that holds it back after an error is no
+        # rejection.
         heap = self._failed if info.consecutive_errors_count else self._refused
         heap.push(info.pod.uid, info)
 
     def update(self, info: QueuedPodInfo) -> None:
-        """Put the pod, which is here and was changed, where it belongs now."""
+        """Reorder a pod of this queue that was changed."""
         heap = self._refused if info.pod.uid in self._refused else self._failed
         heap.push(info.pod.uid, info)
 
@@ -109,11 +110,11 @@ class BackoffQueue:
         return completed
 
     def pop_early(self) -> QueuedPodInfo | None:
-        """Remove the refused pod that comes first, though it backs off."""
+        """Remove and return the first rejected pod, although it backs off."""
         return self._refused.pop()
 
     def next_release(self) -> float:
-        """When the next backoff is over; infinity where nobody backs off."""
+        """When the next backoff is over; infinity if no pod backs off."""
         if not self:
             return math.inf
         heads = (heap.peek() for heap in (self._refused, self._failed))

@@ -1,4 +1,4 @@
-"""What queues of any order have in common: the lock, waiting in `pop`, closing, and pods in flight."""
+"""The base of queues: the lock, waiting in `pop`, closing, and pods in flight."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from kschedfw.scheduler.queue.protocol import Place
 
 
 class _Changing:
-    """Holds the lock, and in the end lets others know that something has changed.
+    """A context manager that holds the lock, and notifies waiting threads at the end.
 
-    A class of its own, as a context manager made from a generator costs more than most of what is done in it.
+    It is a class because a context manager made from a generator takes longer than most of what is done in it.
     """
 
     __slots__ = ("_condition", "_report")
@@ -40,7 +40,9 @@ class _Changing:
 
 
 class BlockingQueue(ABC):
-    """One lock for everything, held while plugins are called as kube-scheduler does. A plugin may call back."""
+    """A queue with one reentrant lock, which is held while plugins are called, as in kube-scheduler; they may call
+    back.
+    """
 
     def __init__(self, clock: Clock, nominator: Nominator | None, metrics: MetricsRecorder) -> None:
         self.nominator = Nominator() if nominator is None else nominator
@@ -55,7 +57,7 @@ class BlockingQueue(ABC):
         self._reported: dict[Place, int] = {}
 
     def pop(self, timeout: float | None = None) -> QueuedPodInfo | None:
-        """The next pod; waits until there is one. None once the queue is closed, or after `timeout` seconds."""
+        """The next pod; waits until there is one. None if the queue is closed, or after `timeout` seconds."""
         deadline = math.inf if timeout is None else self._clock.now() + timeout
         with self._condition:
             while True:
@@ -76,18 +78,18 @@ class BlockingQueue(ABC):
             return info
 
     def next_deadline(self) -> float | None:
-        """When, if nothing happens until then, `try_pop` should be asked again; None if time alone changes nothing."""
+        """When to call `try_pop` again if nothing else happens; None if time alone changes nothing."""
         with self._condition:
             due = self._next_due()
         return None if math.isinf(due) else due
 
     def done(self, uid: str) -> None:
-        """End a pod's flight: it was bound, or somebody else takes care of it. May be called again."""
+        """End a pod's flight: it was bound, or isn't to be scheduled here. May be called again."""
         with self._condition:
             self._in_flight.end(uid)
 
     def close(self) -> None:
-        """From now on `pop` gives None, also to those who wait in it; ends all flights."""
+        """Close the queue: `pop` returns None, also where it waits; all flights end."""
         with self._changing:
             self._closed = True
             self._in_flight.end_all()
@@ -102,7 +104,7 @@ class BlockingQueue(ABC):
 
     @abstractmethod
     def _take(self, now: float) -> QueuedPodInfo | None:
-        """Remove the next pod, after doing what is due by now."""
+        """Remove the next pod, after the changes that are due by now."""
 
     @abstractmethod
     def _next_due(self) -> float:
@@ -110,7 +112,7 @@ class BlockingQueue(ABC):
 
     @abstractmethod
     def _counts(self) -> dict[Place, int]:
-        """How many pods are where, those in flight left out."""
+        """How many pods are in each place, without those in flight."""
 
     def _begin_flight(self, info: QueuedPodInfo) -> None:
         info.attempts += 1
@@ -118,7 +120,7 @@ class BlockingQueue(ABC):
         self._in_flight.begin(info.pod)
 
     def _enter(self, info: QueuedPodInfo) -> None:
-        """Stamp a pod that enters the queue."""
+        """Set the timestamp of a pod that enters the queue."""
         self._sequence += 1
         info.sequence = self._sequence
         info.timestamp = self._clock.now()

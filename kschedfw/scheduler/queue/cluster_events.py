@@ -1,4 +1,4 @@
-"""The events that the queue is told of, and which of them the change of an object amounts to.
+"""The cluster events that the queue handles, and which of them a change of an object amounts to.
 
 Semantics: kube-scheduler v1.36 `framework/events.go`.
 """
@@ -24,24 +24,24 @@ NODE_DELETE: Final = ClusterEvent(EventResource.NODE, ActionType.DELETE)
 UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(
     EventResource.WILDCARD, ActionType.ALL, custom_label="UnschedulableTimeout"
 )
-"""A pod has waited so long that it is retried whatever its plugins think."""
+"""A pod has waited for so long that it is retried without asking its plugins."""
 
 FORCE_ACTIVATE: Final = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, custom_label="ForceActivate")
-"""Somebody, usually a plugin, wants the pod to be retried."""
+"""A caller, usually a plugin, wants the pod to be retried."""
 
 RETRY_TIME: Final = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, custom_label="RetryTime")
-"""The time has come at which a plugin that refused the pod wants it to be tried again."""
+"""The time has come at which a plugin that rejected the pod wants it to be retried."""
 
 # Not events of the cluster, but reasons for a move, in the same metric.
 SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE: Final = "BackoffComplete"
 POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
-# Nor is this: it stands for a pod in flight among the events that are kept for pods in flight.
+# Nor is this one: it stands for a pod in flight in the list of events for pods in flight.
 POD_POPPED: Final = "PodPopped"
 
 
 def pod_change_events(old: Pod, new: Pod) -> Sequence[ClusterEvent]:
-    """What the update of a pod amounts to; at least one event (`PodSchedulingPropertiesChange`)."""
+    """The events that the update of a pod amounts to; at least one (`PodSchedulingPropertiesChange`)."""
     if new.node_name:
         changes, otherwise = _ASSIGNED_POD_CHANGES, ASSIGNED_POD_UPDATE
     else:
@@ -50,7 +50,9 @@ def pod_change_events(old: Pod, new: Pod) -> Sequence[ClusterEvent]:
 
 
 def node_change_events(old: Node, new: Node) -> Sequence[ClusterEvent]:
-    """What the update of a node amounts to; none where no plugin could care (`NodeSchedulingPropertiesChange`)."""
+    """The events that the update of a node amounts to; none if no plugin depends on it
+    (`NodeSchedulingPropertiesChange`).
+    """
     return [event for event, happened in _NODE_CHANGES if happened(old, new)]
 
 
@@ -68,7 +70,7 @@ def _gates_eliminated(old: Pod, new: Pod) -> bool:
 
 
 def _tolerations_changed(old: Pod, new: Pod) -> bool:
-    # They can only be added, so a change is one of their number.
+    # Tolerations can only be added, so comparing their number will do.
     return len(old.spec.tolerations) != len(new.spec.tolerations)
 
 
@@ -98,7 +100,7 @@ def _declared_features_changed(old: Node, new: Node) -> bool:
 
 
 def _condition_statuses(node: Node) -> dict[str, str]:
-    # Heartbeats change the rest of a condition all the time.
+    # Heartbeats change the other fields of conditions all the time.
     return {condition.type: condition.status for condition in node.status.conditions}
 
 

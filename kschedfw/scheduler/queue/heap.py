@@ -20,10 +20,10 @@ def in_order(items: Iterable[T], before: Callable[[T, T], bool]) -> list[T]:
 
 
 class KeyedHeap(Generic[T]):
-    """Items by key; the one that comes `before` all others is popped first.
+    """A heap of items with keys; the item that comes `before` all others is popped first.
 
-    `before` is a strict order; items of which neither comes before the other are popped in any order. An item
-    may only be changed in a way that `before` sees if `push` is called for its key right after that.
+    `before` is a strict order; items of which neither comes before the other are popped in any order. After a change
+    of an item that affects `before`, `push` has to be called for its key at once.
     """
 
     def __init__(self, before: Callable[[T, T], bool]) -> None:
@@ -75,10 +75,10 @@ class KeyedHeap(Generic[T]):
         return removed[1]
 
     def _settle(self, position: int) -> None:
-        """Bring the entry at the position to where it belongs.
+        """Move the entry at the position to its place.
 
-        It first goes down to a leaf and then rises, since that takes fewer comparisons than stopping on the way
-        down, and comparisons call plugins. Rising may lead above where it began.
+        It sinks to a leaf first and then rises, perhaps above its old position: that takes fewer comparisons than
+        stopping on the way down, and comparisons call plugins.
         """
         entries, positions, before = self._entries, self._positions, self._before
         entry, size = entries[position], len(entries)
@@ -109,10 +109,10 @@ class KeyedHeap(Generic[T]):
 
 
 class KeyedLine(Generic[T]):
-    """Does what a `KeyedHeap` does. An item that comes after all others just lines up, at the cost of one comparison.
+    """A `KeyedHeap` that is faster for items in order: an item that comes after all others costs one comparison.
 
-    Pods of one priority come like that, and comparisons call plugins. An item that has to go before others waits
-    in a heap beside the line.
+    Pods of one priority arrive in order, and comparisons call plugins. Items in order are in a queue, all others in
+    a heap.
     """
 
     def __init__(self, before: Callable[[T, T], bool]) -> None:

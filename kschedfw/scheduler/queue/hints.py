@@ -1,4 +1,4 @@
-"""Whether an event is worth another attempt for a pod (kube-scheduler `isPodWorthRequeuing`; KEP-4247)."""
+"""Decides whether an event is worth another attempt of a pod (kube-scheduler `isPodWorthRequeuing`; KEP-4247)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from kschedfw.scheduler.queue.unschedulable import Rejector
 logger = logging.getLogger(__name__)
 
 Subscriptions = Mapping[str, Sequence[ClusterEvent]]
-"""Per plugin, what may change its mind. A plugin that isn't in here may change it on any event."""
+"""The events that each plugin subscribes to. For a plugin that isn't in here, any event counts."""
 
 
 class Requeue(Enum):
-    """What an event means for a refused pod."""
+    """What to do with a rejected pod after an event."""
 
     SKIP = "skip"
     AFTER_BACKOFF = "after backoff"
@@ -30,10 +30,10 @@ class Requeue(Enum):
 
 
 class QueueingHints:
-    """Asks those plugins that refused a pod, and only those.
+    """Calls the queueing hints of the plugins that rejected a pod.
 
-    A hint that raises counts as QUEUE: an attempt too many is better than a pod that waits for ever. `metrics` is told
-    how long each takes, on `clock`; a subscription without a hint counts as one that says QUEUE at once.
+    A hint that raises counts as QUEUE: an attempt too many is better than a pod that waits forever. `metrics`
+    records how long each hint takes, on `clock`. A subscription without a hint counts as QUEUE.
     """
 
     def __init__(
@@ -45,20 +45,20 @@ class QueueingHints:
         self._subscriptions = subscriptions
         self._clock = SystemClock() if clock is None else clock
         self._metrics = metrics if listens(metrics) else None
-        # Events come in few kinds, but often.
+        # There are few different events, but they come often.
         self._matching: dict[tuple[Rejector, ClusterEvent], tuple[ClusterEvent, ...] | None] = {}
 
     def concerns(self, rejector: Rejector, event: ClusterEvent) -> bool:
-        """Whether the event can change the plugin's mind at all, hints aside."""
+        """Whether the plugin subscribes to the event, whatever its hint says."""
         return event.is_wildcard or self._of(rejector, event) != ()
 
     def judge(self, info: QueuedPodInfo, occurrence: Occurrence) -> Requeue:
-        """What a single event means for the pod."""
+        """What to do with the pod after one event."""
         rejectors = info.rejector_plugins
         if not rejectors:
             return Requeue.AFTER_BACKOFF
         if occurrence.event.is_wildcard:
-            # One with an object is meant for that pod alone.
+            # An event with an object concerns that pod alone.
             meant = occurrence.new is None or (
                 isinstance(occurrence.new, Pod) and occurrence.new.uid == info.pod.uid
             )
@@ -70,7 +70,7 @@ class QueueingHints:
         return Requeue.SKIP
 
     def judge_all(self, info: QueuedPodInfo, occurrences: Iterable[Occurrence]) -> Requeue:
-        """What came while the pod was in flight: the most urgent of its meanings."""
+        """What to do with the pod after the events during its flight: the most urgent answer."""
         verdict = Requeue.SKIP
         for occurrence in occurrences:
             match self.judge(info, occurrence):
@@ -102,7 +102,7 @@ class QueueingHints:
         return result is not HintResult.SKIP
 
     def _of(self, rejector: Rejector, event: ClusterEvent) -> tuple[ClusterEvent, ...] | None:
-        """The plugin's subscriptions that match; None if it has none at all, and so any event may help."""
+        """The plugin's subscriptions that match; None if the plugin has no subscriptions, so that any event counts."""
         key = (rejector, event)
         if key not in self._matching:
             profile, plugin = rejector

@@ -1,4 +1,4 @@
-"""Pods that are being scheduled or bound, and what happens meanwhile (kube-scheduler `inFlightEvents`)."""
+"""Pods that are being scheduled or bound, and the events during that time (kube-scheduler `inFlightEvents`)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Occurrence:
 
 @attrs.define(eq=False)
 class Flight:
-    """A pod in flight: as it was when it was popped, where its events begin, and whether it was deleted since."""
+    """A pod in flight: its state when it was popped, where its events begin, and whether it was deleted since."""
 
     pod: Pod
     begin: int
@@ -34,8 +34,8 @@ class Flight:
 class InFlight:
     """All flights, and one list of events for all of them.
 
-    Every flight sees the events from its own begin to the end of the list. Events before the begin of the oldest
-    flight are dropped, so without flights there are none. `metrics` is told how many are kept; a flight counts as one
+    A flight's events are those from its start to the end of the list. Events before the start of the oldest flight
+    are dropped, so without flights there are none. `metrics` records how many are kept; a flight counts as one
     event, as in kube-scheduler.
     """
 
@@ -56,12 +56,12 @@ class InFlight:
 
     @property
     def pods(self) -> Sequence[Pod]:
-        """As they were when they were popped, oldest flight first."""
+        """The pods as they were when they were popped, oldest flight first."""
         return [flight.pod for flight in self._flights.values()]
 
     @property
     def events(self) -> Sequence[Occurrence]:
-        """All that is kept."""
+        """All events that are kept."""
         return tuple(self._events)
 
     def begin(self, pod: Pod) -> None:
@@ -70,7 +70,7 @@ class InFlight:
         self._flights[pod.uid] = Flight(pod, self._dropped + len(self._events))
 
     def record(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
-        """Keep the event, if anybody is in flight."""
+        """Keep the event if a pod is in flight."""
         if self._flights:
             self._events.append(Occurrence(event, old, new))
             if self._metrics is not None:
@@ -80,7 +80,7 @@ class InFlight:
         return self._events[flight.begin - self._dropped :]
 
     def end(self, uid: str) -> None:
-        """End the pod's flight, if it is in flight, and drop the events that only it could see."""
+        """End the pod's flight, if there is one, and drop events that only it needed."""
         if self._flights.pop(uid, None) is None:
             return
         oldest = next(iter(self._flights.values()), None)

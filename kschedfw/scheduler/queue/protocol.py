@@ -1,4 +1,4 @@
-"""What the scheduler asks of a queue, and what a queue asks of a profile."""
+"""The protocols of a queue, and of a profile as the queue uses it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kschedfw.framework.status import Status
 
 
 class Place(StrEnum):
-    """Where a pod that isn't bound can be; it is in exactly one of them."""
+    """Where a pod is that isn't bound; always in exactly one of these places."""
 
     ACTIVE = "active"
     BACKOFF = "backoff"
@@ -24,11 +24,11 @@ class Place(StrEnum):
 
 
 PreCheck = Callable[[Pod], bool]
-"""Picks the pods that an event may be for."""
+"""A predicate for the pods that an event may concern."""
 
 
 class PodAlreadyQueuedError(KschedfwError):
-    """A pod came back to the queue that is in the queue; a scheduler gives back each pod that it popped only once."""
+    """A pod was given back to the queue that is in the queue: each popped pod may be given back only once."""
 
     def __init__(self, pod: Pod, place: Place) -> None:
         super().__init__(pod, place)
@@ -67,15 +67,16 @@ class PodQueue(Protocol):
     """
 
     def add(self, pod: Pod) -> None:
-        """Take in a new pod. One that is in the queue or in flight is updated."""
+        """Add a new pod. A pod that is in the queue or in flight is updated."""
         ...
 
     def add_if_not_present(self, pod: Pod) -> None:
-        """Take in a pod unless it is in the queue or in flight."""
+        """Add a pod unless it is in the queue or in flight."""
         ...
 
     def add_unschedulable_if_not_present(self, info: QueuedPodInfo) -> None:
-        """Take back a pod whose attempt failed; ends its flight. One that was deleted meanwhile is dropped.
+        """Take back a pod whose attempt failed, and end its flight. A pod that was deleted in the meantime is
+        dropped.
 
         Raises:
             PodAlreadyQueuedError: the pod is in the queue; its flight has ended all the same.
@@ -83,7 +84,7 @@ class PodQueue(Protocol):
         ...
 
     def pop(self, timeout: float | None = None) -> QueuedPodInfo | None:
-        """The next pod; waits until there is one. None once the queue is closed, or after `timeout` seconds."""
+        """The next pod; waits until there is one. None if the queue is closed, or after `timeout` seconds."""
         ...
 
     def try_pop(self) -> QueuedPodInfo | None:
@@ -91,7 +92,7 @@ class PodQueue(Protocol):
         ...
 
     def take(self, pod: Pod) -> QueuedPodInfo:
-        """Pop this pod out of turn, gates and backoff notwithstanding; one that isn't known is taken as new.
+        """Pop this pod out of turn, regardless of gates and backoff; an unknown pod counts as new.
 
         Raises:
             PodInFlightError: the pod is being scheduled or bound.
@@ -99,48 +100,50 @@ class PodQueue(Protocol):
         ...
 
     def next_deadline(self) -> float | None:
-        """When, if nothing happens until then, `try_pop` should be asked again; None if time alone changes nothing."""
+        """When to call `try_pop` again if nothing else happens; None if time alone changes nothing."""
         ...
 
     def done(self, uid: str) -> None:
-        """End a pod's flight: it was bound, or somebody else takes care of it. May be called again."""
+        """End a pod's flight: it was bound, or isn't to be scheduled here. May be called again."""
         ...
 
     def update(self, old: Pod | None, new: Pod) -> None:
-        """Take note of a pod's new state, which may make it schedulable. An unknown pod is added."""
+        """Set a pod's new state, which may make it schedulable. An unknown pod is added."""
         ...
 
     def delete(self, pod: Pod) -> None:
-        """Forget the pod: it is gone, or bound. If it is in flight, it won't come back."""
+        """Remove a pod that is gone or bound. If it is in flight, it won't come back."""
         ...
 
     def activate(self, pods: Iterable[Pod]) -> None:
-        """Try these pods soon, whatever their plugins wait for; not those that aren't known."""
+        """Try these pods soon, whatever their plugins wait for. Unknown pods are ignored."""
         ...
 
     def activate_at(self, time: float, pods: Iterable[Pod]) -> None:
-        """Do at that time (seconds on the queue's clock) what `activate` does; not for pods that have gone by then."""
+        """Call `activate` at that time, in seconds on the queue's clock, for those of the pods that still wait."""
         ...
 
     def wake_times(self) -> Mapping[str, float]:
-        """By uid, when time alone will have a pod tried again: as a plugin asked, backoff and flush left out."""
+        """By uid, the times at which plugins have asked for pods to be tried again; without ends of backoff and the
+        flush.
+        """
         ...
 
     def move_all_to_active_or_backoff(
         self, event: ClusterEvent, old: object | None, new: object | None, pre_check: PreCheck | None = None
     ) -> None:
-        """Tell of an event in the cluster; pods that it may make schedulable are tried again.
+        """Handle an event of the cluster: pods that it may make schedulable are tried again.
 
-        `old` and `new` are the object before and after; None if it wasn't or isn't there.
+        `old` and `new` are the object before and after the event, or None.
         """
         ...
 
     def assigned_pod_added(self, pod: Pod) -> None:
-        """Tell that a bound pod appeared."""
+        """Handle the appearance of a bound pod."""
         ...
 
     def assigned_pod_updated(self, old: Pod, new: Pod, event: ClusterEvent) -> None:
-        """Tell that a bound pod changed; `event` is one of `pod_change_events(old, new)`."""
+        """Handle the change of a bound pod; `event` is one of `pod_change_events(old, new)`."""
         ...
 
     def flush_backoff_completed(self) -> None:
@@ -148,19 +151,19 @@ class PodQueue(Protocol):
         ...
 
     def flush_unschedulable_leftover(self) -> None:
-        """Retry the pods that have waited too long for an event. `pop` and `try_pop` do it."""
+        """Retry pods that have waited for an event for too long. `pop` and `try_pop` do it."""
         ...
 
     def close(self) -> None:
-        """From now on `pop` gives None, also to those who wait in it; ends all flights."""
+        """Close the queue: `pop` returns None, also where it waits; all flights end."""
         ...
 
     def place(self, uid: str) -> Place | None:
-        """Where the pod is; None if it isn't known."""
+        """The pod's place; None for an unknown pod."""
         ...
 
     def pending_pods(self) -> tuple[Sequence[Pod], str]:
-        """The pods in the queue, those in flight left out, and a summary of how many are where."""
+        """The pods in the queue, without those in flight, and a summary of how many are in each place."""
         ...
 
     def in_flight_pods(self) -> Sequence[Pod]: ...

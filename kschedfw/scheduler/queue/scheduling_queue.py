@@ -43,29 +43,31 @@ logger = logging.getLogger(__name__)
 class SchedulingQueue(BlockingQueue):
     """Pods that wait to be scheduled, in the order of the profiles' queue sort plugin. See `PodQueue`.
 
-    A pod is *active* if it may be popped; *backing off* for a while after an attempt that failed, if it is worth
-    another one; *unschedulable* until an event makes another attempt worth while (the plugins that refused it
-    decide by their queueing hints) or it has waited `unschedulable_timeout` seconds; *gated* while a pre_enqueue
-    plugin holds it back; or *in flight*. It is always in exactly one of these places.
+    A pod is *active* if it can be popped. It is *backing off* for a while after an attempt that failed, before it is
+    tried again. It is *unschedulable* until an event makes another attempt worth while, as the queueing hints of the
+    plugins that rejected it decide, or until `unschedulable_timeout` seconds have passed. It is *gated* while a
+    pre_enqueue plugin holds it back. And it is *in flight* while it is being scheduled or bound. It is always in
+    exactly one of these places.
 
-    No threads of its own: what time changes is done by `pop` and `try_pop`, or by the two `flush_…` methods.
+    The queue has no threads: changes that are due with time are made by `pop`, `try_pop` and the two `flush_…`
+    methods.
 
     Semantics are those of kube-scheduler v1.36 with its default feature gates, and with these of its later fixes:
     gated pods take part in the flush after `unschedulable_timeout`; bound pods that appear or change are announced
     to every plugin that subscribed to them, not to those of inter-pod affinity and topology spread alone; a
-    nomination counts also while its pod is gated. Where kube-scheduler looks into its informers' store before it
-    gives a pod back, this queue remembers which pods were deleted in flight.
+    nomination counts also while its pod is gated. kube-scheduler looks into its informers' store before it requeues
+    a pod; this queue remembers which pods were deleted in flight.
 
     Args:
         profiles: the frameworks by scheduler name; they all have the same queue sort plugin.
-        clock: what the time is.
+        clock: the source of the time.
         nominator: shared with the frameworks.
         initial_backoff: seconds of backoff after the first failure; it doubles with each more.
         max_backoff: seconds at most; 0 for no backoff.
         unschedulable_timeout: seconds after which an unschedulable pod is tried again in any case.
         pop_from_backoff: whether a refused pod that backs off is popped if no pod is active
             (SchedulerPopFromBackoffQ, on by default since v1.33). It also moves ends of backoff to full seconds.
-        metrics: who is told.
+        metrics: the recorder of metrics.
 
     Raises:
         ProfileError: there is no profile.
@@ -94,10 +96,10 @@ class SchedulingQueue(BlockingQueue):
             try:
                 if less(one, other):
                     return True
-                # First come, first served among those that are equal to the plugin.
+                # Pods that are equal to the plugin are served in the order of their arrival.
                 return one.sequence < other.sequence and not less(other, one)
             except Exception:
-                # An exception on the way would leave a heap in pieces, and pods in no place at all.
+                # An exception in a comparison would leave a broken heap, and pods in no place.
                 logger.exception("queue sort failed on pods %s and %s", one.pod.key, other.pod.key)
                 return one.sequence < other.sequence
 
@@ -120,19 +122,19 @@ class SchedulingQueue(BlockingQueue):
     # Pods come and go
 
     def add(self, pod: Pod) -> None:
-        """Take in a new pod. One that is in the queue or in flight is updated."""
+        """Add a new pod. A pod that is in the queue or in flight is updated."""
         self.update(None, pod)
 
     def add_if_not_present(self, pod: Pod) -> None:
-        """Take in a pod unless it is in the queue or in flight."""
+        """Add a pod unless it is in the queue or in flight."""
         with self._changing:
             if pod.uid not in self._in_flight and self._sub_queues.find(pod.uid) is None:
                 self._add(pod)
 
     def update(self, old: Pod | None, new: Pod) -> None:
-        """Take note of a pod's new state; where its plugins say that this may help, it is tried again.
+        """Set a pod's new state; if its plugins' hints say that this may help, it is tried again.
 
-        An unknown pod is added. One of the same name as `old` but another uid takes its place.
+        An unknown pod is added. A pod with the name of `old` and another uid replaces it.
         """
         with self._changing:
             if old is not None and old.uid != new.uid:
@@ -141,7 +143,7 @@ class SchedulingQueue(BlockingQueue):
             flight = self._in_flight.get(new.uid)
             info = self._sub_queues.find(new.uid)
             if flight is not None:
-                # The scheduler will look at the newest state itself if the pod comes back.
+                # If the pod comes back, the scheduler reads its newest state.
                 flight.deleted = False
                 old = old or flight.pod
                 for event in _changes(old, new):
@@ -152,15 +154,15 @@ class SchedulingQueue(BlockingQueue):
                 self._add(new)
 
     def delete(self, pod: Pod) -> None:
-        """Forget the pod: it is gone, or bound. If it is in flight, it won't come back."""
+        """Remove a pod that is gone or bound. If it is in flight, it won't come back."""
         with self._changing:
             self._delete(pod)
 
     def add_unschedulable_if_not_present(self, info: QueuedPodInfo) -> None:
-        """Take back a pod whose attempt failed, with the plugins that refused it; ends its flight.
+        """Take back a pod whose attempt failed, with the plugins that rejected it, and end its flight.
 
-        With none that refused it, it failed because of an error and is tried again after backoff. Otherwise it is
-        tried again if something happened during its flight that may help; else it is unschedulable.
+        Without such plugins the attempt ended with an error, and the pod is tried again after backoff. Otherwise it
+        is tried again if an event during its flight may help; else it is unschedulable.
 
         Raises:
             PodAlreadyQueuedError: the pod is in the queue; its flight has ended all the same.
@@ -191,7 +193,7 @@ class SchedulingQueue(BlockingQueue):
             self._sub_queues.requeue(info, verdict, SCHEDULE_ATTEMPT_FAILURE)
 
     def take(self, pod: Pod) -> QueuedPodInfo:
-        """Pop this pod out of turn, gates and backoff notwithstanding; one that isn't known is taken as new.
+        """Pop this pod out of turn, regardless of gates and backoff; an unknown pod counts as new.
 
         Raises:
             PodInFlightError: the pod is being scheduled or bound.
@@ -211,25 +213,24 @@ class SchedulingQueue(BlockingQueue):
             self._begin_flight(info)
             return info
 
-    # What happens
+    # Events
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Make these pods active, whatever their plugins wait for, unless they are gated.
 
-        A pod in flight is tried again if it comes back; pods that aren't known are left alone.
+        A pod in flight is tried again if it comes back. Unknown pods are ignored.
         """
         with self._changing:
             for pod in pods:
                 self._activate(pod.uid)
 
     def activate_at(self, time: float, pods: Iterable[Pod]) -> None:
-        """Do at that time (seconds on the queue's clock) what `activate` does; at once if it has come.
+        """Call `activate` at that time, in seconds on the queue's clock; at once if it has come.
 
-        Several times may be noted for a pod. All are forgotten when the pod is deleted or bound; pods that aren't known
-        are left alone.
+        A pod may have several times. They are dropped when the pod is deleted or bound. Unknown pods are ignored.
 
         Raises:
-            ValueError: the time is no finite number.
+            ValueError: the time isn't finite.
         """
         if not math.isfinite(time):
             raise ValueError(f"expected seconds since the epoch, found {time!r}")
@@ -241,7 +242,9 @@ class SchedulingQueue(BlockingQueue):
                     self._appointments.add(pod.uid, time)
 
     def wake_times(self) -> Mapping[str, float]:
-        """By uid, when time alone will have a pod tried again: as a plugin asked, backoff and flush left out."""
+        """By uid, the times at which plugins have asked for pods to be tried again; without ends of backoff and the
+        flush.
+        """
         with self._condition:
             times = self._sub_queues.unschedulable.retry_times()
             for uid, time in self._appointments.next_by_pod().items():
@@ -251,10 +254,10 @@ class SchedulingQueue(BlockingQueue):
     def move_all_to_active_or_backoff(
         self, event: ClusterEvent, old: object | None, new: object | None, pre_check: PreCheck | None = None
     ) -> None:
-        """Tell of an event in the cluster; unschedulable pods that it may help are tried again.
+        """Handle an event of the cluster: unschedulable pods that it may help are tried again.
 
-        `old` and `new` are the object before and after; None if it wasn't or isn't there. Pods for which
-        `pre_check` is false are passed over.
+        `old` and `new` are the object before and after the event, or None. Pods for which `pre_check` is false are
+        skipped.
         """
         with self._changing:
             candidates = self._sub_queues.unschedulable.rejected_by(
@@ -268,11 +271,11 @@ class SchedulingQueue(BlockingQueue):
             self._in_flight.record(event, old, new)
 
     def assigned_pod_added(self, pod: Pod) -> None:
-        """Tell that a bound pod appeared."""
+        """Handle the appearance of a bound pod."""
         self.move_all_to_active_or_backoff(ASSIGNED_POD_ADD, None, pod)
 
     def assigned_pod_updated(self, old: Pod, new: Pod, event: ClusterEvent) -> None:
-        """Tell that a bound pod changed; `event` is one of `pod_change_events(old, new)`."""
+        """Handle the change of a bound pod; `event` is one of `pod_change_events(old, new)`."""
         self.move_all_to_active_or_backoff(event, old, new)
 
     def flush_backoff_completed(self) -> None:
@@ -284,7 +287,7 @@ class SchedulingQueue(BlockingQueue):
     def flush_unschedulable_leftover(self) -> None:
         """Try the pods again that have been unschedulable or gated for longer than the timeout.
 
-        So those for which a plugin named a time that has come.
+        And those for which a plugin has set a time that has come.
         """
         with self._changing:
             now = self._clock.now()
@@ -303,20 +306,22 @@ class SchedulingQueue(BlockingQueue):
             self._move(flushed, Occurrence(UNSCHEDULABLE_TIMEOUT, None, None))
             self._in_flight.record(UNSCHEDULABLE_TIMEOUT, None, None)
 
-    # What there is
+    # Contents
 
     def place(self, uid: str) -> Place | None:
-        """Where the pod is; None if it isn't known."""
+        """The pod's place; None for an unknown pod."""
         with self._condition:
             return Place.IN_FLIGHT if uid in self._in_flight else self._sub_queues.place(uid)
 
     def get(self, uid: str) -> QueuedPodInfo | None:
-        """The pod with its history, unless it is in flight or not known."""
+        """The pod with its history; None if it is in flight or unknown."""
         with self._condition:
             return self._sub_queues.find(uid)
 
     def pods_in(self, place: Place) -> Sequence[Pod]:
-        """The pods there: the active ones in the order in which they would be popped, others as they came."""
+        """The pods in a place: active ones in the order in which they would be popped, others in the order of
+        arrival.
+        """
         with self._condition:
             match place:
                 case Place.IN_FLIGHT:
@@ -331,7 +336,7 @@ class SchedulingQueue(BlockingQueue):
             return [info.pod for info in infos]
 
     def pending_pods(self) -> tuple[Sequence[Pod], str]:
-        """The pods in the queue, those in flight left out, and how many are where in kube-scheduler's words."""
+        """The pods in the queue, without those in flight, and how many are in each place, in kube-scheduler's words."""
         with self._condition:
             active, backoff = self.pods_in(Place.ACTIVE), self.pods_in(Place.BACKOFF)
             waiting = [info.pod for info in self._sub_queues.unschedulable.ordered()]
@@ -381,7 +386,7 @@ class SchedulingQueue(BlockingQueue):
         event = occurrence.event
         for info in candidates:
             uid, profile = info.pod.uid, info.pod.spec.scheduler_name
-            # A hint may have called back and moved it.
+            # A hint may have called back and moved the pod.
             if uid not in self._sub_queues.unschedulable:
                 continue
             if info.gated and not self._hints.concerns((profile, info.gating_plugin), event):
@@ -412,7 +417,7 @@ class SchedulingQueue(BlockingQueue):
 
 
 def _changes(old: Pod, new: Pod) -> Sequence[ClusterEvent]:
-    """The events that an update amounts to; none for one that repeats what is known, as after a new list."""
+    """The events that an update amounts to; none if nothing has changed, as after a new list."""
     version = new.metadata.resource_version
     if old is new or (version and version == old.metadata.resource_version):
         return ()

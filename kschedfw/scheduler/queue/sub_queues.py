@@ -16,10 +16,10 @@ from kschedfw.scheduler.queue.unschedulable import UnschedulablePool
 
 
 class SubQueues:
-    """Active pods, those that back off, and those that are unschedulable or gated. Not thread-safe.
+    """The active pods, those that back off, and those that are unschedulable or gated. Not thread-safe.
 
-    Nobody gets past `pre_enqueue` to become active. With `pop_from_backoff` it is asked when a pod begins to back
-    off, since it may be popped from there; otherwise when its backoff is over.
+    A pod becomes active only after its pre_enqueue plugins let it pass. With `pop_from_backoff` they run when the
+    pod begins to back off, since it may be popped from there; otherwise when its backoff is over.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class SubQueues:
         self._rejections.forget(uid)
 
     def rearrange(self, info: QueuedPodInfo) -> None:
-        """Take note that a pod, which is here, was changed."""
+        """Reorder a pod in one of the sub-queues that was changed."""
         uid = info.pod.uid
         if uid in self.active:
             self.active.push(uid, info)
@@ -93,7 +93,7 @@ class SubQueues:
             self.unschedulable.put(info)
 
     def requeue(self, info: QueuedPodInfo, verdict: Requeue, event: str) -> None:
-        """Put a pod, new or unschedulable so far, where the verdict wants it."""
+        """Put a new or unschedulable pod where the verdict says."""
         if verdict is Requeue.SKIP:
             self._park(info, event)
         elif verdict is Requeue.AFTER_BACKOFF and self._policy.is_backing_off(info, self._clock.now()):
@@ -133,7 +133,9 @@ class SubQueues:
         self._rejections.note(info)
 
     def _is_held_back(self, info: QueuedPodInfo) -> bool:
-        """Ask the pre_enqueue plugins of the pod's profile, and note the one that objects."""
+        """Run the pre_enqueue plugins of the pod's profile; True if one rejects the pod, which is stored in its
+        info.
+        """
         profile = self._profiles.get(info.pod.spec.scheduler_name)
         if profile is not None:
             status = profile.run_pre_enqueue_plugins(info.pod)
@@ -141,24 +143,24 @@ class SubQueues:
                 info.retry_at = self._later(status.retry_at)
                 info.gating_plugin = status.plugin
                 info.unschedulable_plugins.add(status.plugin)
-                # No attempt will follow that this flush could be the reason of.
+                # The flush leads to no attempt.
                 info.was_flushed_from_unschedulable = False
                 return True
         info.gating_plugin = ""
         return False
 
     def _later(self, time: float | None) -> float | None:
-        """When to ask a gate again: at that time, but not over and over if the time isn't in the future."""
+        """When to call a gate again: at that time, but not repeatedly if it isn't in the future."""
         now = self._clock.now()
         return now + WINDOW if time is not None and time <= now else time
 
 
 class Rejections:
-    """Tells a recorder of every pod that enters the queue rejected, or leaves it. Not thread-safe.
+    """Counts the rejected pods in the queue for the metric `unschedulable_pods`. Not thread-safe.
 
-    A pod counts for each plugin that refused it in its last attempt or keeps it gated, from when it is back in the
-    queue until it is popped or deleted. kube-scheduler doesn't take off pods that are deleted while they are active or
-    back off; here the numbers are those of the pods that there are.
+    A pod counts for each plugin that rejected it in its last attempt or keeps it gated, from its return to the queue
+    until it is popped or deleted. kube-scheduler keeps counting pods that are deleted while they are active or back
+    off; here only existing pods count.
     """
 
     def __init__(self, metrics: MetricsRecorder) -> None:
@@ -167,7 +169,7 @@ class Rejections:
         self._told: dict[str, tuple[str, frozenset[str]]] = {}
 
     def note(self, info: QueuedPodInfo) -> None:
-        """Take note of who rejected the pod, which is in the queue."""
+        """Count the plugins that rejected a pod in the queue."""
         if not self._listens:
             return
         profile, plugins = info.pod.spec.scheduler_name, frozenset(info.rejector_plugins)
@@ -178,7 +180,7 @@ class Rejections:
             self._told[info.pod.uid] = profile, plugins
 
     def forget(self, uid: str) -> None:
-        """The pod has left the queue."""
+        """Stop counting a pod that has left the queue."""
         if (told := self._told.pop(uid, None)) is not None:
             self._tell(*told, -1)
 

@@ -1,4 +1,4 @@
-"""Pods that wait for something to happen (kube-scheduler `unschedulableEntities`)."""
+"""Pods that wait for an event (kube-scheduler `unschedulableEntities`)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 
 Rejector = tuple[str, str]
-"""Profile and plugin; the plugin is empty for a pod that nobody refused."""
+"""Profile and plugin; the plugin is empty for a pod that no plugin has rejected."""
 
 
 class UnschedulablePool:
-    """Refused and gated pods, found by who refused them, so that an event costs nothing for those it can't help.
+    """Rejected and gated pods, indexed by the plugins that rejected them, so that an event costs nothing for other
+    pods.
 
-    A pod is overdue after `timeout` seconds without an attempt, or when the time has come at which a plugin wants it
-    tried again.
+    A pod is overdue after `timeout` seconds without an attempt, or at a time that a plugin has set.
     """
 
     def __init__(self, timeout: float) -> None:
@@ -24,7 +24,7 @@ class UnschedulablePool:
         self._rejectors: dict[str, tuple[Rejector, ...]] = {}
         self._by_rejector: dict[Rejector, dict[str, QueuedPodInfo]] = {}
         self._gated: set[str] = set()
-        # Nobody is overdue up to this time. It may be earlier than needed, since pods leave.
+        # No pod is overdue before this time. It may be too early, since pods leave.
         self._none_due_until = math.inf
 
     def __len__(self) -> int:
@@ -41,11 +41,11 @@ class UnschedulablePool:
         return self._infos.get(uid)
 
     def ordered(self) -> Sequence[QueuedPodInfo]:
-        """All of them in the order in which they entered the queue."""
+        """All pods in the order in which they entered the queue."""
         return sorted(self._infos.values(), key=_sequence)
 
     def put(self, info: QueuedPodInfo) -> None:
-        """Add the pod, or take note that it was changed."""
+        """Add the pod, or reindex it after a change."""
         uid, profile = info.pod.uid, info.pod.spec.scheduler_name
         self.remove(uid)
         self._infos[uid] = info
@@ -69,7 +69,7 @@ class UnschedulablePool:
         return info
 
     def rejected_by(self, concerned: Callable[[Rejector], bool]) -> Sequence[QueuedPodInfo]:
-        """The pods that any of the rejectors concerned refused, in the order in which they entered the queue."""
+        """The pods rejected by any of the `concerned` rejectors, in the order in which they entered the queue."""
         if not self._infos:
             return ()
         found: dict[str, QueuedPodInfo] = {}
@@ -79,7 +79,7 @@ class UnschedulablePool:
         return sorted(found.values(), key=_sequence)
 
     def overdue(self, now: float) -> Sequence[QueuedPodInfo]:
-        """The pods that have waited long enough."""
+        """The overdue pods."""
         if now <= self._none_due_until:
             return ()
         overdue = [info for info in self.ordered() if now > self._last_due(info)]
@@ -89,7 +89,7 @@ class UnschedulablePool:
         return overdue
 
     def next_due(self) -> float:
-        """A time before which nobody gets overdue; infinity where nobody is here."""
+        """A time before which no pod is overdue; infinity if there are no pods."""
         return math.nextafter(self._none_due_until, math.inf) if self._infos else math.inf
 
     def retry_times(self) -> dict[str, float]:
@@ -99,7 +99,7 @@ class UnschedulablePool:
         return {uid: info.retry_at for uid, info in self._infos.items() if info.retry_at is not None}
 
     def _last_due(self, info: QueuedPodInfo) -> float:
-        """Up to when the pod isn't overdue."""
+        """The time until which the pod isn't overdue."""
         since = info.timestamp if info.flush_timestamp is None else max(info.timestamp, info.flush_timestamp)
         timeout = since + self._timeout
         return timeout if info.retry_at is None else min(timeout, math.nextafter(info.retry_at, -math.inf))
