@@ -138,7 +138,7 @@ def test_it_is_as_good_with_room_for_few_answers_and_many_on_a_node(steps: list[
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pods_module, "_MOST_COUNTERS", 3)
         patch.setattr(terms_module, "_MOST_TALLIES", 2)
-        patch.setattr(terms_module, "_FEW_NODES", 1)
+        patch.setattr(terms_module, "_MOST_ADDED_SINGLY", 1)
         patch.setattr(terms_module, "_MOST_CHANGES", 2)
         snapshot = Snapshot()
         for step in steps:
