@@ -141,13 +141,15 @@ class FaultyApp:
             await asyncio.wait(
                 [watching, ending], timeout=faults.watch_seconds, return_when=asyncio.FIRST_COMPLETED
             )
-            if watching.done():
+            is_cut = not watching.done()
+            if not is_cut:
                 watching.result()
         finally:
             for each in (watching, ending):
                 each.cancel()
             await asyncio.gather(watching, ending, return_exceptions=True)
-        _abort(scope)
+        if is_cut:
+            _abort(scope)
 
     async def _while_paused(self) -> None:
         while self.faults.paused:

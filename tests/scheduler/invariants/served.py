@@ -64,17 +64,22 @@ class HurriedClock:
 
 
 class NotingCluster(KubernetesCluster):
-    """Notes on which nodes a pod may be although the scheduler was told of a failure."""
+    """Notes on which nodes a pod may be although the scheduler was told of a failure: its place is given away then.
 
+    So it is where no answer came, and where a request was delivered twice and the second answer is a conflict.
+    """
+
+    truth: InMemoryCluster
     uncertain: set[str]
 
     def bind(self, pod: Pod, node_name: str) -> None:
         try:
             super().bind(pod, node_name)
-        except (ConflictError, NotFoundError):
-            raise
-        except Exception:
-            self.uncertain.add(node_name)
+        except Exception as error:
+            present = self.truth.get(Pod, pod.key)
+            is_there = present is not None and present.uid == pod.uid and present.node_name == node_name
+            if is_there or not isinstance(error, ConflictError | NotFoundError):
+                self.uncertain.add(node_name)
             raise
 
 
@@ -106,7 +111,7 @@ class ServedWorld:
             client = connect(kubeconfig, qps=-1, clock=self.clock, chance=Random(self.seed + 1))
             life.enter_context(client)
             self.cluster = NotingCluster(client)
-            self.cluster.uncertain = set()
+            self.cluster.truth, self.cluster.uncertain = self.truth, set()
             life.enter_context(self.cluster)
             executor = life.enter_context(ThreadPoolExecutor(4, "binding"))
             for name in NODE_NAMES[:4]:
