@@ -5,17 +5,19 @@ Nodes are read one by one (`NodeInfo`) or many at once (`NodeTable`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 
 import attrs
 import numpy as np
 
-from kschedfw import FieldError, IntArray, NodeInfo, NodeTable, Pod
+from kschedfw import FieldError, IntArray, NodeInfo, NodeTable, Pod, Resource
 from kschedfw.api import PodRequests
 from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_huge_pages
 from kschedfw.framework.results import MAX_NODE_SCORE
 
+_ATTRIBUTES = {CPU: "milli_cpu", MEMORY: "memory", EPHEMERAL_STORAGE: "ephemeral_storage"}
 _NON_ZERO = (CPU, MEMORY)
 """What has a non-zero amount too, in the order of `NodeTable.non_zero_requested`."""
 
@@ -86,6 +88,14 @@ class ScoredResource:
     name: str
     weight: int
     non_zero: bool
+    _amount: Callable[[Resource], int] = attrs.field(init=False)
+    """`Resource.get` of this name, as an attribute where it is one: scores ask it of every node."""
+
+    @_amount.default
+    def _amount_by_attribute(self) -> Callable[[Resource], int]:
+        name = self.name
+        attribute = _ATTRIBUTES.get(name)
+        return (lambda amounts: amounts.get(name)) if attribute is None else attrgetter(attribute)
 
     @classmethod
     def of(cls, spec: ResourceSpec, *, non_zero: bool) -> ScoredResource:
@@ -98,13 +108,12 @@ class ScoredResource:
 
     def request_of(self, requests: PodRequests) -> int:
         """A pod's request."""
-        return (requests.scored if self.non_zero else requests.amounts).get(self.name)
+        return self._amount(requests.scored if self.non_zero else requests.amounts)
 
     def on_node(self, info: NodeInfo) -> tuple[int, int]:
         """A node's allocatable amount, and how much of it the pods there have."""
-        name = self.name
-        taken = info.non_zero_requested if self.non_zero and name in _NON_ZERO else info.requested
-        return info.allocatable.get(name), taken.get(name)
+        taken = info.non_zero_requested if self.non_zero and self.name in _NON_ZERO else info.requested
+        return self._amount(info.allocatable), self._amount(taken)
 
     def columns(self, nodes: NodeTable, rows: IntArray) -> tuple[IntArray, IntArray]:
         """What `on_node` gives, for the nodes in these rows: two arrays of shape (k,), int64. Not to be changed."""

@@ -23,6 +23,7 @@ from kschedfw import (
     Status,
     Verdicts,
     hookimpl,
+    per_signature,
 )
 from kschedfw.api import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode
 from kschedfw.api.volume_matching import class_of_claim
@@ -78,6 +79,7 @@ class VolumeZone(StoragePlugin[Topologies]):
     reads: ClassVar[Reads | None] = Reads.NODE
 
     @hookimpl
+    @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         if not pod.spec.volumes or not pod.storage:
             return Status.skip()

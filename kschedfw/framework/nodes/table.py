@@ -267,31 +267,36 @@ class NodeTable:
             self._make_columns(amounts.scalar_resources)
         self._write_amounts(self._requested, row, amounts, len(info.pods))
         np.subtract(self._allocatable[:, row], self._requested[:, row], out=self._free[:, row])
-        self._non_zero[0, row] = non_zero.milli_cpu
-        self._non_zero[1, row] = non_zero.memory
-        self._note_size(0, non_zero.milli_cpu)
-        self._note_size(1, non_zero.memory)
+        cpu, memory = non_zero.milli_cpu, non_zero.memory
+        self._non_zero[0, row] = cpu
+        self._non_zero[1, row] = memory
+        if not (0 <= cpu <= self._largest[0] and 0 <= memory <= self._largest[1]):
+            self._note_sizes(cpu, memory)
 
     def _write_amounts(self, columns: IntArray, row: int, amounts: Resource, pods: int) -> None:
         """Fill a row in; all its resources have a column."""
-        columns[0, row] = amounts.milli_cpu
-        columns[1, row] = amounts.memory
-        columns[2, row] = amounts.ephemeral_storage
+        cpu, memory, storage = amounts.milli_cpu, amounts.memory, amounts.ephemeral_storage
+        columns[0, row] = cpu
+        columns[1, row] = memory
+        columns[2, row] = storage
         columns[_PODS_COLUMN, row] = pods
-        self._note_size(0, amounts.milli_cpu)
-        self._note_size(1, amounts.memory)
-        self._note_size(2, amounts.ephemeral_storage)
+        largest = self._largest
+        if not (0 <= cpu <= largest[0] and 0 <= memory <= largest[1] and 0 <= storage <= largest[2]):
+            self._note_sizes(cpu, memory, storage)
         if len(self.resources) > len(_FIRST_RESOURCES):
             columns[len(_FIRST_RESOURCES) :, row] = 0
             for name, amount in amounts.scalar_resources.items():
                 column = self.columns[name]
                 columns[column, row] = amount
-                self._note_size(column, amount)
+                if not 0 <= amount <= largest[column]:
+                    largest[column] = amount if amount >= 0 else _MAX_INT64
 
-    def _note_size(self, column: int, amount: int) -> None:
-        # Below 0 is what has wrapped around, and as bad as too large.
-        if not 0 <= amount <= self._largest[column]:
-            self._largest[column] = amount if amount >= 0 else _MAX_INT64
+    def _note_sizes(self, *amounts: int) -> None:
+        """Note the sizes of amounts of the first resources, in their order."""
+        for column, amount in enumerate(amounts):
+            if not 0 <= amount <= self._largest[column]:
+                # Below 0 is what has wrapped around, and as bad as too large.
+                self._largest[column] = amount if amount >= 0 else _MAX_INT64
 
     def _make_columns(self, resources: Iterable[str]) -> None:
         """Make a column for each of the resources of which this is the first node."""

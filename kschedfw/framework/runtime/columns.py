@@ -60,6 +60,12 @@ class Column:
 
     def follow(self, table: NodeTable) -> Sequence[int] | None:
         """Forget the values of rows that have changed; returns those rows, None for all."""
+        if (
+            self._nodes == table.node_changes.version
+            and self._layout == table.layout
+            and (self._reads is Reads.NODE or self._pods == table.pod_changes.version)
+        ):
+            return ()
         rows = self.stale(table)
         if rows is None:
             self._move(table)
