@@ -121,7 +121,7 @@ def serve_extender(
     limit: LimitOption = None,
 ) -> None:
     try:
-        # Other commands needn't wait for it.
+        # Imported here, since other commands don't need it.
         from kschedfw.cli.extender_http import Server, configured, listen
     except ModuleNotFoundError:
         raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
@@ -144,7 +144,7 @@ def serve_extender(
     try:
         listening = listen(host, port)
     except OSError as error:
-        # `strerror` repeats the address, where it isn't about finding it
+        # `strerror` repeats the address, except in errors of name look-up
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
         raise UsageError(f"can't listen on {host}, port {port}: {why}") from error
     if tls_client_ca is None and not _is_here(listening):
@@ -155,7 +155,7 @@ def serve_extender(
     url = _url(host, listening, "https" if settings.is_ssl else "http")
 
     def say_where() -> None:
-        # When signals end it well, and not while it still starts.
+        # Printed once signals end the server gracefully, not while it starts.
         print(f"kschedfw: extender at {url}; Ctrl-C ends it", file=sys.stderr, flush=True)
 
     with listening:

@@ -52,7 +52,7 @@ class Ledger:
 
     * `attempts`: all scheduling cycles; `tried`: pods that had one.
     * `fruitless`: attempts and checks of gates of each pod since the cluster last changed; `most_fruitless` is the
-    largest.
+      largest.
     * `preemptions`: how often a pod was nominated to a node; `victims`: pods that were evicted for that.
     * `last_change`: when a pod was last bound or left, in virtual seconds since the start.
     * `peak`: the most that was requested at a time on existing nodes, by resource.
