@@ -1,1 +1,1 @@
-"""Measures how fast a profile schedules, and how much memory that takes, on workloads like scheduler_perf's."""
+"""Measures the speed and the memory of scheduling with a profile, on workloads like scheduler_perf's."""

@@ -1,4 +1,4 @@
-"""Runs measurements in processes of their own, so that none has the memory, or the garbage, of another."""
+"""Runs each measurement in a process of its own, so that memory and garbage of others don't affect it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ ResultT = TypeVar("ResultT")
 
 
 class BenchmarkError(KschedfwError):
-    """A measurement broke off; says why."""
+    """A measurement failed; says why."""
 
 
 def measure_in_child(case: Case, timer: Timer, progress: Progress | None = None) -> Measurement:
-    """`measure` in a process of its own; raises as `run_in_child`. The case and the timer must be picklable."""
+    """`measure` in a new process; raises as `run_in_child`. The case and the timer must be picklable."""
     return run_in_child(partial(_measure, case, timer), progress)
 
 
 def footprint_in_child(case: Case) -> Footprint:
-    """`measure_footprint` in a process of its own; raises as `run_in_child`. The case must be picklable."""
+    """`measure_footprint` in a new process; raises as `run_in_child`. The case must be picklable."""
     return run_in_child(partial(_footprint, case))
 
 
@@ -42,7 +42,7 @@ def _footprint(case: Case, _progress: Progress) -> Footprint:
 
 
 def run_in_child(task: Callable[[Progress], ResultT], progress: Progress | None = None) -> ResultT:
-    """What the task gives, in a new process. It must be picklable, and so must its result.
+    """Run the task in a new process, and return its result. Both must be picklable.
 
     Raises:
         BenchmarkError: the task raised something, or its process was killed.
@@ -79,7 +79,7 @@ class _Done:
 
 
 def end_of_process(exit_code: int | None) -> str:
-    """How a process ended that gave no result."""
+    """How a process ended that returned no result."""
     if exit_code is None or exit_code >= 0:
         return f"its process ended with exit code {exit_code}"
     name = signal.Signals(-exit_code).name
@@ -89,7 +89,7 @@ def end_of_process(exit_code: int | None) -> str:
 def _work(sender: Connection, task: Callable[[Progress], object]) -> None:
     try:
         sender.send(_Done(task(lambda done, total: sender.send((done, total)))))
-    except KeyboardInterrupt:  # whoever started this has got it, too
+    except KeyboardInterrupt:  # the parent process gets it, too
         return
     except KschedfwError as error:
         sender.send(BenchmarkError(str(error)))

@@ -1,4 +1,4 @@
-"""Time for measurements: real while something is done, and no time while nothing is."""
+"""The clock for measurements, in which waiting takes no time."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable
 
 Timer = Callable[[], float]
-"""Seconds since an unknown moment, never set back, such as `time.perf_counter`."""
+"""Seconds since an arbitrary moment, never set back, such as `time.perf_counter`."""
 
 
 class SkippingClock:
-    """The timer's time, plus what was skipped: a backoff passes in it without anyone having to wait."""
+    """The timer's time, plus the time that was skipped instead of waiting, such as backoffs."""
 
     def __init__(self, timer: Timer) -> None:
         self._timer = timer
@@ -24,9 +24,9 @@ class SkippingClock:
         return self._timer()
 
     def wait_until(self, condition: threading.Condition, deadline: float) -> None:  # noqa: ARG002  # see Clock
-        # There is one thread, so nobody else could end the wait.
+        # There is one thread, so no other could end the wait.
         self.skip_to(deadline)
 
     def skip_to(self, time: float) -> None:
-        """Go on to that time; never back."""
+        """Advance to this time; never goes back."""
         self._skipped += max(0.0, time - self.now())

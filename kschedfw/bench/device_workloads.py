@@ -10,7 +10,7 @@ from kschedfw.bench.shapes import Manifest
 from kschedfw.bench.workload import Placement, Workload, nothing
 
 _DEVICES = 10
-"""Of a node, in most of scheduler_perf's workloads (`maxClaimsPerNode`)."""
+"""Devices of a node, in most of scheduler_perf's workloads (`maxClaimsPerNode`)."""
 
 
 def _from_templates(
@@ -26,7 +26,7 @@ def _from_templates(
     per_node: int = _DEVICES,
     with_devices: Callable[[Manifest, int], tuple[Manifest, ...]] = devices.slice_of_node,
 ) -> Workload:
-    """Each pod has a claim of its own, which has been made and isn't allocated yet."""
+    """Each pod has a claim of its own, which exists and isn't allocated yet."""
     return Workload(
         name,
         measures,

@@ -11,7 +11,7 @@ DRIVER = "test-driver.cdi.k8s.io"
 CLASS = "test-class"
 NODE_LABELS = {"node-with-dra": "true"}
 EXTENDED_CLASSES = 25
-"""How many classes stand behind extended resources."""
+"""The number of device classes with extended resources."""
 SHARERS = 5
 """How many pods share a claim."""
 
@@ -80,7 +80,7 @@ def node(index: int) -> Manifest:
 
 
 def slice_of_node(node: Manifest, devices: int) -> tuple[Manifest, ...]:
-    """The node's own slice, with so many devices that are all alike."""
+    """The node's own slice, with this number of equal devices."""
     name = shapes.name_of(node)
     spec = {
         "driver": DRIVER,
@@ -92,7 +92,7 @@ def slice_of_node(node: Manifest, devices: int) -> tuple[Manifest, ...]:
 
 
 def half_taken_slice(node: Manifest, devices: int) -> tuple[Manifest, ...]:
-    """The same, and claims that have the first half of the devices."""
+    """The same, and claims to which the first half of the devices is allocated."""
     name = shapes.name_of(node)
     taken = (
         _object(
@@ -108,7 +108,9 @@ def half_taken_slice(node: Manifest, devices: int) -> tuple[Manifest, ...]:
 
 
 def partitionable_slices(node: Manifest, devices: int) -> tuple[Manifest, ...]:
-    """So many pools that all nodes reach: each with four counters, which six devices share, and one device is taken."""
+    """This number of pools that all nodes can reach. Each has four counters, which six devices share; one device is
+    allocated.
+    """
     return tuple(
         each for number in range(devices) for each in _partitionable(f"{shapes.name_of(node)}-{number}")
     )
@@ -171,7 +173,7 @@ def _partition(name: str, slice_name: str, counters: Sequence[int]) -> Manifest:
 
 
 def with_template(name: str, namespace: str = "default") -> Manifest:
-    """A pod whose claim has been made from a template already."""
+    """A pod whose claim was made from a template."""
     reference = {"name": "resource", "resourceClaimTemplateName": "test-claim-template"}
     pod = _with_claim(name, namespace, reference)
     metadata = {**shapes.metadata_of(pod), "uid": f"uid-{name}"}
@@ -216,7 +218,7 @@ def allocated_claim(pod: Manifest, turn: int) -> tuple[Manifest, ...]:
 
 
 def shared_claim(pod: Manifest) -> tuple[Manifest, ...]:
-    """The claim that comes with the first of the pods that share it."""
+    """The claim of the pods that share it, made with the first of them."""
     kind, _, number = shapes.name_of(pod).partition("-")
     if int(number) % SHARERS:
         return ()
@@ -243,6 +245,6 @@ def _claim_of(pod: Manifest, devices: Manifest) -> Manifest:
 
 
 def _allocated(pool: str, device: str) -> Manifest:
-    """Without a node selector, since nobody asks again for a claim that is allocated before."""
+    """Without a node selector, which isn't read for claims that are allocated already."""
     result = {"request": _REQUEST, "driver": DRIVER, "pool": pool, "device": device}
     return {"allocation": {"devices": {"results": [result]}}}

@@ -21,9 +21,9 @@ class Footprint:
 
 
 def measure_footprint(case: Case, *, registry: Registry | None = None) -> Footprint:
-    """Count what cache, snapshot and framework hold after one pod was scheduled.
+    """Count the bytes that cache, snapshot and framework hold after one pod was scheduled.
 
-    The initial pods are bound, and in the cluster with all other objects, before the counting begins.
+    The cluster with all objects exists before counting begins; the initial pods are bound in it.
     """
     objects = Objects.of(attrs.evolve(case, pods=1))
     cluster = InMemoryCluster(objects.cluster)
@@ -31,7 +31,7 @@ def measure_footprint(case: Case, *, registry: Registry | None = None) -> Footpr
     pod = in_cluster(cluster, objects.measured)[0]
     registry = Registry() if registry is None else registry
     for name in case.profile.plugin_names:
-        registry.load(name)  # their code isn't what nodes and pods take
+        registry.load(name)  # so that their code isn't counted
     with held_memory() as held:
         stage = AlgorithmStage.of(case, cluster, registry)
         fill(stage, cluster, placed)

@@ -1,4 +1,4 @@
-"""One plugin in several forms: what each costs, and whether that is more than noise."""
+"""Compares the forms of one plugin: the cost of each, and whether it differs by more than noise."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from kschedfw.framework.runtime.evaluation import Evaluation
 from kschedfw.framework.runtime.registry import Registry
 
 REPEATS = 5
-"""Runs of each form. Where there is no difference, those of two don't overlap once in 126 times, by chance."""
+"""Runs of each form. Without a difference, the runs of two forms don't overlap with probability 1/126."""
 
 LEAST_REPEATS = 4
-"""With fewer, chance alone would give too many verdicts."""
+"""With fewer runs, too many verdicts would be due to chance."""
 
 _BATCH_HOOKS = ("filter_batch", "score_batch")
 
 
 class FormError(KschedfwError):
-    """The plugin has no such form."""
+    """The plugin doesn't have the form."""
 
 
 class FormRegistry(Registry):
-    """Another registry, in which one plugin has only this form."""
+    """A registry in which one plugin has only the given form."""
 
     def __init__(self, inner: Registry, form: PluginForm) -> None:
         super().__init__(entry_points=False)
@@ -50,7 +50,7 @@ class FormRegistry(Registry):
 
 
 def in_form(plugin: type[AnyPlugin], form: Evaluation) -> type[AnyPlugin]:
-    """The plugin with that form and those before it alone.
+    """The plugin without the forms after this one.
 
     Raises:
         FormError: it doesn't have the form, so that measuring it would measure another one.
@@ -72,10 +72,10 @@ def in_form(plugin: type[AnyPlugin], form: Evaluation) -> type[AnyPlugin]:
 
 
 class Verdict(Enum):
-    """How one set of runs compares with another: a difference is one where the runs of both don't overlap."""
+    """The comparison of two sets of runs: they differ if they don't overlap."""
 
     SLOWER = "slower"
-    """The fastest run took longer than the slowest of the other."""
+    """The fastest run took longer than the slowest one of the other set."""
     FASTER = "faster"
     NO_DIFFERENCE = "no difference above noise"
 
@@ -85,8 +85,8 @@ class FormRuns:
     """The runs of one form; None is the profile without the plugin.
 
     `seconds` per pod and `places` (the nodes of the measured pods, in order) have an entry for each run. `asked` is
-    about how many nodes the plugin was asked per attempt. `was_asked` is whether it was about any: with answers kept,
-    that may have been before the measurement.
+    the number of nodes per attempt for which the plugin was called. `was_asked` is whether it was called at all;
+    with the memo, that may have been before the measurement.
     """
 
     form: Evaluation | None
@@ -126,7 +126,7 @@ class FormsComparison:
 
     @property
     def was_asked(self) -> bool:
-        """Whether the plugin was asked about any node; if not, its forms weren't measured, and there is no verdict."""
+        """Whether the plugin was called for any node. If not, its forms weren't measured, and there is no verdict."""
         forms = [each for each in self.runs if each.form is not None]
         by_form = {each.form: each.was_asked for each in forms}
         fresh = [asked for form, asked in by_form.items() if form is not Evaluation.MEMO]
@@ -134,9 +134,10 @@ class FormsComparison:
 
     @property
     def difference(self) -> str:
-        """Where runs with the plugin first decide differently, for a report; empty if they all decide alike.
+        """The first difference between the decisions of runs with the plugin, for a report; empty if there is none.
 
-        Runs are compared as far as the shortest came. Of workloads in which pods arrive by real time nothing is said.
+        Runs are compared up to the end of the shortest one. Always empty for workloads in which pods arrive in real
+        time.
         """
         if find_workload(self.workload).churn is not None:
             return ""
@@ -162,9 +163,9 @@ class FormsComparison:
         return len(self.runs[0].seconds)
 
     def cost(self, each: FormRuns) -> float | None:
-        """Seconds that a pod takes more than without the plugin; None where that isn't above noise, or less.
+        """The additional seconds per pod compared with runs without the plugin; None if they aren't above noise.
 
-        None as well where the plugin wasn't asked.
+        Also None if the plugin wasn't called.
         """
         without = self.runs[0]
         more = self.was_asked and each.against(without) is Verdict.SLOWER
@@ -202,7 +203,7 @@ class FormsComparison:
 
 
 def form_cases(case: Case, plugin: str, forms: Sequence[Evaluation], repeats: int) -> Iterator[Case]:
-    """What to measure, in turns; every second turn is the other way round, so that no form always comes first."""
+    """The cases to measure, in turns; every second turn is in reverse order, so that no form always comes first."""
     cases = [_without(case, plugin)]
     cases += [attrs.evolve(case, form=PluginForm(plugin, form)) for form in forms]
     for turn in range(repeats):
@@ -212,7 +213,7 @@ def form_cases(case: Case, plugin: str, forms: Sequence[Evaluation], repeats: in
 def comparison(
     case: Case, plugin: str, measured: Sequence[tuple[Case, Measurement]]
 ) -> FormsComparison | None:
-    """What the turns that are complete come to; None where there is none."""
+    """The comparison of all complete turns; None if there are none."""
     by_form: dict[Evaluation | None, list[Measurement]] = {}
     for each, measurement in measured:
         by_form.setdefault(None if each.form is None else each.form.form, []).append(measurement)
@@ -232,7 +233,7 @@ def comparison(
 def _form_runs(form: Evaluation | None, plugin: str, runs: Sequence[Measurement]) -> FormRuns:
     uses = [use for run in runs for use in run.plugins if use.plugin == plugin]
     attempts = sum(use.attempts for use in uses)
-    before = form is Evaluation.MEMO  # what was answered then may still be known
+    before = form is Evaluation.MEMO  # the memo may still have answers from before
     return FormRuns(
         form,
         tuple(run.seconds_per_pod for run in runs),

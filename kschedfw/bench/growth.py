@@ -1,4 +1,4 @@
-"""How the cost of a pod, and the memory, grow with the cluster."""
+"""Measures how the time per pod and the memory grow with the cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Axis(StrEnum):
 
     NODES = "nodes"
     PODS = "pods"
-    """Pods that are on nodes already."""
+    """Pods that are on nodes."""
     DEVICES = "devices"
     """Devices of each node."""
 
@@ -30,13 +30,13 @@ SIZES = {
     Axis.DEVICES: (1, 8, 32, 128),
 }
 NODES = {Axis.NODES: 5_000, Axis.PODS: 5_000, Axis.DEVICES: 1_000}
-"""Of clusters in which something else grows."""
+"""The number of nodes if something else grows."""
 INITIAL_PODS = {Axis.NODES: 1_000, Axis.PODS: 1_000, Axis.DEVICES: 100}
-"""Of clusters in which something else grows; they have room on nodes with one device each."""
+"""The number of initial pods if something else grows; they fit on nodes with one device each."""
 PODS = 200
-"""How many are scheduled at each size."""
+"""The number of pods that are scheduled at each size."""
 LIMIT_BYTES = {Axis.NODES: 8 * 1024, Axis.PODS: 2 * 1024, Axis.DEVICES: 2 * 1024}
-"""What a node, a placed pod and a device may cost."""
+"""The limits of the bytes held for a node, a placed pod and a device."""
 
 Measure = Callable[[Case], Measurement]
 MeasureFootprint = Callable[[Case], Footprint]
@@ -55,7 +55,9 @@ class GrowthRow:
 
 
 def cases(axis: Axis, case: Case, sizes: Sequence[int] | None = None) -> list[Case]:
-    """The case in each of the sizes. Initial pods are bound in turns, but for the last, which warm up."""
+    """The case in each of the sizes. Initial pods are bound to the nodes in turn, except for the last ones, which
+    are scheduled to warm up.
+    """
     sized = partial(attrs.evolve, case, own_placement=Placement.ROUND_ROBIN)
     if axis is Axis.NODES:
         return [sized(nodes=size) for size in sizes or SIZES[axis]]

@@ -1,4 +1,4 @@
-"""The nodes and pods that workloads are made of; a pod's shape takes its name and namespace."""
+"""The shapes of nodes and pods in workloads; a pod's shape is a function of its name and namespace."""
 
 from __future__ import annotations
 

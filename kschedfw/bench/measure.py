@@ -1,7 +1,7 @@
 """Measures one case in this process.
 
-The garbage collector runs as it does for users: switched on, with its usual thresholds, nothing frozen. What building
-the objects left behind is collected before the clock runs.
+The garbage collector runs as it does for users: enabled, with its default thresholds, and without frozen objects.
+Garbage from building the objects is collected before the measurement.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.queue.protocol import Place
 
 Progress = Callable[[int, int], None]
-"""Called with the number of pods done and to do, now and then."""
+"""Called with the number of pods done and to do, every `PROGRESS_INTERVAL`."""
 
 PROGRESS_INTERVAL = 0.1
 """Seconds between two such calls."""
 
 MOST_ATTEMPTS = 10
-"""Attempts for each pod, on average, before a workload in which pods are tried again and again is broken off."""
+"""The average number of attempts per pod after which a workload is aborted."""
 
 
 def measure(
     case: Case, timer: Timer, *, registry: Registry | None = None, progress: Progress | None = None
 ) -> Measurement:
-    """Run the case and say how it went.
+    """Run the case, and return the measurement.
 
     Raises:
         UnknownWorkloadError: there is no such workload.
@@ -58,7 +58,7 @@ def measure(
 
 
 class _Laps:
-    """Attempts and how long each took."""
+    """The duration of each attempt."""
 
     def __init__(self, case: Case, timer: Timer, progress: Progress | None) -> None:
         self.timer = timer
@@ -116,7 +116,7 @@ def _algorithm(case: Case, timer: Timer, registry: Registry, progress: Progress 
 
 
 def fill(stage: AlgorithmStage, cluster: InMemoryCluster, placed: Iterable[Pod]) -> None:
-    """Let the cache have the cluster's nodes and these bound pods."""
+    """Add the cluster's nodes and these bound pods to the cache."""
     for node in cluster.list(Node):
         stage.cache.add_node(node)
     for pod in placed:
@@ -134,7 +134,7 @@ def _attempt(stage: AlgorithmStage, pod: Pod, laps: _Laps) -> str:
 
 
 def place(stage: AlgorithmStage, pod: Pod) -> str:
-    """Schedule and assume the pod, and give its node; the empty string if it fits nowhere."""
+    """Schedule and assume the pod, and return its node; empty if it fits nowhere."""
     state = CycleState()
     node_name = _place(stage, state, pod)
     if node_name:
@@ -152,7 +152,7 @@ def _place(stage: AlgorithmStage, state: CycleState, pod: Pod) -> str:
 
 
 def _settle(stage: AlgorithmStage, state: CycleState, pod: Pod, node_name: str) -> None:
-    """Take what the pod was given, such as devices, so that the next ones find the cluster as it is then."""
+    """Bind the pod's reservations, such as devices, so that they are taken for the pods that follow."""
     framework = stage.framework
     for run in (
         framework.run_reserve_plugins_reserve,
@@ -209,7 +209,7 @@ def _end_to_end(case: Case, timer: Timer, registry: Registry, progress: Progress
 
 
 def _attempt_next(scheduler: Scheduler, laps: _Laps) -> bool:
-    """What `Scheduler.run_until_idle` does again and again; False if no pod is active."""
+    """One iteration of `Scheduler.run_until_idle`; False if no pod is active."""
     started = laps.timer()
     scheduler.tick()
     tried = scheduler.schedule_one()
@@ -255,7 +255,7 @@ def _measurement(
 
 @contextmanager
 def _garbage_collection(timer: Timer) -> Iterator[Callable[[], GarbageCollection]]:
-    """Collects garbage, then watches the collector; gives a function that says what it has seen."""
+    """Collect garbage, then watch the collector; returns a function that returns what was recorded."""
     collections, seconds, started = 0, 0.0, 0.0
 
     def watch(phase: str, _info: Mapping[str, int]) -> None:

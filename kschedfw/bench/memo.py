@@ -1,4 +1,4 @@
-"""Which plugins missed the memo, and why: how often each was really asked."""
+"""How often each plugin was called, and why the memo didn't have its answers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ _FORMS = ((ExtensionPoint.FILTER, "filter_batch"), (ExtensionPoint.SCORE, "score
 
 @attrs.frozen
 class PluginUse:
-    """How often a plugin that filters or scores was asked in `attempts`.
+    """How often a filter or score plugin was called in `attempts`.
 
-    `rows_asked` counts nodes about which either form of its hooks was called, `rows_asked_before` those of the attempts
-    before these. `rows_in_question` is what the first would be if every attempt asked about every node at each of its
-    `points`. `why_not` says what keeps its answers from being
-    used again; empty if nothing does.
+    `rows_asked` is the number of nodes for which either form of its hooks was called, `rows_asked_before` that
+    number in earlier attempts. `rows_in_question` is what `rows_asked` would be if every attempt called it for every
+    node at each of its `points`. `why_not` says why its answers can't be used again; empty if they can.
     """
 
     plugin: str
@@ -43,7 +42,7 @@ class PluginUse:
 
     @property
     def spared(self) -> float:
-        """The share that needn't be asked: answers were known, or the pods didn't concern the plugin."""
+        """The share of calls that were saved: the answers were known, or the plugin skipped the pods."""
         if not self.rows_in_question:
             return 0.0
         return max(0.0, 1 - self.rows_asked / self.rows_in_question)
@@ -61,9 +60,9 @@ class PluginUse:
 
 
 def watch_plugins(framework: Framework, nodes: int) -> Callable[[int], tuple[PluginUse, ...]]:
-    """Counts from now on; what it gives says, after so many attempts on so many nodes, how it went.
+    """Start counting; returns a function that, given the number of attempts, returns the counts.
 
-    That has an entry for each filter and score plugin of the framework, in the order of the profile.
+    These have an entry for each filter and score plugin of the framework, in the order of the profile.
     """
     report = framework.memo_report()
     before = {name: counts.rows_asked for name, counts in report.items()}
@@ -79,7 +78,7 @@ def watch_plugins(framework: Framework, nodes: int) -> Callable[[int], tuple[Plu
 
 
 def together(uses: Sequence[PluginUse]) -> tuple[PluginUse, ...]:
-    """The uses of several measurements with one profile, added up by plugin."""
+    """The sums, by plugin, of several measurements with one profile."""
     order = list(dict.fromkeys(use.plugin for use in uses))
     ordered = sorted(uses, key=lambda use: order.index(use.plugin))
     return tuple(_sum(list(same)) for _, same in groupby(ordered, key=lambda use: use.plugin))

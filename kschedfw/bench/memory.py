@@ -1,4 +1,4 @@
-"""How much memory the process has, and how much of it objects hold."""
+"""The memory of the process, and the memory that objects hold."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _STATUS = Path("/proc/self/status")
 
 
 def peak_resident_bytes() -> int | None:
-    """The most memory that this process ever had resident; None where the system doesn't tell."""
+    """The peak resident memory of this process in bytes; None if the system doesn't report it."""
     if _STATUS.exists():
-        # Linux. `ru_maxrss` would do, but for one thing: it counts what the process that started this one had.
+        # Linux. `ru_maxrss` includes the memory of the process that started this one.
         for line in _STATUS.read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
@@ -31,7 +31,7 @@ def peak_resident_bytes() -> int | None:
 
 @attrs.define
 class Held:
-    """What a `held_memory` block has left behind, once it is over."""
+    """The memory that a `held_memory` block left allocated, once it has ended."""
 
     bytes: int = 0
 
@@ -40,7 +40,7 @@ class Held:
 def held_memory() -> Iterator[Held]:
     """Counts the memory that is allocated within the block and still held at its end, NumPy's too.
 
-    Counting slows down what is done in it by much.
+    Counting slows down the code in the block a lot.
     """
     held = Held()
     gc.collect()

@@ -1,4 +1,4 @@
-"""What a run of the benchmark comes to: measurements, or growth, and what they were made with."""
+"""The report of a benchmark: measurements or growth, and the machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kschedfw.framework.runtime.evaluation import Evaluation
 
 @attrs.frozen
 class Machine:
-    """Where the figures are from."""
+    """The machine and the versions with which figures were measured."""
 
     system: str
     cpus: int
@@ -46,8 +46,8 @@ class Machine:
 class BenchReport:
     """Measurements (or, with an axis, the rows of a growth table) in the order in which they were made.
 
-    `baseline` has the same with the default profile, where `profile` is another. `source` is the file that the profile
-    is from, if it is from one. `forms` is there instead of measurements where one plugin's forms were compared.
+    `baseline` has the same measurements with the default profile, if `profile` is another one. `source` is the file
+    of the profile, if any. If one plugin's forms were compared, `forms` is set instead of measurements.
     """
 
     machine: Machine
@@ -62,14 +62,14 @@ class BenchReport:
     forms: FormsComparison | None = None
 
     def baseline_of(self, measurement: Measurement) -> Measurement | None:
-        """The same as measured with the default profile; None if it wasn't."""
+        """The same measurement with the default profile; None if there is none."""
         return next((each for each in self.baseline if _what(each) == _what(measurement)), None)
 
     @property
     def plugins(self) -> tuple[PluginUse, ...]:
-        """How often the profile's plugins were asked, over all measurements in which they had to look at all nodes.
+        """How often the profile's plugins were called, over all measurements with 100 % of the nodes.
 
-        Over all others where there is none of these.
+        Over all other measurements if there are none of these.
         """
         measured = [*self.measurements, *(row.measurement for row in self.growth)]
         every = [each for each in measured if each.percentage == ALL_NODES] or measured
@@ -98,7 +98,7 @@ class BenchReport:
         }
 
     def _plugins(self) -> dict[str, int]:
-        """The profile's plugins, each with the weight that is given for its score, or 0."""
+        """The profile's plugins, each with the weight of its score, or 0."""
         listed = (*self.profile.multi_point, *self.profile.points.get(ExtensionPoint.SCORE, ()))
         return dict.fromkeys(self.profile.plugin_names, 0) | {plugin.name: plugin.weight for plugin in listed}
 

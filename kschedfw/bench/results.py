@@ -1,4 +1,4 @@
-"""What measurements come to."""
+"""The results of measurements."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from kschedfw.bench.workload import Placement
 
 
 class Part(StrEnum):
-    """How much of the scheduler is measured."""
+    """The part of the scheduler that is measured."""
 
     ALGORITHM = "algorithm"
     """`GenericScheduler.schedule` and `Cache.assume_pod`."""
     END_TO_END = "end-to-end"
-    """`Scheduler` with an `InMemoryCluster`: from the queue to the binding, with all that the cluster tells back."""
+    """`Scheduler` with an `InMemoryCluster`: from the queue to the binding, including the cluster's events."""
 
 
 @attrs.frozen
 class Latency:
-    """How long single attempts took, in seconds; percentiles are by nearest rank."""
+    """The durations of attempts in seconds; percentiles are by nearest rank."""
 
     p50: float = 0.0
     p99: float = 0.0
@@ -43,7 +43,7 @@ def _percentile(ordered: Sequence[float], percent: int) -> float:
 
 @attrs.frozen
 class GarbageCollection:
-    """How often the cyclic garbage collector ran within the attempts, and how long, in seconds."""
+    """How often the cyclic garbage collector ran during the attempts, and for how long, in seconds."""
 
     collections: int = 0
     seconds: float = 0.0
@@ -51,14 +51,14 @@ class GarbageCollection:
 
 @attrs.frozen
 class Measurement:
-    """What one workload came to, in one process.
+    """The result of one workload, in one process.
 
-    Of `wanted` pods `finished` were dealt with in `attempts`: placed, or found to fit nowhere; fewer than wanted if the
-    time limit was reached. `seconds` is the time within attempts alone. `create_seconds` is what it took to create
-    the pods in the cluster, which puts them into the queue; it isn't part of `seconds`, and 0 where the
-    algorithm alone is measured. `peak_resident_bytes` is the whole process's, with Python and all objects.
-    `plugins` says how often those that filter or score were asked. `places` are the nodes of the measured pods, in the
-    order in which they were tried, empty for one that fit nowhere; only where the algorithm alone is measured.
+    Of the `wanted` pods, `finished` were placed or found to fit nowhere in `attempts`; these are fewer than wanted
+    if the time limit was reached. `seconds` is the time of the attempts. `create_seconds` is the time to create the
+    pods in the cluster, which adds them to the queue; it isn't a part of `seconds`, and 0 if only the algorithm is
+    measured. `peak_resident_bytes` is that of the whole process, with Python and all objects. `plugins` says how
+    often filter and score plugins were called. `places` are the nodes of the measured pods, in the order of their
+    attempts, empty for a pod that fits nowhere; only if the algorithm alone is measured.
     """
 
     workload: str

@@ -1,4 +1,4 @@
-"""The manifests of benchmark clusters: what their nodes and pods look like."""
+"""The manifests of nodes and pods in benchmark clusters."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 
 SMALL = {"cpu": "100m", "memory": "500Mi"}
-"""What most pods of scheduler_perf request."""
+"""The requests of most pods in scheduler_perf."""
 
 
 def made(manifest: Manifest) -> Named:
-    """The object as it comes from a file: it shares nothing with others that were made from the same shape."""
+    """The object as read from a file: it shares nothing with others of the same shape."""
     return object_from_manifest(json.loads(json.dumps(manifest)))
 
 
@@ -35,7 +35,7 @@ def name_of(manifest: Manifest) -> str:
 
 
 def bound(pod: Manifest, node_name: str) -> Manifest:
-    """The pod's manifest once it is on a node."""
+    """The pod's manifest with a node."""
     spec = pod["spec"]
     assert isinstance(spec, Mapping)
     return {**pod, "spec": {**spec, "nodeName": node_name}}
@@ -105,7 +105,7 @@ def service(name: str, namespace: str, selector: Labels) -> Manifest:
 
 
 def pod_affinity_term(labels: Labels, topology_key: str, **namespaces: object) -> Manifest:
-    """A term for pods with these labels; `namespaces` is one of the fields that say where they are."""
+    """A term for pods with these labels; further fields, such as `namespaces`, say where they are."""
     return {"labelSelector": {"matchLabels": labels}, "topologyKey": topology_key, **namespaces}
 
 
@@ -118,7 +118,7 @@ def preferred(term: Manifest) -> Manifest:
 
 
 def node_affinity(**term: object) -> Manifest:
-    """Required affinity to nodes of one selector term: `matchExpressions` or `matchFields`."""
+    """Required node affinity with one selector term: `matchExpressions` or `matchFields`."""
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
 
 

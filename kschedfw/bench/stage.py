@@ -1,4 +1,4 @@
-"""Sets a workload up: its objects, and a scheduler that has placed the initial ones."""
+"""Prepares a workload: its objects, and a scheduler that has placed the initial pods."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ ADAPTIVE = 0
 """`percentage` for kube-scheduler's own rule."""
 
 WARM_UP = 100
-"""How many of the initial pods are scheduled at least, so that what is made once isn't measured."""
+"""The least number of initial pods that are scheduled, so that work that is done once isn't measured."""
 
 DEFAULT_TIME_LIMIT = 30.0
-"""Seconds within attempts."""
+"""Seconds of attempts."""
 
 
 @attrs.frozen
 class PluginForm:
-    """A plugin that is asked in this way, however the others are."""
+    """A plugin and the form in which it is called, whatever the forms of others."""
 
     plugin: str
     form: Evaluation
@@ -47,11 +47,11 @@ class PluginForm:
 
 @attrs.frozen
 class Case:
-    """What is measured, and with what.
+    """A case to measure: the workload, its sizes, the profile and other settings.
 
-    `percentage` of the nodes are to be found feasible before the search ends, 0 adapts to their number. No further
-    attempt begins after `time_limit` seconds of attempts; initial pods that can't be scheduled within as much time are
-    bound in turns. Without `own_placement` and `own_devices` they are the workload's.
+    `percentage` is `percentage_of_nodes_to_score`; 0 adapts to the number of nodes. No attempt begins after
+    `time_limit` seconds of attempts; initial pods that can't be scheduled within that time are bound to the nodes in
+    turn. `own_placement` and `own_devices` replace the workload's.
     """
 
     workload_name: str
@@ -77,7 +77,9 @@ class Case:
         pods: int | None = None,
         devices: int | None = None,
     ) -> Case:
-        """The workload in its own size, or in another; with other nodes, the pods stay in proportion unless given."""
+        """The case of a workload in its own size, or in another. With another number of nodes, the numbers of pods
+        are scaled unless they are given.
+        """
         nodes = workload.nodes if nodes is None else nodes
 
         def in_proportion(given: int | None, own: int) -> int:
@@ -101,16 +103,16 @@ class Case:
 
     @property
     def devices(self) -> int:
-        """Of each node; 0 in workloads that aren't about devices."""
+        """The number of devices of each node; 0 in workloads without devices."""
         return self.workload.devices if self.own_devices is None else self.own_devices
 
 
 @attrs.frozen
 class Objects:
-    """A workload's objects. `placed` pods are bound; `to_place` are to be scheduled before the measurement."""
+    """A workload's objects. `placed` pods are bound; those in `to_place` are scheduled before the measurement."""
 
     cluster: Sequence[Named]
-    """Namespaces and the like, and nodes."""
+    """Nodes, and objects such as namespaces."""
     placed: Sequence[Named]
     to_place: Sequence[Named]
     measured: Sequence[Named]
@@ -118,7 +120,7 @@ class Objects:
     node_names: Sequence[str]
 
     def node_name(self, index: int) -> str:
-        """A node for the pod of this number, if they are put on nodes in turns."""
+        """The node for the pod of this number, if pods are bound to the nodes in turn."""
         return self.node_names[index % len(self.node_names)]
 
     @classmethod
@@ -164,7 +166,7 @@ def _with_bound(
 
 @attrs.frozen
 class AlgorithmStage:
-    """The algorithm, the framework it runs, and the cache it looks at."""
+    """The algorithm, its framework and its cache."""
 
     framework: Framework
     scheduler: GenericScheduler
@@ -179,7 +181,9 @@ class AlgorithmStage:
             cluster=cluster,
             snapshot=snapshot,
             random=random,
-            parallelizer=Parallelizer(1),  # as `Scheduler` has it: threads pay off for plugins that block
+            parallelizer=Parallelizer(
+                1
+            ),  # as in `Scheduler` by default: threads only help plugins that block
             evaluation=case.evaluation,
         )
         scheduler = GenericScheduler(
@@ -189,7 +193,7 @@ class AlgorithmStage:
 
 
 def scheduler_of(case: Case, cluster: InMemoryCluster, registry: Registry, clock: SkippingClock) -> Scheduler:
-    """A scheduler for the cluster, on one thread. Unschedulable pods are tried again after events alone."""
+    """A scheduler for the cluster, on one thread. Unschedulable pods are tried again only after events."""
     return Scheduler(
         cluster,
         [case.profile],
@@ -203,7 +207,7 @@ def scheduler_of(case: Case, cluster: InMemoryCluster, registry: Registry, clock
 
 
 class Churn:
-    """The pods that arrive while others are measured, one every `interval` seconds."""
+    """Pods that arrive during the measurement, one every `interval` seconds."""
 
     def __init__(self, make: Callable[[int], shapes.Manifest] | None, interval: float) -> None:
         self._make = make
@@ -212,12 +216,12 @@ class Churn:
         self._next = interval
 
     def due(self, elapsed: float) -> Iterator[Named]:
-        """Those that have arrived since the last call."""
+        """The pods that have arrived since the last call."""
         while self._make is not None and elapsed >= self._next:
             self._next += self._interval
             yield shapes.made(self._make(next(self._made)))
 
 
 def in_cluster(cluster: InMemoryCluster, objects: Iterable[Named]) -> list[Pod]:
-    """Create the pods in the cluster, and give them as it stored them."""
+    """Create the objects in the cluster, and return them as stored."""
     return [pod for pod in map(cluster.add, objects) if isinstance(pod, Pod)]

@@ -1,4 +1,4 @@
-"""The volumes of benchmark clusters: each pod has a claim of its own, which is bound already."""
+"""The volumes of benchmark clusters: each pod has a bound claim of its own."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def _bound(pod: Manifest, source: Manifest) -> tuple[Manifest, ...]:
 
 
 def csi_node(node: Manifest) -> tuple[Manifest, ...]:
-    """What the node's driver can attach."""
+    """The CSINode with the limit of the node's driver."""
     return (_csi_node(node, {}),)
 
 
 def migrated_csi_node(node: Manifest) -> tuple[Manifest, ...]:
-    """The same where the in-tree plugin has been replaced by the driver."""
+    """The same, with the in-tree plugin migrated to the driver."""
     annotations = {"storage.alpha.kubernetes.io/migrated-plugins": IN_TREE_PLUGIN}
     return (_csi_node(node, annotations),)
 

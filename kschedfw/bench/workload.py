@@ -1,4 +1,4 @@
-"""What a workload is: a cluster, and the pods that are to be scheduled on it."""
+"""The definition of a workload: a cluster, and the pods to schedule on it."""
 
 from __future__ import annotations
 
@@ -11,32 +11,36 @@ from kschedfw.bench.shapes import Manifest
 
 
 class Placement(StrEnum):
-    """How the initial pods come onto the nodes."""
+    """How the initial pods are placed."""
 
     ROUND_ROBIN = "round-robin"
-    """Bound in turns, except for the last `WARM_UP`, which are scheduled. For pods that spread evenly anyway."""
+    """Bound to the nodes in turn, except for the last `WARM_UP` pods, which are scheduled. For pods that spread
+    evenly anyway.
+    """
     SCHEDULED = "scheduled"
-    """Each scheduled. For pods whose places depend on each other."""
+    """All scheduled. For pods whose places depend on each other."""
     BOUND = "bound"
-    """All bound in turns. For clusters in which scheduling that many would take too long, and which needn't be warm."""
+    """All bound to the nodes in turn. For clusters in which scheduling them would take too long, and that need no
+    warm-up.
+    """
 
 
 def nothing(*_: object) -> tuple[Manifest, ...]:
-    """What comes with most nodes and pods."""
+    """The objects that come with most nodes and pods: none."""
     return ()
 
 
 @attrs.frozen
 class Workload:
-    """A cluster and the pods that are to be scheduled on it.
+    """A cluster, and the pods to schedule on it.
 
-    `follows` is the test case of scheduler_perf that has this shape, and in parentheses the workload of it that the
-    sizes are from. The functions make the manifest with the given number; where scheduler_perf creates one kind of
-    nodes or pods after the other, they take turns here, so that any size has the same mixture.
+    `follows` is the test case of scheduler_perf that has this shape, and in parentheses its workload with these
+    sizes. The functions make the manifest with the given number. Where scheduler_perf creates one kind of nodes or
+    pods after the other, kinds alternate here, so that every size has the same mixture.
 
-    `with_node` and `with_pod` make what comes with each of them, such as the pod's volume. `with_bound` makes the same
-    for an initial pod that is bound, the `turn`-th on its node, from 0; without it, `with_pod` does. `with_devices`
-    makes what publishes a node's devices, `devices` of them on each unless another number is asked for.
+    `with_node` and `with_pod` make the objects that come with each of them, such as the pod's volume. `with_bound`
+    makes those of a bound initial pod, the `turn`-th on its node, from 0; by default `with_pod` does. `with_devices`
+    makes the objects that publish a node's devices, `devices` of them by default.
 
     A pod of `churn` arrives every `CHURN_INTERVAL` seconds.
     """

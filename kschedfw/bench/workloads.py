@@ -1,4 +1,4 @@
-"""What is measured: workloads with the shapes of Kubernetes' own benchmark, scheduler_perf."""
+"""The workloads, with the shapes of Kubernetes' own benchmark, scheduler_perf."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _between_pods(
     node: Callable[[int], Manifest] = kinds.node,
     placement: Placement = Placement.ROUND_ROBIN,
 ) -> Workload:
-    """Affinity between the pods of two namespaces that are known by name."""
+    """Affinity between the pods of two namespaces, which the terms name."""
     return Workload(
         name,
         measures,
@@ -95,7 +95,9 @@ def _between_namespaces(
     node: Callable[[int], Manifest] = kinds.node,
     placement: Placement = Placement.ROUND_ROBIN,
 ) -> Workload:
-    """Affinity between the pods of all namespaces with a label: `initial_pods` in 100, the measured ones in another."""
+    """Affinity between the pods of all namespaces with a label: `initial_pods` are in 100 namespaces, the measured
+    ones in another.
+    """
     return Workload(
         name,
         measures,
@@ -120,7 +122,7 @@ def _with_volumes(
     node: Callable[[int], Manifest] = kinds.node,
     with_node: Callable[[Manifest], tuple[Manifest, ...]] = nothing,
 ) -> Workload:
-    """Each pod has a volume of its own, which is bound already."""
+    """Each pod has a bound volume of its own."""
     return Workload(
         name,
         measures,

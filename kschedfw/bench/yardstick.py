@@ -1,4 +1,4 @@
-"""What kube-scheduler does with the same workloads, for orientation."""
+"""kube-scheduler's figures for the same workloads, for orientation."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kschedfw.bench.stage import ADAPTIVE, ALL_NODES
 from kschedfw.bench.workloads import WORKLOADS
 
 SOURCE = "kube-scheduler v1.36, 2 cores, for orientation: another machine"
-"""What the figures are: its own SchedulePod and assume in one process, no API server."""
+"""How they were measured: kube-scheduler's own SchedulePod and assume in one process, without an API server."""
 
 
 @attrs.frozen
 class PodsPerSecond:
-    """With kube-scheduler's own rule of how many nodes to look at, and with all of them; None: not measured."""
+    """With the adaptive percentage of nodes, and with all nodes; None: not measured."""
 
     adaptive: float
     all_nodes: float | None
@@ -35,11 +35,11 @@ KUBE_SCHEDULER: Mapping[str, PodsPerSecond] = {
     "unschedulable": PodsPerSecond(1406, None),
 }
 RESIDENT_MIB = (145, 235)
-"""The least and the most memory that it had resident."""
+"""The least and the most resident memory."""
 
 
 def kube_scheduler_pods_per_second(measurement: Measurement) -> float | None:
-    """The figure that the measurement can be held against; None if there is none for this part, size or percentage."""
+    """The figure to compare the measurement with; None if there is none for this part, size or percentage."""
     measured = KUBE_SCHEDULER.get(measurement.workload)
     workload = WORKLOADS[measurement.workload]
     same_size = (measurement.nodes, measurement.initial_pods) == (workload.nodes, workload.initial_pods)

@@ -7,22 +7,22 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-INTERRUPTED = 130  # as ExitCode says, which isn't imported yet when it is needed here
+INTERRUPTED = 130  # ExitCode.INTERRUPTED, before that module is imported
 NEEDS_EXTRA = "kschedfw: the command needs the cli extra: pip install 'kschedfw[cli]'"
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command with these arguments (default: the process's) and exit with its exit code.
 
-    Where that is INTERRUPTED, standard error says so.
+    If that is INTERRUPTED, a message on standard error says so.
     """
     try:
         code = _run(args)
         sys.stdout.flush()
-    except KeyboardInterrupt:  # before or after what handles it itself
+    except KeyboardInterrupt:  # before or after the code that handles it
         code = INTERRUPTED
     except BrokenPipeError:
-        # The reader has left, `head` for example. What is still buffered must not be tried again at exit.
+        # The reader has gone, `head` for example. Buffered output must not be written again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     if code == INTERRUPTED:
@@ -37,7 +37,7 @@ def _run(args: Sequence[str] | None) -> int:
     except ModuleNotFoundError:
         print(NEEDS_EXTRA, file=sys.stderr)
         return 1
-    del rich, typer  # only to see whether they are there
+    del rich, typer  # only imported to see whether they are installed
 
     from kschedfw.cli.app import run
 

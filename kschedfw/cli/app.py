@@ -20,7 +20,7 @@ HELP = """kube-scheduler v1.36 in Python: simulate it, ask it why, run it."""
 
 @attrs.frozen
 class Command:
-    """A subcommand: what `kschedfw --help` says of it, and where its `typer.Typer` is, as `module:name`."""
+    """A subcommand: its line in `kschedfw --help`, and its `typer.Typer` as `module:name`."""
 
     summary: str
     app: str
@@ -47,7 +47,7 @@ COMMANDS = {
 
 
 class _Commands(TyperGroup):
-    """Imports a subcommand when it is asked for: `--help` and a misspelt command need none of them."""
+    """The subcommands, imported when they are called; `--help` and a misspelt command import none of them."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -58,11 +58,11 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
-            # Typer reads choices by a library that puts this before what is wrong.
+            # The library with which Typer reads choices puts this before the problem.
             error.message = error.message.removeprefix("Value error, ")
             raise
 
-    # Without types: by its version, typer has a click of its own or takes the installed one.
+    # Without types: depending on its version, typer has its own click or uses the installed one.
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, _, rest = super().resolve_command(ctx, args)
         return name, None if name is None else get_command(COMMANDS[name].load()), rest
@@ -96,7 +96,7 @@ def run(args: Sequence[str] | None = None) -> int:
 
 
 def _refuse(error: KschedfwError) -> ExitCode:
-    # Imported here, since `--help` can do without.
+    # Imported here, since `--help` doesn't need it.
     from kschedfw.cli.inputs import InvalidInputError
     from kschedfw.config import ConfigurationError
 

@@ -185,7 +185,7 @@ def bench(
             )
         measured, configured = _profile_of(selected_configuration(profile), scheduler_name)
         percentage = configured if percentage is None else percentage
-    # Now, so that nothing is measured in vain if the profile can't run.
+    # First, so that nothing is measured in vain if the profile can't run.
     Framework(Registry(), measured, cluster=InMemoryCluster())
     compared = None if forms is None else _forms(forms, enable or [])
     if compared is not None and (growth is not None or evaluation is not Evaluation.MEMO):
@@ -256,9 +256,9 @@ def bench(
 def _profile_of(
     configuration: SchedulerConfiguration, scheduler_name: str | None
 ) -> tuple[Profile, int | None]:
-    """The profile to measure, and the percentage of nodes that it asks for, if it does.
+    """The profile to measure, and its percentage of nodes to score, if it has one.
 
-    The workloads' pods are for the default scheduler, so that is what the profile is called then.
+    The profile is renamed to the default scheduler, which the workloads' pods name.
     """
     profile = selected_profile(configuration, scheduler_name)
     percentage = profile.percentage_of_nodes_to_score
@@ -271,7 +271,7 @@ def _profile_of(
 
 
 def _forms(text: str, enable: Sequence[str]) -> tuple[str, list[Evaluation]]:
-    """The plugin, and its forms to compare; it has them all."""
+    """The plugin, and its forms to compare; raises unless it has all of them."""
     names = list(dict.fromkeys(text.split(",")))
     known = [each.value for each in Evaluation]
     if unknown := [name for name in names if name not in known]:
@@ -287,7 +287,7 @@ def _forms(text: str, enable: Sequence[str]) -> tuple[str, list[Evaluation]]:
 def _compare_forms(
     case: Case, plugin: str, forms: Sequence[Evaluation], repeats: int, bar: Bar
 ) -> Iterator[FormsComparison | None]:
-    """What it comes to so far, after each measurement."""
+    """Yields the comparison so far, after each measurement."""
     runs = list(form_cases(case, plugin, forms, repeats))
     done: list[tuple[Case, Measurement]] = []
     for number, each in enumerate(runs, 1):
@@ -298,7 +298,7 @@ def _compare_forms(
 
 
 def _nothing_learnt(forms: FormsComparison) -> str:
-    """Why the comparison of forms can't be relied on; empty if it can."""
+    """Why the comparison of forms isn't reliable; empty if it is."""
     if not forms.was_asked:
         return (
             f"{forms.plugin} wasn't asked about any node: the pods of {forms.workload} are none of its business, so "
@@ -316,9 +316,10 @@ def _measure_all(
     done: list[Measurement],
     baseline: list[Measurement] | None,
 ) -> None:
-    """Measure every part and percentage, and put it into `done` at once: it counts, whatever comes after it.
+    """Measure every part and percentage, and add each result to `done` at once, so that an interruption doesn't lose
+    it.
 
-    The same with the default profile goes into `baseline`, if there is one.
+    Measurements with the default profile are added to `baseline`, if it is given.
     """
     percentages = (ADAPTIVE, ALL_NODES) if percentage is None else (percentage,)
     runs = [
@@ -346,7 +347,7 @@ def _growing(
     pods: int | None,
     devices: int | None,
 ) -> Case:
-    """The one case that grows, in the size that growth is measured at unless another is given."""
+    """The case that grows, in its default size unless sizes are given."""
     if len(planned) > 1:
         raise UsageError("--growth takes one --workload")
     case = planned[0]

@@ -63,7 +63,7 @@ def _headline(report: BenchReport) -> Text:
 
 
 def _changes(report: BenchReport) -> str:
-    """How the profile differs from the default one, or where it is from."""
+    """The profile's differences from the default one, or its file."""
     if report.source:
         return f"profile of {report.source}"
     default = {plugin.name: plugin for plugin in default_profile().multi_point}

@@ -152,7 +152,7 @@ def compare(
         raise typer.Exit(ExitCode.NOTHING_TO_DO)
     for failure in failed:
         complain(f"--fail-on {failure.condition}: {failure.label}: {failure.told}", ExitCode.CONDITION_HOLDS)
-    if failures.count:  # figures of a plugin that doesn't work prove nothing, whatever the conditions
+    if failures.count:  # figures with a plugin that fails prove nothing, whatever the conditions
         raise typer.Exit(complain(failure_summary(failures), ExitCode.FAILED))
     if failed:
         raise typer.Exit(ExitCode.CONDITION_HOLDS)

@@ -42,7 +42,7 @@ class _Named:
 
     @property
     def labels(self) -> tuple[str, str, str]:
-        """From the shortest to one that nothing else has."""
+        """Possible labels, from the shortest one to a unique one."""
         if self.file is None:
             return (self.text, self.text, self.text)
         suffix = "" if self.profile is None else f"#{self.profile}"
@@ -61,7 +61,7 @@ def candidates_of(values: Sequence[str]) -> list[Candidate]:
     """The candidates that the values of `--profile` name, in their order.
 
     Raises:
-        UsageError: there aren't two different ones, or one of them names nothing.
+        UsageError: there are fewer than two, two are equal, or one names no configuration.
         ConfigurationError: a configuration is refused.
     """
     if len(values) < 2:
@@ -73,7 +73,7 @@ def candidates_of(values: Sequence[str]) -> list[Candidate]:
 
 
 def _labels(named: Sequence[_Named]) -> list[str]:
-    """The shortest that are all different."""
+    """The shortest labels that are all different."""
     lengths = [0] * len(named)
     while True:
         labels = [each.labels[length] for each, length in zip(named, lengths, strict=True)]
@@ -86,10 +86,10 @@ def _labels(named: Sequence[_Named]) -> list[str]:
 
 
 def check_pods(candidates: Iterable[Candidate], cluster: Cluster) -> None:
-    """See to it that no candidate is without pods only because pods name another scheduler.
+    """Check that no candidate is without pods only because the pods name another scheduler.
 
     Raises:
-        UsageError: one is; says what would be right.
+        UsageError: a candidate is; says what would be right.
     """
     pending = {
         pod.spec.scheduler_name for pod in cluster.list(Pod) if not pod.node_name and not pod.is_terminal
@@ -107,7 +107,7 @@ def conditions_of(values: Iterable[str]) -> list[Condition]:
     """The conditions, in their order.
 
     Raises:
-        UsageError: one of them is none; says why.
+        UsageError: a text isn't a condition; says why.
     """
     try:
         return [Condition.parse(value) for value in values]
@@ -116,10 +116,10 @@ def conditions_of(values: Iterable[str]) -> list[Condition]:
 
 
 def check_resources(conditions: Sequence[Condition], cluster: Cluster) -> None:
-    """See to it that some node has the resources that the conditions ask about.
+    """Check that the resources in the conditions exist on some node.
 
     Raises:
-        UsageError: none has one of them; says what is similar.
+        UsageError: a resource exists on no node; names a similar one.
     """
     known = {name for node in cluster.list(Node) for name in node.status.allocatable}
     for condition in conditions:

@@ -28,14 +28,14 @@ This is their greatest width in characters, unless half of the terminal's width 
 """
 
 MOST_PODS = 2000
-"""How many pods that fared differently the page lists; the JSON has all of them."""
+"""How many pods with different outcomes the page lists; the JSON has all of them."""
 
 NEEDS_EXTRA = "--html needs the extra compare: pip install 'kschedfw[compare]'"
 TEMPLATE = "compare_page.html"
 
 
 def print_comparison(comparison: Comparison, *, show: int) -> None:
-    """Print it to stdout, with so many of the pods that fared differently."""
+    """Print it to stdout, with up to `show` of the pods with different outcomes."""
     console = stdout_console()
     print_parts(console, _parts(comparison, show, console.width))
 
@@ -77,7 +77,7 @@ def _table(section: Section, names: int) -> Padding:
         column.no_wrap = False  # labels may be long
     for name, cells in section.rows:
         table.add_row(Text(name), *cells)
-    # A title of the table's own would be broken at the table's width.
+    # A title that belongs to the table would be wrapped at the table's width.
     parts: list[RenderableType] = [Text(section.title, style="bold"), table]
     if section.note:
         parts.append(Text(section.note))
@@ -99,7 +99,7 @@ def _stories(told: Sequence[Story], moved: int) -> Padding:
 
 
 def page_writer(file: Path) -> Callable[[Comparison], None]:
-    """What writes a comparison to the file; whatever would keep it from doing so is found out now.
+    """A function that writes a comparison to the file. Errors in the way are raised here, before any work.
 
     Raises:
         MissingExtraError: jinja2 isn't installed.

@@ -1,4 +1,4 @@
-"""The plots of a comparison: what is drawn where. Units are those of the SVG's viewBox."""
+"""The geometry of the plots of a comparison. Units are those of the SVG's viewBox."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from kschedfw.compare import Comparison, Run
 WITHIN = "within a node"
 
 WIDTH = 720
-"""Of all plots; the page scales them."""
+"""The width of all plots; the page scales them."""
 
 NAMES = 180
 VALUES = 70
 BAR, BAR_GAP, GROUP_GAP = 14, 3, 14
 MOST_POINTS = 240
-"""A curve or a strip of more nodes shows groups of neighbours."""
+"""The most points of a curve or strip; for more nodes a point stands for neighbours."""
 
 CURVE_WIDTH, CURVE_HEIGHT = 340, 180
 STRIP = 26
@@ -53,7 +53,7 @@ class BarGroup:
 
 @attrs.frozen
 class Bars:
-    """Horizontal bars, grouped by what they are about."""
+    """Groups of horizontal bars."""
 
     id: str
     title: str
@@ -71,7 +71,7 @@ class Curve:
 
 @attrs.frozen
 class Curves:
-    """A resource's requested share per node, the fullest node first; for many nodes, as a line joins what it passes."""
+    """A resource's requested share on each node, the fullest node first; for many nodes as a line."""
 
     id: str
     resource: str
@@ -89,7 +89,7 @@ class Cell:
 
 @attrs.frozen
 class Strip:
-    """All nodes of one run in the input's order, as cells that are the darker the fuller the nodes are."""
+    """All nodes of one run in the input's order, as cells; fuller nodes are darker."""
 
     series: int
     label: str
@@ -98,7 +98,7 @@ class Strip:
 
 @attrs.frozen
 class Plots:
-    """Of few nodes there are bars, each under its name, and of many there are curves."""
+    """All plots: bars with names for few nodes, curves for many."""
 
     bars: tuple[Bars, ...]
     nodes: tuple[Bars, ...]
@@ -153,10 +153,10 @@ def _bars(
     names: Sequence[str] | None = None,
     heading: float = 0.0,
 ) -> Bars:
-    """`scale` is the value of the longest possible bar; without it, the largest value's is as long as can be.
+    """Make bars. `scale` is the value of a bar of full length; by default the largest value.
 
-    There is a group for each of the `names`, by default the resources, that any run has a value for. `heading` leaves
-    room for long names above the bars instead of beside them.
+    There is a group for each of the `names` (by default the resources) for which a run has a value. With `heading`
+    long names are above the bars instead of beside them.
     """
     of_runs = [values(run) for run in runs]
     known = (*resources_of(runs), WITHIN) if names is None else names
@@ -217,7 +217,7 @@ def _curves(runs: Sequence[Run]) -> list[Curves]:
 
 
 def _thinned(values: Sequence[float]) -> list[float]:
-    """As many values as there is room for, the ends among them."""
+    """At most `MOST_POINTS` of the values, including the first and the last."""
     if len(values) <= MOST_POINTS:
         return list(values)
     step = (len(values) - 1) / (MOST_POINTS - 1)

@@ -152,7 +152,7 @@ def _print_json(content: object) -> None:
 
 @attrs.frozen
 class Verdict:
-    """What is to be said of a file; `configuration` is None if it is refused as such."""
+    """The verdict on a file; `configuration` is None if it was refused."""
 
     file: str
     configuration: SchedulerConfiguration | None
@@ -247,7 +247,7 @@ def _effects(
     profiles: Mapping[str, ProfileConfiguration],
     comparable: Container[str],
 ) -> Iterator[tuple[str, str]]:
-    """Everything that a configuration says, by its path; of a profile that isn't comparable, only that it is there."""
+    """All values of a configuration, by path; only the name of a profile that isn't comparable."""
     yield from _flat(settings_of(configuration))
     for label, profile in profiles.items():
         path = f"profiles[{label}]"
@@ -266,7 +266,7 @@ def _effects(
 
 
 def _flat(value: object, path: str = "") -> Iterator[tuple[str, str]]:
-    """Nested objects as one line per value; lists stay together."""
+    """The values of nested objects by path; lists aren't split."""
     if isinstance(value, Mapping):
         for key, content in value.items():
             yield from _flat(content, f"{path}.{key}" if path else key)

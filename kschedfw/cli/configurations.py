@@ -1,4 +1,4 @@
-"""The configuration that options of the command line choose: a file's, an algorithm provider's, or the default one."""
+"""Loads the configuration that the options name: a file, an algorithm provider, or the default one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kschedfw.scheduler.from_configuration import profiles_of
 
 
 def feature_gates(given: list[str] | None) -> FeatureGates:
-    """What `--feature-gates` say, all together.
+    """The gates of all `--feature-gates` options.
 
     Raises:
         FeatureGateError: with every gate that doesn't exist, and every value that is none.
@@ -55,7 +55,7 @@ def selected_configuration(
 
 
 def selected_profile(configuration: SchedulerConfiguration, scheduler_name: str | None) -> Profile:
-    """The profile of this name, or the only one; its extenders, for which there is no use, are warned about.
+    """The profile of this name, or the only one; prints a warning if there are extenders, which aren't called.
 
     Raises:
         UsageError: there is none of this name, or several and no name.

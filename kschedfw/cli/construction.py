@@ -1,4 +1,4 @@
-"""Whether plugins can be made: what a scheduler would refuse as it starts, without one."""
+"""Checks that plugins can be made, as a scheduler does when it starts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kschedfw.framework.runtime.registry import Registry
 
 
 def refused_profile(profile: Profile, registry: Registry, path: str) -> Iterator[FieldError]:
-    """What keeps the profile from running: each plugin that can't be made, or else what is wrong with all together."""
+    """The errors with which the profile can't run: those of single plugins, or else of all together."""
     errors = [
         error
         for name in profile.plugin_names
@@ -28,7 +28,9 @@ def refused_profile(profile: Profile, registry: Registry, path: str) -> Iterator
 
 
 def refused_plugin(name: str, registry: Registry) -> PluginError | None:
-    """Why the plugin can't be loaded, or made with its default arguments if these are valid; None if it can."""
+    """The error of loading the plugin, or of making it with its default arguments if these are valid; None without
+    one.
+    """
     error = _refusal(Profile([EnabledPlugin(name)]), registry)
     return error if isinstance(error, PluginError) else None
 

@@ -1,4 +1,4 @@
-"""Plugins that are named on the command line."""
+"""Plugins, weights and arguments in options."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ MAX_WEIGHT = (1 << 31) - 1  # kube-scheduler's weights have 32 bits
 
 
 class UsageError(KschedfwError):
-    """Arguments that make no sense, or not together."""
+    """Invalid arguments, or arguments that exclude each other."""
 
 
 def enabled_plugin(option: str, text: str) -> EnabledPlugin:
-    """What `NAME` or `NAME=WEIGHT` says.
+    """The plugin in `NAME` or `NAME=WEIGHT`.
 
     Raises:
-        UsageError: the weight is none; names the option.
+        UsageError: the weight is invalid; names the option.
     """
     name, equals, weight = text.partition("=")
     if not equals:
@@ -32,10 +32,10 @@ def enabled_plugin(option: str, text: str) -> EnabledPlugin:
 
 
 def given_args(option: str, text: str) -> tuple[str, Mapping[str, object]]:
-    """The plugin and its arguments that `NAME=JSON` says, with keys as in a configuration.
+    """The plugin and the arguments in `NAME=JSON`, with keys as in a configuration.
 
     Raises:
-        UsageError: it says none; names the option.
+        UsageError: the text isn't of this form; names the option.
     """
     name, _, document = text.partition("=")
     try:
@@ -50,10 +50,12 @@ def given_args(option: str, text: str) -> tuple[str, Mapping[str, object]]:
 def changed_default_profile(
     enable: Sequence[str], disable: Sequence[str], args: Sequence[str] = ()
 ) -> Profile:
-    """The default profile without some plugins, and with others at its end; one that it has gets its new weight.
+    """The default profile without some plugins, and with others added at the end; a plugin that it has gets the new
+    weight.
 
     Raises:
-        UsageError: a weight is none, arguments can't be read, or a plugin to disable or with arguments isn't in it.
+        UsageError: a weight is invalid, arguments can't be read, or the profile lacks a plugin to disable or with
+        arguments.
     """
     plugins = {plugin.name: plugin for plugin in default_profile().multi_point}
     for name in disable:

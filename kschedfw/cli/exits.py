@@ -1,4 +1,4 @@
-"""What the command tells the shell."""
+"""Exit codes and messages on standard error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST = 4000
 
 
 class ExitCode(IntEnum):
-    """The exit codes that commands share; CONDITION_HOLDS is `compare`'s alone."""
+    """The exit codes of all commands; only `compare` uses CONDITION_HOLDS."""
 
     DONE = 0
     NOTHING_TO_DO = 1
@@ -29,13 +29,13 @@ class ExitCode(IntEnum):
 
 
 def complain(message: str, code: ExitCode) -> ExitCode:
-    """Say on stderr what the code means."""
+    """Print the message to stderr, and return the exit code."""
     print(f"kschedfw: {_line(message)}", file=sys.stderr)
     return code
 
 
 def tell(problems: Sequence[str]) -> None:
-    """Print what is wrong on stderr: a line for each problem, and of very many the first."""
+    """Print the problems to stderr, a line for each; of very many only the first."""
     for problem in first_of([_line(problem) for problem in problems], "problems"):
         print(problem, file=sys.stderr)
 
@@ -51,5 +51,5 @@ def failure_summary(failures: Failures) -> str:
 
 
 def _line(message: str) -> str:
-    """One line that isn't endless, with nothing in it that a terminal would obey."""
+    """The message as one line of limited length, without control characters."""
     return printable(" ".join(message[: 2 * _LONGEST].split()), _LONGEST)

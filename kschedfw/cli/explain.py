@@ -73,7 +73,7 @@ Exit codes:
 
 _PLACED = frozenset((Result.PLACED, Result.WAITING))
 _NAMED = 3
-"""How many names are given to who has written another one."""
+"""How many names are listed in the error about an unknown name."""
 
 
 explain_app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -188,7 +188,7 @@ def _attempts(
     start_time: datetime | None,
     attempt_time: float,
 ) -> tuple[Sequence[Explanation], Decision | None]:
-    """The pod's attempts; and what became of it, if the last one let it wait."""
+    """The pod's attempts; and its outcome, if the last attempt left it waiting."""
     found: list[Explanation] = []
 
     def is_placed() -> bool:
@@ -231,7 +231,7 @@ def _attempts(
             explaining=Explaining(found.append, lambda each: each.uid == pod.uid, beyond=True),
         ).run(until=is_placed)
     if report.interrupted and not is_placed():
-        raise typer.Exit(ExitCode.INTERRUPTED)  # there might have been another attempt
+        raise typer.Exit(ExitCode.INTERRUPTED)  # there could have been another attempt
     if not found:
         raise UsageError(f"pod {pod.key}: the simulation ended before it was tried")
     return found, _after_waiting(found[-1], report.decisions)
@@ -247,7 +247,7 @@ def _pending(loaded: Input, name: str, namespace: str | None = None) -> Pod:
     """The pod of this name; in the namespace, if there is one and the name has none.
 
     Raises:
-        UsageError: there is none, it is on a node, or there are several.
+        UsageError: there is none, it is bound, or there are several.
     """
     pods = loaded.cluster.list(Pod, None if "/" in name else namespace)
     matching = [pod for pod in pods if name in (pod.key, pod.name)]
@@ -294,7 +294,7 @@ def _chosen(attempts: Sequence[Explanation], number: int | None) -> Explanation:
 
 
 def _check(kind: str, name: str, known: Iterable[str]) -> None:
-    """Raises UsageError unless the name is known; says which are similar."""
+    """Raises UsageError, with similar names, unless the name is known."""
     names = sorted(set(known))
     if name in names:
         return

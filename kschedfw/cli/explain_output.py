@@ -21,7 +21,7 @@ from kschedfw.simulator import Decision
 
 @attrs.frozen
 class Context:
-    """What to know beside the decision: what the pod refers to that isn't in the input, and where it was before."""
+    """Context of the decision: objects that the pod refers to and the input lacks, and the pod's former node."""
 
     missing: Sequence[MissingObject] = ()
     was_on: str | None = None
@@ -40,9 +40,9 @@ def print_explanation(
     top: int = 5,
     end: Decision | None = None,
 ) -> None:
-    """Print one of the attempts to stdout, or what concerns one node or plugin in it.
+    """Print one of the attempts to stdout, or only what is about one node or plugin.
 
-    `end` is what became of the pod if it was left waiting.
+    `end` is the pod's outcome, if the attempt left it waiting.
     """
     sections: list[Section] = []
     if node is not None:

@@ -1,4 +1,4 @@
-"""From the command line's files to a cluster."""
+"""Reads the command line's files into a cluster."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from kschedfw.cluster import InMemoryCluster
 from kschedfw.simulator import openb_notes, read_openb_nodes, read_openb_pods
 
 KINDS_NAMED = 5
-"""How many kinds a note lists before it only counts them."""
+"""How many kinds a note lists; more are counted."""
 
 OPENB_HINT = "; the CSVs of the OpenB trace are read with --format openb, the pods' with --pods"
 
 
 class InputFormat(StrEnum):
-    """What the input files are."""
+    """The format of the input files."""
 
     MANIFESTS = "manifests"
     OPENB = "openb"
 
 
 class InvalidInputError(KschedfwError, ValueError):
-    """Some of the input is wrong; `problems` has a line for each."""
+    """The input is invalid; `problems` has a line for each problem."""
 
     def __init__(self, problems: Sequence[str], *, has_unknown_fields: bool = False) -> None:
         super().__init__(problems)
@@ -62,7 +62,9 @@ DEFAULT_OPTIONS = ReadingOptions()
 
 @attrs.frozen
 class Input:
-    """A cluster; as problems, what was left out of it and why, and warnings; and notes on what was read."""
+    """The cluster that was read. `problems` are warnings and objects that were left out; `notes` are about what was
+    read.
+    """
 
     cluster: InMemoryCluster
     problems: Sequence[str] = ()
@@ -78,15 +80,15 @@ def read_input(
     live: Live = NO_LIVE_CLUSTER,
     progress: Progress | None = None,
 ) -> Input:
-    """Read everything into one cluster; `progress` is told how many bytes of how many are read.
+    """Read everything into one cluster; `progress` is called with how many bytes of how many are read.
 
     With a `live` cluster, files are what comes on top of it.
 
     Raises:
-        InvalidInputError: something is wrong with it, unless the options skip what is invalid.
+        InvalidInputError: the input is invalid, and the options don't skip invalid objects.
         KubernetesError: the live cluster can't be read.
         OpenbError: a CSV is not one of the OpenB trace.
-        UsageError: there is a directory where a CSV should be, or neither a file nor a live cluster.
+        UsageError: a directory is given instead of a CSV, or neither a file nor a live cluster.
         AlreadyExistsError: two CSVs have a node or pod of the same name, or a file has what the live cluster has.
         OSError: a file can't be read.
     """
@@ -111,10 +113,10 @@ def read_manifest_input(
     csv_hint: str = "",
     progress: Progress | None = None,
 ) -> Input:
-    """Read manifests into one cluster; `csv_hint` says what the command would rather do with a CSV.
+    """Read manifests into one cluster; `csv_hint` is added to the error about a CSV.
 
     Raises:
-        InvalidInputError: something is wrong with them, unless the options skip what is invalid.
+        InvalidInputError: the manifests are invalid, and the options don't skip invalid objects.
         OSError: a file can't be read.
     """
     return _cluster_of(_read_files(paths, options, csv_hint, progress))

@@ -1,4 +1,4 @@
-"""What the input lacks, in words."""
+"""Messages about objects that the input lacks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from kschedfw.cluster import MissingObject
 from kschedfw.simulator import Report
 
 MOST_NAMED = 3
-"""So many objects of a kind, and pods of an object, are named; the others are counted."""
+"""How many objects of a kind, and pods of an object, are named; the others are counted."""
 
 
 def missing_lines(missing: Sequence[MissingObject]) -> Iterator[str]:
-    """A line for each object, and how to get them; nothing if nothing is missing."""
+    """A line for each missing object, and how to get them; empty if none is missing."""
     if not missing:
         return
     yield "Missing from the input, though pods refer to it:"
@@ -27,7 +27,7 @@ def missing_lines(missing: Sequence[MissingObject]) -> Iterator[str]:
 
 
 def lack_of_work(report: Report) -> str:
-    """Why there was nothing to schedule; empty if there was something."""
+    """Why there was nothing to schedule; empty if there were pods and nodes."""
     if not report.nodes:
         return "the input has no nodes"
     if report.pods:
@@ -43,7 +43,7 @@ def lack_of_work(report: Report) -> str:
 
 
 def missing_of(missing: Iterable[MissingObject], pod: str) -> list[MissingObject]:
-    """What one pod refers to, by its key."""
+    """The missing objects that one pod refers to, by the pod's key."""
     return [MissingObject(each.kind, each.name, (pod,)) for each in missing if pod in each.pods]
 
 
@@ -53,7 +53,7 @@ def _pods(pods: Sequence[str]) -> str:
 
 
 def _resources(missing: Iterable[MissingObject]) -> str:
-    """The kinds as kubectl takes them."""
+    """The kinds as arguments of kubectl."""
     return ",".join(dict.fromkeys(_plural(each.kind) for each in missing))
 
 

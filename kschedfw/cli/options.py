@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share; each is called as the parameter that it annotates."""
+"""Arguments and options that several commands share, named after the parameters that they annotate."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class SelectHost(StrEnum):
     FIRST_BY_NAME = "first-by-name"
 
     def selector(self) -> HostSelector | None:
-        """A selector that has picked nothing yet; None for the scheduler's own."""
+        """A new selector; None for the scheduler's default one."""
         match self:
             case SelectHost.ROUND_ROBIN:
                 return RoundRobinSelector()

@@ -1,4 +1,4 @@
-"""The report as text, for terminals of any width and for pipes, and the progress bar."""
+"""The report of a simulation as text, for terminals of any width and for pipes; and the progress bar."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from kschedfw.cli.tables import block, counted, plain_table, print_parts, stdout
 from kschedfw.simulator import Replay, Report
 
 WIDE = 90
-"""From this width on (in columns), the table of what is requested isn't split in two."""
+"""From this width on, in columns, the table of utilisation isn't split in two."""
 
 
 @contextmanager
 def progress_bar(
     label: str = "scheduling", *, enabled: bool = True
 ) -> Iterator[Callable[[int, int], None] | None]:
-    """Gives a callback (done, total) that draws a bar on stderr, or None where stderr is no terminal."""
+    """A callback (done, total) that draws a bar on stderr; None if stderr isn't a terminal."""
     with labelled_progress_bar(enabled=enabled) as update:
         yield None if update is None else partial(update, label)
 
 
 @contextmanager
 def labelled_progress_bar(*, enabled: bool = True) -> Iterator[Callable[[str, int, int], None] | None]:
-    """As `progress_bar`, for one thing after another: the callback takes (label, done, total)."""
+    """As `progress_bar`, for several steps: the callback takes (label, done, total)."""
     console = Console(stderr=True)
     if not enabled or not console.is_terminal:
         yield None
@@ -55,7 +55,7 @@ def labelled_progress_bar(*, enabled: bool = True) -> Iterator[Callable[[str, in
 
 @contextmanager
 def reading_bar(*, enabled: bool = True) -> Iterator[Callable[[int, int], None] | None]:
-    """As `progress_bar`, for input: the callback takes how many bytes of how many are read."""
+    """As `progress_bar`, for reading: the callback takes the bytes that are read, and their total."""
     console = Console(stderr=True)
     if not enabled or not console.is_terminal:
         yield None
@@ -143,7 +143,7 @@ def _reasons(report: Report) -> Padding:
 
 
 def _utilisation(report: Report, *, wide: bool) -> Padding:
-    """All of it in one table, or where that is too narrow, in two under each other."""
+    """The utilisation as one table, or as two if the terminal is too narrow."""
     amounts, spreads = ("requested", "of", "total"), ("mean", "p95", "max")
     groups = [amounts + spreads] if wide else [amounts, spreads]
     tables = [

@@ -1,4 +1,4 @@
-"""What can be said about a plugin without a profile: from its class, its arguments' class and its distribution."""
+"""The summary of a plugin, from its class, its arguments' class and its distribution."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TYPES = {
 
 @attrs.frozen
 class Argument:
-    """A field of a plugin's arguments, as it is written in a configuration."""
+    """A field of a plugin's arguments, as in a configuration."""
 
     name: str
     type: str
@@ -43,7 +43,7 @@ class Argument:
 
 @attrs.frozen(kw_only=True)
 class PluginSummary:
-    """A plugin; `problem` says why nothing more is known of it."""
+    """A plugin; if it can't be loaded, only `problem` is set."""
 
     name: str
     distribution: str = ""
@@ -60,13 +60,13 @@ class PluginSummary:
 
     @property
     def source(self) -> str:
-        """Where it comes from, in a few words."""
+        """The plugin's source, in a few words."""
         instead = f" instead of {', '.join(self.replaces)}" if self.replaces else ""
         return f"{self.distribution}{instead}"
 
     @property
     def batch(self) -> tuple[str, ...]:
-        """The hooks that answer for many nodes at once."""
+        """The batch forms that it has."""
         return tuple(hook for hook in self.hooks if hook in _BATCH)
 
     def to_json(self) -> dict[str, object]:
@@ -89,7 +89,7 @@ class PluginSummary:
 
 
 def summaries(registry: Registry) -> list[PluginSummary]:
-    """Every plugin on offer, by name; one that can't be loaded or made is there with its problem."""
+    """All available plugins, by name; a plugin that can't be loaded or made has a `problem`."""
     found = []
     for name in registry.names():
         try:
@@ -104,7 +104,7 @@ def summary(registry: Registry, name: str) -> PluginSummary:
     """One plugin.
 
     Raises:
-        PluginError: it isn't there, or can't be loaded, or made.
+        PluginError: it isn't available, or can't be loaded or made.
     """
     plugin = registry.load(name)
     if (refusal := refused_plugin(name, registry)) is not None:
@@ -141,7 +141,7 @@ def _argument(field: attrs.Attribute[Any], hint: object) -> Argument:
 
 
 def _type_name(hint: Any) -> str:
-    """A type as the author of a configuration knows it: `list of string`, `"List" or "System"`."""
+    """A type in terms of a configuration: `list of string`, `"List" or "System"`."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return str(args[1])

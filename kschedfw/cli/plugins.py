@@ -1,4 +1,4 @@
-"""`kschedfw plugins`: which plugins are installed, what each of them is, and the beginnings of a new one."""
+"""`kschedfw plugins`: lists installed plugins, shows one, and creates new ones."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ plugins_app = typer.Typer(
 )
 
 WIDE = 160
-"""From this width on (in columns) the list is a table: below it, names would be broken."""
+"""From this width on, in columns, the list is a table; in a narrower one names would be wrapped."""
 
 _LAID_OUT = re.compile(r"^(\s|[-*] |[|>])", re.MULTILINE)
-"""A paragraph with such a line is a list, a table, a quotation or code."""
+"""A line of a paragraph that is a list, a table, a quotation or code."""
 
 _AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -82,7 +82,7 @@ def _table(found: list[PluginSummary]) -> Table:
 
 
 def _narrow(found: list[PluginSummary]) -> Iterator[RenderableType]:
-    """The table's content, where it has no room for columns."""
+    """The content of the table as lines, for narrow terminals."""
     for each in found:
         yield Text(each.name, "bold") + Text(f"  {each.source}", "dim")
         if each.problem:

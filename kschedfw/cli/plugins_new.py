@@ -1,4 +1,4 @@
-"""`kschedfw plugins new`: a distribution with a plugin, to begin from."""
+"""`kschedfw plugins new`: creates a distribution with a plugin from a template."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Exit codes:
 
 
 class Licence(StrEnum):
-    """Licences whose text the template has, by their SPDX identifiers."""
+    """Licences whose texts the template has, by SPDX identifier."""
 
     APACHE = "Apache-2.0"
     MIT = "MIT"
@@ -78,7 +78,7 @@ def new_plugin(
     }
     try:
         _generate(target, answers, ask=not defaults and sys.stdin.isatty())
-    except OSError as error:  # the file that it names may be one that nobody but `_generate` knows
+    except OSError as error:  # the file in its message may be a temporary one of `_generate`
         raise UsageError(
             f"{target}: {error.strerror or error}; give another directory with --dest"
         ) from error
@@ -94,7 +94,7 @@ def _check_free(target: Path) -> None:
 
 
 def _generate(target: Path, answers: Mapping[str, str], *, ask: bool) -> None:
-    """Let copier fill the template, elsewhere first, so that in the target there is all of it or nothing."""
+    """Fill the template with copier in a temporary directory first, so that the target gets all files or none."""
     try:
         import copier
         from copier.errors import CopierError
@@ -109,7 +109,7 @@ def _generate(target: Path, answers: Mapping[str, str], *, ask: bool) -> None:
                 str(TEMPLATE),
                 project,
                 dict(answers),
-                settings=copier.Settings(),  # what the user set up for other templates is not meant for this one
+                settings=copier.Settings(),  # the user's settings for other templates don't apply
                 defaults=not ask,
                 quiet=True,
             )
@@ -139,7 +139,7 @@ Its policy is in src/{names.package}/plugin.py, its arguments in src/{names.pack
 
 
 def _from_a_checkout() -> str:
-    """What to install first, in an environment that hasn't got this kschedfw, if no index has it (PEP 610)."""
+    """How to install kschedfw in another environment, if this one wasn't installed from an index (PEP 610)."""
     found = json.loads(distribution("kschedfw").read_text("direct_url.json") or "{}")
     path = found.get("url", "").removeprefix("file://")
     if not path.startswith("/"):

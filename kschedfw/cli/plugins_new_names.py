@@ -1,4 +1,4 @@
-"""What a new plugin, its package and its distribution are called."""
+"""The names of a new plugin, its package and its distribution."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import kschedfw
 from kschedfw.cli.enabled import UsageError
 from kschedfw.framework.runtime.registry import Registry
 
-# So long that every line of the template has room for them.
+# With names of this length every line of the template is short enough.
 MAX_DISTRIBUTION = 40
 MAX_CLASS_NAME = 25
-# What the template imports, beside kschedfw's public names.
+# Names that the template imports, in addition to kschedfw's public names.
 _TAKEN_CLASSES = frozenset(
     {"Counter", "FakeClock", "FrameworkHarness", "Hashable", "Iterator", "Path", "PluginContract", "Sequence"}
 )
 
-# The packaging specification's.
+# As in the packaging specification.
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _SEPARATORS = re.compile(r"[-_.]+")
 _CLASS_NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
@@ -39,10 +39,10 @@ class ProjectNames:
 
     @classmethod
     def of(cls, name: str, class_name: str | None = None) -> ProjectNames:
-        """The names of a distribution; the plugin's may be another than the one that follows from it.
+        """The names of a distribution; by default the plugin's name is derived from it.
 
         Raises:
-            UsageError: there can't be such a distribution, package or plugin, or there is one already.
+            UsageError: a name is invalid, or taken.
         """
         if not _DISTRIBUTION.fullmatch(name) or len(name) > MAX_DISTRIBUTION:
             raise UsageError(
@@ -81,7 +81,7 @@ def _check_package(name: str, package: str) -> None:
 
 
 def _problem_with_class_name(class_name: str) -> str:
-    """Why a plugin can't be called so; empty if it can."""
+    """Why a plugin can't have this name; empty if it can."""
     registry = Registry()
     if not _CLASS_NAME.fullmatch(class_name) or len(class_name) > MAX_CLASS_NAME:
         return (

@@ -1,4 +1,4 @@
-"""`--reschedule`: which bound pods are taken off their nodes before anything else."""
+"""`--reschedule`: frees bound pods from their nodes before anything else."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ Wanted = Callable[[Pod], bool]
 
 
 def reschedule(loaded: Input, given: Sequence[str]) -> tuple[Input, Mapping[str, str]]:
-    """Free the pods that any of the values names; and the nodes, by pod, that they were on.
+    """Free the pods that the values name; also returns their former nodes by pod.
 
     Raises:
-        UsageError: a value is none, or frees no pod.
+        UsageError: a value is invalid, or frees no pod.
     """
     if not given:
         return loaded, {}
@@ -77,7 +77,7 @@ def _wanted(value: str, cluster: InMemoryCluster) -> Wanted:
 
 
 def _on(name: str, cluster: InMemoryCluster) -> Wanted:
-    # A node that pods are on may be missing from the input.
+    # The node of a pod may be missing in the input.
     known = {node.name for node in cluster.list(Node)} | {pod.node_name for pod in cluster.list(Pod)} - {""}
     if name not in known:
         similar = get_close_matches(name, known, n=3)

@@ -121,7 +121,7 @@ def serve_extender(
     limit: LimitOption = None,
 ) -> None:
     try:
-        # Other commands needn't wait for it.
+        # Imported here, since other commands don't need it.
         from kschedfw.serve.http_server import Server, configured, listen
     except ModuleNotFoundError:
         raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
@@ -150,7 +150,7 @@ def serve_extender(
     url = _url(host, listening, "https" if settings.is_ssl else "http")
 
     def say_where() -> None:
-        # When signals end it well, and not while it still starts.
+        # Printed once signals end the server gracefully, not while it starts.
         print(f"kschedfw: extender at {url}; Ctrl-C ends it", file=sys.stderr, flush=True)
 
     with listening:

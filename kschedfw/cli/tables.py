@@ -13,16 +13,16 @@ from rich.table import Table
 from rich.text import Text
 
 PIPE_WIDTH = 100
-"""Where stdout has no width, reports are read in logs, mails and pagers; programs take the JSON."""
+"""The width of reports if stdout isn't a terminal: they end up in logs, mails and pagers; programs read the JSON."""
 
 LIST_WIDTH = 1000
-"""Lists of one thing a line are for grep."""
+"""The width of lists with one item per line, which are for grep."""
 
 _BETWEEN_COLUMNS = 2
 
 
 def stdout_console(width_in_pipe: int = PIPE_WIDTH) -> Console:
-    """What is as wide as the terminal, or so many columns where stdout is none."""
+    """A console as wide as the terminal, or of `width_in_pipe` columns if stdout isn't a terminal."""
     has_no_width = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     return Console(highlight=False, width=width_in_pipe if has_no_width else None)
 
@@ -30,7 +30,8 @@ def stdout_console(width_in_pipe: int = PIPE_WIDTH) -> Console:
 def print_parts(console: Console, parts: Iterable[RenderableType], *, break_words: bool = True) -> None:
     """Print the parts under each other to stdout.
 
-    A table that is too wide even with a word a line has its words broken, or else is wider than the terminal.
+    With `break_words`, words of a table are broken if it is too wide even with one word per line; otherwise it is
+    wider than the terminal.
     """
     width = console.width
     with console.capture() as capture:
@@ -44,7 +45,7 @@ def print_parts(console: Console, parts: Iterable[RenderableType], *, break_word
 
 
 def plain_table(title: str, *headers: str, first: str = "left") -> Table:
-    """A table without lines, since those are what breaks first on paper and in pipes."""
+    """A table without lines, which don't survive narrow terminals and pipes."""
     table = Table(
         title=title or None,
         title_justify="left",
@@ -66,14 +67,14 @@ def plain_table(title: str, *headers: str, first: str = "left") -> Table:
 
 
 def _least_width(console: Console, part: RenderableType) -> int:
-    """How wide its widest table is with a word a line in what wraps, however wide the console is."""
+    """The width of the widest table with one word per line, whatever the console's width."""
     group = part.renderable if isinstance(part, Padding) else part
     parts = group.renderables if isinstance(group, Group) else [group]
     return max((_least_table_width(console, each) for each in parts if isinstance(each, Table)), default=0)
 
 
 def _least_table_width(console: Console, table: Table) -> int:
-    # rich's own measure of a table takes columns that don't wrap for ones that do
+    # rich's own measure of a table treats columns without wrapping as if they wrapped
     options = console.options.update(max_width=LIST_WIDTH)
     width = _BETWEEN_COLUMNS * (len(table.columns) - 1)
     for column in table.columns:
@@ -83,7 +84,7 @@ def _least_table_width(console: Console, table: Table) -> int:
 
 
 def block(*parts: Table | str) -> Padding:
-    """Tables and lines under each other, with an empty line before them."""
+    """Tables and lines below each other, after an empty line."""
     return Padding(Group(*(Text(part) if isinstance(part, str) else part for part in parts)), (1, 0, 0, 0))
 
 

@@ -23,7 +23,7 @@ class ClaimController:
 
     * A pod gets a claim for each template that it refers to; its status has the claims' names.
     * A claim that was made for a pod is deleted with it. Other claims lose their reservation for a pod that is gone or
-    has ended, and are deallocated when they have none left.
+      has ended, and are deallocated when they have none left.
 
     It reacts to a change before the write that made it returns.
     """

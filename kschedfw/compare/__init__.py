@@ -1,4 +1,4 @@
-"""Compares configurations: the same cluster and pods under each, and where and why they differ."""
+"""Compares configurations on the same cluster and pods: where the results differ, and why."""
 
 from kschedfw.compare.candidate import Candidate, UnknownProfileError
 from kschedfw.compare.comparison import Change, Comparison, Move, Moves, Run

@@ -1,4 +1,4 @@
-"""What is compared: a configuration under a label, and the cluster as it is handed to it."""
+"""The candidates of a comparison: labelled configurations, and the cluster for each."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class UnknownProfileError(KschedfwError, ValueError):
 
 @attrs.frozen
 class Candidate:
-    """A configuration to compare with others. All fields but the first and last two are the `Scheduler`'s.
+    """A configuration to compare with others. For all fields but the first and the last two see `Scheduler`.
 
-    With `takes_every_pod`, its only profile schedules all pending pods, whichever scheduler they name; else each
-    profile schedules those that name it, as in a cluster. `notes` are passed on to the report.
+    With `takes_every_pod`, its only profile schedules all pending pods, whatever their schedulerName. Otherwise each
+    profile schedules the pods that name it. `notes` are passed on to the report.
     """
 
     label: str
@@ -50,7 +50,7 @@ class Candidate:
     def of(
         cls, label: str, configuration: SchedulerConfiguration, scheduler_name: str | None = None
     ) -> Candidate:
-        """The whole configuration, or its profile of that name for every pod.
+        """A candidate of the whole configuration, or of its profile of that name, for every pod.
 
         Raises:
             UnknownProfileError: there is no such profile.
@@ -78,7 +78,7 @@ class Candidate:
         )
 
     def cluster_of(self, objects: Sequence[Named]) -> InMemoryCluster:
-        """A cluster of its own, with these objects."""
+        """A cluster for this candidate, with these objects."""
         if not self.takes_every_pod:
             return InMemoryCluster(objects)
         name = self.profiles[0].scheduler_name
@@ -94,7 +94,7 @@ def _naming(scheduler_name: str, pod: Pod) -> Pod:
 
 
 def objects_of(cluster: Cluster) -> Sequence[Named]:
-    """Everything in the cluster, in the order in which it was added."""
+    """All objects of the cluster, in the order in which they were added."""
     objects: list[Named] = []
     cluster.watch(lambda event: objects.append(event.object))()
     return objects

@@ -16,11 +16,11 @@ from kschedfw.simulator import Decision, Outcome, Report, Spread
 
 @attrs.frozen
 class Run:
-    """How one configuration did.
+    """The run of one configuration.
 
-    `imbalance_within` is the distribution over the nodes of how unevenly each one's resources are used; how unevenly a
-    resource is used between nodes is `stddev` in the report's utilisation. `allocations` has every node, in the
-    order of the input, with the pods that were there in the end.
+    `imbalance_within` is the distribution, over the nodes, of how unevenly a node's resources are used. How unevenly
+    a resource is used between nodes is `stddev` in the report's utilisation. `allocations` has every node, in the
+    order of the input, with what was allocated in the end.
     """
 
     label: str
@@ -36,7 +36,7 @@ class Run:
 
     def to_json(self) -> dict[str, object]:
         report = self.report.to_json()
-        del report["decisions"]  # `simulate --json` has them; here they count where they differ
+        del report["decisions"]  # `simulate --json` has them; a comparison has those that differ
         del report["missing"]  # it is the same for all
         return {
             "label": self.label,
@@ -62,7 +62,7 @@ class Run:
 
 
 class Change(StrEnum):
-    """How a pod fared differently."""
+    """The way in which a pod's outcome differs."""
 
     MOVED = "moved"
     GAINED = "newly placed"
@@ -72,11 +72,11 @@ class Change(StrEnum):
 
 @attrs.frozen
 class Move:
-    """A pod that fared differently under a configuration than under the baseline.
+    """A pod whose outcome under a configuration differs from that under the baseline.
 
-    `before` is what became of it under the baseline, `after` under the other; one of them is None where that
-    configuration doesn't schedule the pod. `baseline_against` says what spoke against the other's node under the
-    baseline, `against` what spoke against the baseline's node under the other.
+    `before` is its decision under the baseline, `after` under the other configuration; one of them is None if that
+    configuration doesn't schedule the pod. `baseline_against` says why the baseline didn't choose the other's node,
+    `against` why the other configuration didn't choose the baseline's node.
     """
 
     pod: str
@@ -104,7 +104,7 @@ class Move:
 
 
 def place(decision: Decision | None) -> str | None:
-    """The node that the pod was on in the end."""
+    """The pod's node at the end."""
     return decision.node if decision is not None and decision.outcome is Outcome.PLACED else None
 
 
@@ -114,7 +114,7 @@ def _decision_json(decision: Decision | None) -> dict[str, object] | None:
 
 @attrs.frozen
 class Moves:
-    """The pods that fared differently under a configuration than under the baseline, in the baseline's order."""
+    """The pods whose outcome under a configuration differs from that under the baseline, in the baseline's order."""
 
     baseline: str
     label: str
@@ -125,7 +125,9 @@ class Moves:
 
     @property
     def causes(self) -> Mapping[tuple[Ground, str], int]:
-        """What spoke against the baseline's node, and which plugin decided it: for how many pods, most first."""
+        """Why the baseline's node wasn't chosen: the grounds and deciding plugins, with the number of pods, most
+        frequent first.
+        """
         counts = Counter(
             (move.against.ground, move.against.plugin) for move in self.moves if move.against is not None
         )
@@ -148,8 +150,8 @@ class Moves:
 class Comparison:
     """The same cluster and pods under several configurations; the first one is the baseline.
 
-    `moves` has the others, in their order. An interruption ends it early; what was interrupted is the last of `runs`
-    then and has no moves.
+    `moves` has the others, in their order. An interruption ends it early; the interrupted run is the last of `runs`
+    and has no moves.
     """
 
     seed: int
@@ -163,7 +165,7 @@ class Comparison:
 
     @property
     def missing(self) -> Sequence[MissingObject]:
-        """What pods referred to and the cluster didn't have."""
+        """Objects that pods referred to and the cluster lacked."""
         return self.runs[0].report.missing
 
     def to_json(self) -> dict[str, object]:

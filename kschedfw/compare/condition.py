@@ -6,7 +6,7 @@
     sum         = operand {("+" | "-") operand}
     operand     = number ["%"] | ["baseline."] metric
 
-A metric alone holds if it isn't 0. A percentage is of all pods where it stands beside counts.
+A metric alone holds if it isn't 0. A percentage that is compared with counts is that of all pods.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from kschedfw.compare.metric_values import (
 )
 
 LONGEST: Final = 500
-"""A longer text, in characters, is no condition."""
+"""The greatest length of a condition, in characters."""
 DEEPEST: Final = 20
-"""So deep parentheses and `not` may be nested."""
+"""How deeply parentheses and `not` may be nested."""
 
 BASELINE: Final = "baseline."
 
@@ -54,12 +54,12 @@ _COMPARE: Final[Mapping[str, Callable[[Fraction, Fraction], bool]]] = {
 
 
 class ConditionError(KschedfwError, ValueError):
-    """A text is no condition; says what is wrong with it and what would be right."""
+    """A text isn't a condition; says what is wrong and what would be right."""
 
 
 @attrs.frozen
 class Metric:
-    """A metric of the run in question, or of the baseline."""
+    """A metric of the run that is tested, or of the baseline."""
 
     name: str
     of_baseline: bool = False
@@ -87,7 +87,7 @@ class Sum:
     unit: Unit | None
 
     def value(self, comparison: Comparison, index: int, unit: Unit) -> Fraction:
-        """What it comes to beside things of that unit."""
+        """The value, in an expression with this unit."""
         total = Fraction(0)
         for sign, part in self.parts:
             if isinstance(part, Metric):
@@ -105,7 +105,7 @@ class Sum:
 
 
 class Test(Protocol):
-    """Something that holds of a run, or doesn't."""
+    """A test that is true or false for a run."""
 
     @property
     def metrics(self) -> Iterator[Metric]: ...
@@ -134,7 +134,7 @@ class Compared:
 
 @attrs.frozen
 class Joined:
-    """Tests of which all, or any, must hold."""
+    """Tests of which all, or any, must be true."""
 
     tests: tuple[Test, ...]
     all: bool
@@ -163,7 +163,7 @@ class Negated:
 
 @attrs.frozen
 class Condition:
-    """A condition, and the text that it was written as."""
+    """A condition, and its text."""
 
     text: str
     test: Test
@@ -172,7 +172,7 @@ class Condition:
     def parse(cls, text: str) -> Condition:
         """
         Raises:
-            ConditionError: the text is none, or too long or deep.
+            ConditionError: the text isn't a condition, or is too long or too deeply nested.
         """
         if len(text) > LONGEST:
             raise ConditionError(f"a condition of {len(text):,} characters; at most {LONGEST}")
@@ -184,15 +184,15 @@ class Condition:
 
     @property
     def resources(self) -> frozenset[str]:
-        """The resources that it asks about."""
+        """The resources in its metrics."""
         return frozenset(name for each in self.metrics if (name := resource_of(each.name)) is not None)
 
     def holds(self, comparison: Comparison, index: int) -> bool:
-        """Whether it holds of a run that isn't the baseline, by its number."""
+        """Whether the condition is true for a run, by its index; not for the baseline."""
         return self.test.holds(comparison, index)
 
     def values(self, comparison: Comparison, index: int) -> dict[str, int | float]:
-        """The metrics in it as numbers."""
+        """The values of its metrics."""
         found = {metric: metric.value(comparison, index) for metric in self.metrics}
         return {
             str(metric): float(value) if unit_of(metric.name) is Unit.SHARE else int(value)
@@ -200,7 +200,7 @@ class Condition:
         }
 
     def told(self, comparison: Comparison, index: int) -> str:
-        """The metrics in it with their values."""
+        """Its metrics with their values, as text."""
         pods = comparison.runs[index].report.pods
         return ", ".join(
             f"{metric} is {_shown(metric, metric.value(comparison, index), pods)}" for metric in self.metrics
@@ -215,9 +215,10 @@ def _shown(metric: Metric, value: Fraction, pods: int) -> str:
 
 @attrs.frozen
 class Failure:
-    """A condition that holds of a run, by its label.
+    """A condition that is true for a run, by the run's label.
 
-    `values` are the metrics in it, as they are written there: counts, or shares from 0 to 1. `told` has them as text.
+    `values` are the values of its metrics, by the metrics' text: counts, or shares from 0 to 1. `told` has them as
+    text.
     """
 
     label: str
@@ -230,7 +231,7 @@ class Failure:
 
 
 def failures(comparison: Comparison, conditions: Sequence[Condition]) -> list[Failure]:
-    """Which of the conditions hold of which run; the baseline is compared with nothing."""
+    """The conditions that are true, with their runs; the baseline isn't tested."""
     return [
         Failure(
             moves.label,

@@ -12,7 +12,7 @@ from kschedfw.compare.comparison import Change, Comparison, Run
 
 
 class Unit(Enum):
-    """What a metric is."""
+    """The unit of a metric."""
 
     COUNT = "a count"
     SHARE = "a share"
@@ -31,7 +31,7 @@ COUNTS: Final[Mapping[str, Callable[[Run], int]]] = {
     "victims": lambda run: run.report.victims,
     "nodesInUse": lambda run: run.nodes_in_use,
 }
-"""Counts of one run, pods unless the name says otherwise."""
+"""Counts of a run; of pods, unless the name says otherwise."""
 
 DIFFERENCES: Final[Mapping[str, tuple[Change, ...]]] = {
     "moved": (Change.MOVED,),
@@ -39,7 +39,7 @@ DIFFERENCES: Final[Mapping[str, tuple[Change, ...]]] = {
     "lost": (Change.LOST,),
     "changed": tuple(Change),
 }
-"""Counts of pods that fared differently than under the baseline."""
+"""Counts of pods whose outcome differs from that under the baseline."""
 
 _SHARES: Final[Mapping[str, Callable[[Run], Mapping[str, float]]]] = {
     "utilisation": lambda run: {each.resource: each.share for each in run.report.utilisation},
@@ -51,7 +51,7 @@ WITHIN: Final = "imbalance.within"
 
 
 def unit_of(name: str) -> Unit | None:
-    """What a metric of this name is; None if there is none. Which resources there are is another question."""
+    """The unit of the metric of this name; None if there is none. Doesn't check whether the resource exists."""
     if name in COUNTS or name in DIFFERENCES:
         return Unit.COUNT
     family, dot, resource = name.partition(".")
@@ -59,12 +59,12 @@ def unit_of(name: str) -> Unit | None:
 
 
 def resource_of(name: str) -> str | None:
-    """The resource that a metric is about; None if it is about none."""
+    """The resource in a metric's name; None if there is none."""
     return None if name in COUNTS or name in DIFFERENCES or name == WITHIN else name.partition(".")[2]
 
 
 def value_of(name: str, comparison: Comparison, index: int) -> Fraction:
-    """A metric of the run of that number; 0 for a resource that nobody has, or asks for."""
+    """A metric of the run with this index; 0 for a resource that no node has or no pod requests."""
     run = comparison.runs[index]
     if name in COUNTS:
         return Fraction(COUNTS[name](run))
@@ -83,7 +83,7 @@ def names() -> str:
 
 
 def similar_to(name: str) -> str | None:
-    """The metric that may be meant by a name that none has: `utilisation.cpu` by `utilization.cpu`."""
+    """The metric with the most similar name, such as `utilisation.cpu` for `utilization.cpu`."""
     family, dot, resource = name.partition(".")
     similar = get_close_matches(family, _SHARES if resource else [*COUNTS, *DIFFERENCES], n=1)
     return f"{similar[0]}{dot}{resource}" if similar else None

@@ -1,4 +1,4 @@
-"""How well nodes are used: what is requested on each, how unevenly, and how much of the rest is of no use."""
+"""Metrics of how well nodes are used: allocation, imbalance, fragmentation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 @attrs.frozen
 class NodeAllocation:
-    """What is requested on a node of what it has, by resource (units as in `Utilisation`), `pods` included."""
+    """What is requested on a node and what is allocatable, by resource including `pods`; units as in `Utilisation`."""
 
     node: str
     requested: Mapping[str, int]
@@ -49,16 +49,16 @@ class NodeAllocation:
         return self.requested[resource] / offered if offered else None
 
     def free(self, resource: str) -> int:
-        """What is left; never less than nothing."""
+        """The amount that isn't requested; never negative."""
         return max(0, self.allocatable.get(resource, 0) - self.requested.get(resource, 0))
 
 
 @attrs.frozen
 class Workload:
-    """What the pods of a cluster ask for: how many ask for each combination of amounts.
+    """The requests of a cluster's pods: the number of pods for each combination of amounts.
 
-    `pending` are the pods to be scheduled; `resources` are those that any pod, bound ones included, asks for, in the
-    order in which they are shown.
+    `pending` has those of the pods to be scheduled. `resources` are all resources that any pod requests, including
+    bound ones, in the order in which they are shown.
     """
 
     pending: Mapping[Resource, int]
@@ -81,12 +81,11 @@ class Workload:
 
 @attrs.frozen
 class Fragmentation:
-    """How much of a resource is free and yet of no use to a typical pod of the workload that asks for it.
+    """How much of a resource is free, but can't be used by a typical pod that requests it.
 
-    For each node, its free amount times the share of these pods that the node hasn't enough of something left
-    for, summed up: `unusable`, in the resource's unit. `free` is the sum without that factor. This is the
-    fragmentation measure of Weng et al., "Beware of Fragmentation" (USENIX ATC '23), for any resource and with
-    pods that don't ask for it left out.
+    `unusable` is the sum over the nodes of the free amount, times the share of such pods that don't fit on the node;
+    in the resource's unit. `free` is the sum without that factor. This is the fragmentation measure of Weng et al.,
+    "Beware of Fragmentation" (USENIX ATC '23), for any resource, and without pods that don't request it.
     """
 
     resource: str
@@ -95,14 +94,14 @@ class Fragmentation:
 
     @property
     def share(self) -> float:
-        """Unusable divided by free: how likely a free unit is where a typical pod can't use it. 0 if none is free."""
+        """Unusable divided by free: the probability that a typical pod can't use a free unit. 0 if none is free."""
         return self.unusable / self.free if self.free else 0.0
 
 
 def fragmentation(nodes: Sequence[NodeAllocation], workload: Workload) -> list[Fragmentation]:
-    """Of each resource that pending pods ask for and nodes have."""
+    """The fragmentation of each resource that pending pods request and nodes have."""
     counts = np.array(list(workload.pending.values()), dtype=np.int64)
-    # Also what a pod asks for that no node has decides whether it fits.
+    # Requests that no node can satisfy also decide whether a pod fits.
     names = [*workload.resources, PODS]
     asked = np.array(
         [[each.get(name) for name in names[:-1]] + [1] for each in workload.pending], dtype=np.int64
@@ -125,7 +124,7 @@ def fragmentation(nodes: Sequence[NodeAllocation], workload: Workload) -> list[F
 def imbalance_within(nodes: Iterable[NodeAllocation], workload: Workload) -> Spread:
     """How unevenly each node's resources are used: the standard deviation of their requested shares, over the nodes.
 
-    The resources are those that any pod asks for and the node has. What NodeResourcesBalancedAllocation keeps small.
+    The resources are those that any pod requests and the node has. NodeResourcesBalancedAllocation keeps this small.
     """
     deviations = []
     for node in nodes:

@@ -25,10 +25,10 @@ from kschedfw.scheduler.select import HostSelector
 from kschedfw.simulator import Decision, Report, Simulation
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done, the number of pods done and the number of pods to do."""
+"""Called with the label of the step, the number of pods done and the number of pods to do."""
 
 Asked = Mapping[str, Collection[str]]
-"""The nodes, by pod, of which is to be said what spoke against them."""
+"""The nodes, by pod, for which is to be recorded why they weren't chosen."""
 
 _NOTHING: Asked = {}
 
@@ -49,16 +49,15 @@ def compare(
 ) -> Comparison:
     """Simulate the cluster under each candidate, and compare all with the first of them.
 
-    The cluster itself stays as it is; each simulation has one of its own, and begins with the same `seed`, at the same
-    `start_time`; `attempt_time` is what an attempt takes, in virtual seconds (see `Simulation`). Why pods moved takes
-    another run of the first candidate, since only then is it known where they went. `selector` makes who picks among
-    equally good nodes, anew for each run. `clock` is read for the reports' `elapsed` alone. `notes` are passed on to
-    the comparison.
+    The cluster doesn't change: each simulation has a copy, and begins with the same `seed` at the same `start_time`;
+    `attempt_time` is the virtual time of an attempt, in seconds (see `Simulation`). To find out why pods moved, the
+    first candidate runs once more, when it is known where they went. `selector` makes a new HostSelector for each
+    run. `clock` is only used for the reports' `elapsed`. `notes` are passed on to the comparison.
 
     Raises:
         ValueError: there is no candidate, or two have the same label.
         ProfileError, PluginError: a profile can't run.
-        ExtenderConfigError, MissingExtraError: extenders can't.
+        ExtenderConfigError, MissingExtraError: extenders can't run.
     """
     labels = [candidate.label for candidate in candidates]
     if not labels or len(set(labels)) < len(labels):
@@ -96,7 +95,7 @@ def compare(
 
 @attrs.frozen
 class _Stage:
-    """What all runs have in common."""
+    """The settings that all runs share."""
 
     objects: Sequence[Named]
     seed: int
@@ -109,7 +108,7 @@ class _Stage:
     progress: Progress | None
 
     def run(self, candidate: Candidate, asked: Asked, what: str = "") -> tuple[Run, _Said]:
-        """Simulate, and write down what spoke against the nodes that are asked about."""
+        """Simulate, and record why the nodes in `asked` weren't chosen."""
         cluster = candidate.cluster_of(self.objects)
         said = _Said(asked)
         with ExitStack() as stack:
@@ -152,7 +151,7 @@ class _Stage:
 
 
 class _Said:
-    """What spoke against nodes in the pods' last scheduling cycles."""
+    """Records why nodes weren't chosen in the pods' last scheduling cycles."""
 
     def __init__(self, asked: Asked) -> None:
         self._asked = asked

@@ -1,4 +1,4 @@
-"""Why a pod wasn't placed where another configuration placed it."""
+"""Why a pod wasn't placed on the node that another configuration chose."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from kschedfw.explain import Explanation, NodeExplanation, Verdict
 
 
 class Ground(StrEnum):
-    """What spoke against a node in a scheduling cycle."""
+    """Why a node wasn't chosen in a scheduling cycle."""
 
     REFUSED = "refused"
-    """pre_filter, a filter or an extender refused it."""
+    """pre_filter, a filter or an extender rejected it."""
     OUTSCORED = "outscored"
-    """Another node had more points."""
+    """Another node had a higher total."""
     TIED = "tied"
-    """Another node had as many points and was drawn."""
+    """Another node had the same total and was drawn."""
     UNSEEN = "unseen"
-    """The search was over before its turn came."""
+    """The search had ended before its turn."""
 
 
 @attrs.frozen
 class Points:
-    """What a score plugin gave the node that was chosen and the other one, 0–100, and the plugin's weight."""
+    """A score plugin's scores of the chosen and of the other node, 0–100, and its weight."""
 
     plugin: str
     weight: int
@@ -34,7 +34,7 @@ class Points:
 
     @property
     def lead(self) -> int:
-        """By how much the chosen node is ahead, weighted."""
+        """The weighted lead of the chosen node."""
         return (self.chosen - self.other) * self.weight
 
     def __str__(self) -> str:
@@ -43,11 +43,12 @@ class Points:
 
 @attrs.frozen
 class Against:
-    """What spoke against a node in the last scheduling cycle of a pod.
+    """Why a node wasn't chosen in the last scheduling cycle of a pod.
 
-    `chosen` is the node that the cycle chose instead, None if none was possible. `plugin` refused the node for these
-    `reasons`, or gave the chosen node the largest weighted lead; it is empty where no plugin decided. `points`
-    are there if both nodes were scored, in profile order; `chosen_total` and `other_total` include what extenders gave.
+    `chosen` is the node that was chosen instead; None if no node was feasible. `plugin` rejected the node for these
+    `reasons`, or gave the chosen node the largest weighted lead; it is empty if no plugin decided. `points` are in
+    profile order, and empty unless both nodes were scored. `chosen_total` and `other_total` include the extenders'
+    scores.
     """
 
     node: str
@@ -93,8 +94,8 @@ class Against:
 
 
 def against(explanation: Explanation, node: str) -> Against | None:
-    """What spoke against the node in this decision; None if nothing did, since it was chosen, or nothing is known."""
-    if node not in explanation.nodes:  # the pod never got as far as the nodes
+    """Why this decision didn't choose the node; None if it did, or if that isn't known."""
+    if node not in explanation.nodes:  # no nodes were considered for the pod
         return None
     other = explanation.of(node)
     match other.verdict:
@@ -107,7 +108,7 @@ def against(explanation: Explanation, node: str) -> Against | None:
             plugin, reasons = ("", ()) if refusal is None else (refusal.plugin, tuple(refusal.reasons))
             return Against(node, explanation.node, Ground.REFUSED, plugin, reasons)
         case Verdict.FEASIBLE:
-            if explanation.node is None:  # a plugin failed, later than this
+            if explanation.node is None:  # a plugin failed in a later step
                 return None
             return _outdone(explanation.of(explanation.node), other)
 

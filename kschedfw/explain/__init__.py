@@ -1,6 +1,6 @@
 """Why a pod went to a node, or to none: one structured object per decision.
 
-An `ExplainingScheduler` in the place of a scheduler's algorithm makes an `Explanation` of every attempt.
+With an `ExplainingScheduler` as its algorithm, a scheduler makes an `Explanation` of every attempt.
 """
 
 from kschedfw.explain.decision_record import gated

@@ -1,4 +1,4 @@
-"""An explanation as JSON for people and tools that want to see every node."""
+"""An explanation as JSON, with every node."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kschedfw.explain.steps import PreemptionCandidate
 from kschedfw.framework.status import Status
 
 MOST_CLOSEST = 10
-"""So many of the nodes that were closest to feasible are named, the closest first."""
+"""How many of the nodes that were closest to feasible are named, the closest first."""
 
 
 def as_json(explanation: Explanation) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Asks filters more than a decision needs: about every node, and what lies behind their refusals."""
+"""Calls every filter for every node, and collects the evidence for rejections, which decisions don't need."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from kschedfw.framework.runtime.framework import Framework
 
 
 def ask_all_filters(framework: Framework, state: CycleState, pod: Pod) -> Beyond:
-    """What every filter says of every node, whatever the others say, and the evidence for that.
+    """The rejections of every filter on every node, whatever the other filters say, and the evidence for them.
 
-    As in the decision itself, a node must pass as it is and beside the pods that are nominated to it.
+    As in the decision, a node must pass both without and with the pods that are nominated to it.
     """
     said: dict[str, NodeToStatus] = {}
     evidence: dict[str, dict[int, tuple[Evidence, ...]]] = {}
@@ -44,5 +44,5 @@ def _evidence(
         return ()
     try:
         return tuple(plugin.evidence(state, pod, node_info))
-    except Exception as error:  # it is asked for explanations alone, and must not keep one from being made
+    except Exception as error:  # evidence is only for explanations, and its failure must not prevent one
         return (Evidence(f"{name} can't say what lies behind it", f"{type(error).__name__}: {error}"),)

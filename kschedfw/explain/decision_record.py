@@ -1,4 +1,4 @@
-"""Records the steps of a decision, and makes an explanation of them."""
+"""Records the steps of a decision, and makes an explanation from them."""
 
 from __future__ import annotations
 
@@ -40,20 +40,22 @@ ScoreNodes: TypeAlias = Callable[[Framework, CycleState, Pod, Sequence[NodeInfo]
 
 @runtime_checkable
 class _Planning(Protocol):
-    """A post_filter plugin that can say what it would do, as DefaultPreemption can."""
+    """A post_filter plugin that can make its plan without carrying it out, as DefaultPreemption can."""
 
     def plan(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> PreemptionPlan: ...
 
 
 @runtime_checkable
 class _Foretelling(Protocol):
-    """A post_filter plugin that can say what it would answer, as DynamicResources can."""
+    """A post_filter plugin that can give its answer without acting on it, as DynamicResources can."""
 
     def post_filter_status(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> Status: ...
 
 
 class ProfileOrder:
-    """The plugins of a framework in the order of its profile; the same few sets come up with every pod."""
+    """The plugins of a framework in the order of its profile; cached, since every pod has the same few sets of
+    plugins.
+    """
 
     def __init__(self, framework: Framework) -> None:
         self._plugins = tuple(framework.plugins)
@@ -76,10 +78,10 @@ class ProfileOrder:
 
 @attrs.define(eq=False)
 class DecisionRecord:
-    """What one decision on a pod has come to, step by step; it observes the scheduler that decides.
+    """The steps of one decision on a pod; it observes the scheduler that decides.
 
-    It keeps references to what the scheduler works with. Nothing is computed before `explanation` asks for it, apart
-    from the scores by plugin, of which the scheduler needs only the sums.
+    It keeps references to the scheduler's data, and computes everything in `explanation`, except for the scores by
+    plugin, of which the scheduler only has the sums.
 
     `searched` are the nodes of the last search, `found` is its outcome. `feasible` and `diagnosis` are None if a plugin
     or an extender failed.
@@ -94,7 +96,7 @@ class DecisionRecord:
     error: Exception | None = None
     narrowing: frozenset[str] = frozenset()
     candidates: NodeSelection | None = None
-    """The nodes in question; None if only the nominated node was filtered."""
+    """The nodes to filter, in visiting order; None if only the nominated node was filtered."""
     start: int = 0
     wanted: int = 0
     searched: NodeSelection | None = None
@@ -105,7 +107,7 @@ class DecisionRecord:
     totals: IntArray | None = None
     plan: PreemptionPlan | None = None
     is_decision_only: bool = False
-    """Whether the pod stays unscheduled: the decision is only asked for."""
+    """Whether only the decision is asked for, and the pod isn't scheduled."""
     beyond: Beyond | None = None
     scores_beyond: ScoreStep | None = None
 
@@ -123,7 +125,7 @@ class DecisionRecord:
         self.scores, _ = self.framework.run_score_plugins(self.state, self.pod, nodes)
 
     def explanation(self) -> Explanation:
-        """The explanation of the decision. Ask for it after the attempt and before the next one begins."""
+        """The explanation of the decision. To be called after the attempt and before the next one begins."""
         if PREEMPTION_PLAN in self.state:
             self.plan = self.state.read(PREEMPTION_PLAN)
         result, message = self._result()
@@ -144,7 +146,7 @@ class DecisionRecord:
         )
 
     def plan_preemption(self, error: FitError) -> None:
-        """What post_filter would come to, of the plugins that can say so without doing it."""
+        """Record the answer of post_filter, from plugins that can give it without acting on it."""
         reasons: list[str] = []
         for name in self.framework.plugins_at(ExtensionPoint.POST_FILTER):
             status = self._foretold(self.framework.plugins[name], error.diagnosis.node_to_status)
@@ -163,14 +165,14 @@ class DecisionRecord:
         return Status.unschedulable()
 
     def go_beyond(self, score_nodes: ScoreNodes) -> None:
-        """Ask every filter about every node, and for the scores of a single feasible one.
+        """Call every filter for every node, and the score plugins even for a single feasible node.
 
-        Where pre_filter broke off, it hasn't prepared what the filters need.
+        If pre_filter rejected the pod, filters can't be called: it hasn't prepared what they need.
         """
         refusal = self._pre_filter().refusal
         if self.searched is None and (refusal is None or refusal.code is not Code.UNSCHEDULABLE):
             return
-        # A plugin may write where it should only read; the decision isn't over yet.
+        # A plugin may write into the state, and the decision isn't over yet: so this is a copy.
         state = self.state.clone()
         self.beyond = ask_all_filters(self.framework, state, self.pod)
         if self.host is not None and self.totals is None and self.feasible is not None:
@@ -181,13 +183,13 @@ class DecisionRecord:
     ) -> ScoreStep | None:
         try:
             scores = score_nodes(self.framework, state, self.pod, feasible)
-        except SchedulingError:  # nobody needed it
+        except SchedulingError:  # the decision doesn't need it
             return None
         skipped = self.order.of(state.skip_score_plugins)
         return ScoreStep(scores.by_plugin, skipped, scores.totals, beyond=True)
 
     def _result(self) -> tuple[Result, str]:
-        """What became of the attempt, and why no more did."""
+        """The result of the attempt, and the message why the pod isn't placed."""
         if self.host is not None:
             return self._afterwards()
         match self.error:
@@ -200,7 +202,7 @@ class DecisionRecord:
         return Result.FAILED, str(self.error)
 
     def _afterwards(self) -> tuple[Result, str]:
-        """How it went on with a pod that had a node."""
+        """The result for a pod for which a node was found."""
         present = self._present()
         if self.is_decision_only or present is None or present.node_name:
             return Result.PLACED, ""
@@ -210,19 +212,19 @@ class DecisionRecord:
             if condition.type == "PodScheduled" and condition.status == "False":
                 refused = condition.reason == REASON_UNSCHEDULABLE
                 return Result.UNSCHEDULABLE if refused else Result.FAILED, condition.message
-        return Result.PLACED, ""  # by a cluster that hasn't confirmed it yet
+        return Result.PLACED, ""  # bound, but not confirmed by the cluster yet
 
     def _present(self) -> Pod | None:
         present = self.framework.handle.cluster.get(Pod, self.pod.key)
         return present if present is not None and present.uid == self.pod.uid else None
 
     def _nominated(self) -> str | None:
-        """Where the attempt has made room for the pod, if it has."""
+        """The node on which the attempt has made room for the pod; None if it hasn't."""
         if not isinstance(self.error, FitError) or self.error.diagnosis.post_filter_message:
             return None
         if self.plan is not None:
             return None if self.plan.chosen is None else self.plan.chosen.node_name
-        # Another plugin than one with a `PreemptionEvaluator` may have done it.
+        # It may have been a plugin without a `PreemptionEvaluator`.
         present = self._present()
         nominated = "" if present is None else present.status.nominated_node_name
         return nominated if nominated != self.pod.status.nominated_node_name else None
@@ -280,7 +282,7 @@ class DecisionRecord:
 
 
 def gated(framework: Framework, pod: Pod, status: Status) -> Explanation:
-    """The explanation of a pod that isn't tried, since pre_enqueue said no."""
+    """The explanation for a pod that pre_enqueue keeps out of the queue."""
     refusal = PreFilterStep(refusal=status)
     nodes = framework.handle.snapshot.table.names
     return Explanation(

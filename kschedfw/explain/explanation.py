@@ -1,4 +1,4 @@
-"""One decision of the scheduler, explained."""
+"""The explanation of one decision of the scheduler."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from kschedfw.framework.status import Status
 
 
 class Result(StrEnum):
-    """What came of one attempt to schedule a pod."""
+    """The result of one attempt to schedule a pod."""
 
     PLACED = "placed"
-    """It goes to `Explanation.node`."""
+    """It was placed on `Explanation.node`."""
     WAITING = "waiting"
-    """It has a node, and a permit plugin holds it back."""
+    """It has a node, and waits for a permit plugin."""
     NOMINATED = "nominated"
     """It fits nowhere yet; preemption has made room on `Explanation.nominated`."""
     UNSCHEDULABLE = "unschedulable"
     GATED = "gated"
-    """It wasn't tried: a pre_enqueue plugin keeps it out of the queue."""
+    """There was no attempt: a pre_enqueue plugin keeps it out of the queue."""
     FAILED = "failed"
-    """A plugin or an extender broke."""
+    """A plugin or an extender failed."""
 
 
 class Verdict(StrEnum):
-    """What became of one node in one decision."""
+    """The verdict on one node in one decision."""
 
     CHOSEN = "chosen"
     FEASIBLE = "feasible"
-    """The pod fits; another node was better, or luckier."""
+    """The pod fits; another node had a higher total, or was drawn."""
     REFUSED = "refused"
-    """By a filter or an extender."""
+    """A filter or an extender rejected it."""
     LEFT_OUT = "left out"
-    """By pre_filter, which said where the pod can go at all, or that it can't."""
+    """pre_filter rejected the pod, or limited it to other nodes."""
     NOT_LOOKED_AT = "not looked at"
-    """The search was over before: enough nodes had passed, something broke, or only a nominated node was tried."""
+    """The search ended before: enough nodes had passed, a plugin failed, or only the nominated node was tried."""
 
 
 class UnknownNodeError(KschedfwError, KeyError):
-    """The decision wasn't about a node of this name."""
+    """There was no node of this name."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -55,7 +55,7 @@ class UnknownNodeError(KschedfwError, KeyError):
 
 @attrs.frozen
 class Score:
-    """One plugin's score of one node: as given, brought into 0–100, and what the profile makes of it."""
+    """A plugin's score of a node: raw, normalized to 0–100, and weighted."""
 
     raw: int
     normalized: int
@@ -68,12 +68,12 @@ class Score:
 
 @attrs.frozen
 class NodeExplanation:
-    """What a decision made of one node.
+    """The explanation for one node.
 
-    `refusal` is there where it was refused or left out, and names the plugin (none for an extender's). `scores`, by
-    plugin, and `total` are there where it was feasible and scored. `also_refused_by` is what other filters would have
-    said, had they been asked. `evidence`, by plugin, is what lies behind all these refusals. Only explanations that go
-    beyond the decision know the last two.
+    `refusal` is the status if it was rejected or left out; its plugin is empty for an extender's. `scores`, by
+    plugin, and `total` are set if it was feasible and scored. `also_refused_by` has the rejections of other filters,
+    which the decision didn't call. `evidence`, by plugin, is the evidence for all these rejections. Only
+    explanations with `beyond` have the last two.
     """
 
     node: str
@@ -87,7 +87,9 @@ class NodeExplanation:
 
     @property
     def obstacles(self) -> tuple[int, float]:
-        """How far the node is from feasible: what is in the way with no nearer and no farther; then gaps, summed up."""
+        """How far the node is from feasible: the number of obstacles without a gap, then the sum of the gaps of
+        others.
+        """
         hard, gaps = 0, 0.0
         refusals = (self.refusal, *self.also_refused_by.values())
         for plugin in dict.fromkeys(status.plugin for status in refusals if status is not None):
@@ -103,12 +105,12 @@ class NodeExplanation:
 class Explanation:
     """Why a pod went to a node, or to none, in one attempt to schedule it.
 
-    It keeps columns over `nodes`, the names of all nodes in the scheduler's order; what is said of a single node is
-    made when somebody asks (`of`, `rows`).
+    It has columns over `nodes`, the names of all nodes in the scheduler's order. `of` and `rows` make the
+    explanations of single nodes on demand.
 
-    `pod` is its key, `attempt` counts its attempts from 1. `node` is what the algorithm chose, even if the pod didn't
-    get there in the end (see `result`); `message` says why it didn't, in kube-scheduler's words. `nominated` is where
-    preemption has made room for it. A step that wasn't reached is None.
+    `pod` is its key; `attempt` is the number of the attempt, from 1. `node` is the node that the algorithm chose,
+    even if the pod wasn't bound to it (see `result`); `message` says why it wasn't, in kube-scheduler's words.
+    `nominated` is the node on which preemption has made room for it. A step that wasn't reached is None.
     """
 
     pod: str
@@ -127,12 +129,12 @@ class Explanation:
 
     @property
     def feasible(self) -> tuple[str, ...]:
-        """The nodes that the pod fits on, of those that were looked at, in order."""
+        """The feasible nodes among those that were filtered, in visiting order."""
         return () if self.filter is None else tuple(self.nodes[row] for row in self.filter.feasible.tolist())
 
     @property
     def tied(self) -> tuple[str, ...]:
-        """The nodes with the highest total, in order, one of which was drawn; empty where there were no scores."""
+        """The nodes with the highest total, in order, one of which was drawn; empty without scores."""
         if self.score is None or self.score.beyond:
             return ()
         feasible = self.feasible
@@ -140,7 +142,7 @@ class Explanation:
 
     @property
     def plugins(self) -> tuple[str, ...]:
-        """Every plugin that this decision knows something of."""
+        """Every plugin that this explanation mentions."""
         named = [*self.pre_filter.skipped, *self.pre_filter.narrowing]
         if self.pre_filter.refusal is not None:
             named.append(self.pre_filter.refusal.plugin)
@@ -151,7 +153,7 @@ class Explanation:
         return tuple(dict.fromkeys(filter(None, named)))
 
     def of(self, node: str) -> NodeExplanation:
-        """What was made of one node.
+        """The explanation for one node.
 
         Raises:
             UnknownNodeError: there was no such node.
@@ -164,7 +166,7 @@ class Explanation:
         return self._of_row(row)
 
     def rows(self) -> Iterator[NodeExplanation]:
-        """Every node, in the scheduler's order."""
+        """The explanations for all nodes, in the scheduler's order."""
         return map(self._of_row, range(len(self.nodes)))
 
     def best(self) -> Iterator[NodeExplanation]:
@@ -179,7 +181,7 @@ class Explanation:
     def closest(self) -> Iterator[NodeExplanation]:
         """The nodes that aren't feasible, the ones closest to it first (see `obstacles`).
 
-        Only an explanation that goes beyond the decision knows all that is in their way; of others there are none.
+        Only an explanation with `beyond` knows all obstacles; for others there are none.
         """
         refused = [] if self.beyond is None else [node for node in self.rows() if any(node.obstacles)]
         return iter(sorted(refused, key=lambda node: node.obstacles))

@@ -1,7 +1,7 @@
 """Explanations in a file: JSON lines, with the numbers of all nodes packed into columns.
 
-A line with `nodes` has the names of the nodes that the lines after it are about. Every other line is one decision.
-Columns (see `kschedfw.explain.json_columns`) have a number per node, or per feasible node, in these orders.
+A line with `nodes` has the names of the nodes for the lines that follow. Every other line is one decision. Columns
+(see `kschedfw.explain.json_columns`) have a number per node, or per feasible node, in these orders.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _CODES: Final = {str(code): code for code in Code}
 
 
 class ExplanationFileError(KschedfwError, ValueError):
-    """A file, or a line of it, has no explanation in it."""
+    """A file, or a line of it, isn't an explanation."""
 
 
 class ExplanationWriter:
-    """Writes explanations to a file, one after the other."""
+    """Writes explanations to a file."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -63,7 +63,7 @@ def read_explanations(path: Path) -> Iterator[Explanation]:
     """The explanations in a file, in their order.
 
     Raises:
-        ExplanationFileError: a line is no explanation; names the file and the line.
+        ExplanationFileError: a line isn't an explanation; names the file and the line.
         OSError: the file can't be read.
     """
     nodes: tuple[str, ...] | None = None
@@ -328,7 +328,7 @@ def _read_rows(given: object, nodes: int) -> IntArray:
 
 
 def _below(limit: int, numbers: IntArray) -> IntArray:
-    """The numbers, all of which must be 0 … limit−1."""
+    """The numbers; raises unless all are from 0 to limit−1."""
     if ((numbers < 0) | (numbers >= limit)).any():
         raise ValueError(f"a column has numbers outside of 0–{limit - 1}")
     return numbers
@@ -339,7 +339,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _as(kind: type[T], value: object) -> T:
-    """The value, which must be of this very type: True is no number."""
+    """The value; raises unless it has exactly this type, since True isn't a number."""
     if type(value) is not kind:
         raise ValueError(f"{value!r} is no {kind.__name__}")
     return value

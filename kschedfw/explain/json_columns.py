@@ -1,4 +1,4 @@
-"""Columns of numbers as JSON: as numbers where people may want to read them, packed where there are many."""
+"""Columns of numbers as JSON: readable if they are short, else packed."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from kschedfw.framework.nodes.arrays import IntArray
 
 JsonColumn: TypeAlias = int | list[int] | str
-"""A number that all have, a list of them, or `<dtype>:<base64>` of the little-endian numbers, e.g. `i1:AAEC`."""
+"""One number if all are equal, a list of numbers, or `<dtype>:<base64>` of little-endian numbers, such as `i1:AAEC`."""
 
 MOST_READABLE: Final = 32
-"""Longer columns than this are packed: writing and reading that takes a hundredth of the time."""
+"""Longer columns are packed, which takes a hundredth of the time to write and read."""
 
 _BITS: Final = {f"i{size}": 8 * size - 1 for size in (1, 2, 4, 8)}
-"""How large a number of each type may get."""
+"""The number of bits of the largest number of each type."""
 
 
 def packed(values: IntArray) -> JsonColumn:
-    """The column in the shortest of its forms."""
+    """The JSON of a column, int64 of shape (n,)."""
     if not len(values):
         return []
     low, high = int(values[values.argmin()]), int(values[values.argmax()])
@@ -33,10 +33,10 @@ def packed(values: IntArray) -> JsonColumn:
 
 
 def unpacked(column: object, count: int) -> IntArray:
-    """The column of `count` numbers.
+    """The column of `count` numbers, int64 of shape (count,).
 
     Raises:
-        ValueError: it isn't one.
+        ValueError: it isn't a column of that many numbers.
     """
     match column:
         case int() if _is_number(column):

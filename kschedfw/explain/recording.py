@@ -26,10 +26,10 @@ def _every(_: Pod) -> bool:
 
 @attrs.frozen
 class Explaining:
-    """Which attempts to explain, and who takes the explanations, in the order of the attempts.
+    """Which attempts to explain, and the function that takes the explanations, in the order of the attempts.
 
-    Only pods that are `wanted` are explained. With `beyond`, every filter is asked about every node, one by one, though
-    the decision doesn't need it.
+    Only pods for which `wanted` is true are explained. With `beyond`, every filter is called for every node, which
+    the decision doesn't need.
     """
 
     take: Callable[[Explanation], None]
@@ -42,10 +42,10 @@ class ExplainingScheduler:
 
     Use it as the `algorithm` of a `Scheduler`. Call `explanation` after an attempt has ended, when the outcome of
     preemption and binding is known, and before the next attempt begins, which changes the snapshot.
-    `explain` says what would be decided on a pod now, and changes nothing.
+    `explain` gives the decision that would be made on a pod now, and changes nothing.
 
-    Pods that aren't `wanted` are scheduled without an explanation. With `beyond`, plugins are asked more than decisions
-    need: all filters about all nodes, and scores even if only one node is feasible.
+    Pods for which `wanted` is false are scheduled without an explanation. With `beyond`, plugins are called more
+    often than decisions need: all filters for all nodes, and score plugins even if only one node is feasible.
     """
 
     def __init__(
@@ -84,12 +84,14 @@ class ExplainingScheduler:
         return self._recorded(self._latest)
 
     def explanation(self) -> Explanation | None:
-        """Why the latest attempt came out as it did; None if there was none, or it was asked for already."""
+        """The explanation of the latest attempt; None if there was none, or if it was returned before."""
         record, self._latest = self._latest, None
         return None if record is None else record.explanation()
 
     def explain(self, framework: Framework, pod: Pod) -> Explanation:
-        """What would be decided on the pod now, and what preemption would do. Later decisions stay the same."""
+        """The decision that would be made on the pod now, and what preemption would do. Doesn't affect later
+        decisions.
+        """
         gate = framework.run_pre_enqueue_plugins(pod)
         if not gate.is_success:
             return gated(framework, pod, gate)

@@ -1,4 +1,4 @@
-"""Why nodes were refused, as a column."""
+"""The rejections of nodes, as a column."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _SUCCESS = Status.success()
 
 @attrs.frozen(eq=False)
 class Refusals:
-    """What was said of the n nodes of a cluster that didn't pass.
+    """The statuses of the n nodes of a cluster, of which some were rejected.
 
-    `codes` has shape (n,), one per node: an index into `statuses`, whose first is the success of those that weren't
-    refused.
+    `codes` has an index into `statuses` for each node, integers of shape (n,); the first status is the success of
+    nodes that weren't rejected.
     """
 
     codes: Codes
@@ -27,7 +27,7 @@ class Refusals:
 
     @classmethod
     def taken_from(cls, node_to_status: NodeToStatus, rows: Mapping[str, int]) -> Refusals:
-        """The statuses that nodes have of their own; `rows` has all nodes."""
+        """The rejections in `node_to_status`; `rows` has the rows of all nodes."""
         codes = np.zeros(len(rows), dtype=np.int32)
         statuses = [_SUCCESS]
         if (given := node_to_status.codes) is not None:
@@ -53,7 +53,7 @@ class Refusals:
         return len(self.statuses) == 1
 
     def by_status(self) -> Mapping[Status, IntArray]:
-        """The nodes that got each status, by row; the most frequent status first."""
+        """The rows of the nodes with each status, the most frequent status first."""
         groups = {
             status: np.flatnonzero(self.codes == code)
             for code, status in enumerate(self.statuses)

@@ -1,16 +1,16 @@
-"""A part of an explanation as it is shown."""
+"""A section of an explanation for output."""
 
 from __future__ import annotations
 
 import attrs
 
 EXAMPLES = 3
-"""How many nodes or victims are named before they are only counted."""
+"""How many nodes or victims are named; more are counted."""
 
 
 @attrs.frozen
 class Section:
-    """A table with sentences under it; either may be missing. The columns in `text` hold words, the others numbers."""
+    """A table with sentences below it; either may be missing. Columns in `text` have words, the others numbers."""
 
     title: str = ""
     headers: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""An explanation in tables and sentences, for whoever prints them."""
+"""An explanation as tables and sentences, for output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXTENDERS = "extenders"
 
 
 def headline(explanation: Explanation) -> str:
-    """What became of the pod, in one line."""
+    """The result for the pod, in one line."""
     match explanation.result:
         case Result.PLACED:
             what = f"placed on {explanation.node}"
@@ -41,7 +41,7 @@ def headline(explanation: Explanation) -> str:
 
 
 def overview(explanation: Explanation, top: int = 5) -> Iterator[Section]:
-    """The whole decision: the best nodes, why the others lost, and what preemption found."""
+    """The whole decision: the best nodes, why others weren't chosen, and what preemption found."""
     if explanation.message:
         yield Section(lines=(explanation.message,))
     if explanation.filter is not None and len(explanation.filter.feasible):
@@ -63,7 +63,7 @@ def overview(explanation: Explanation, top: int = 5) -> Iterator[Section]:
 
 
 def node_section(node: NodeExplanation) -> Iterator[Section]:
-    """All there is to say of one node."""
+    """Everything about one node."""
     tied = ", with the highest total" if node.is_tied else ""
     lines = [f"node {node.node}: {node.verdict}{tied}"]
     if node.refusal is not None:
@@ -86,7 +86,7 @@ def node_section(node: NodeExplanation) -> Iterator[Section]:
 
 
 def plugin_section(explanation: Explanation, plugin: str, top: int = 5) -> Iterator[Section]:
-    """All that one plugin had to say."""
+    """Everything about one plugin."""
     yield Section(lines=tuple(_part(explanation, plugin)))
     groups = [(status, nodes) for status, nodes in _groups(explanation) if status.plugin == plugin]
     if groups:
@@ -185,7 +185,7 @@ def _marked(node: NodeExplanation) -> str:
 
 
 def _columns(score: ScoreStep) -> Mapping[str, IntArray]:
-    """Weighted scores by plugin, and what extenders added."""
+    """The columns of weighted scores by plugin, and of the extenders' scores."""
     columns = {name: scores.weighted for name, scores in score.plugins.items()}
     if score.extenders.any():
         columns[EXTENDERS] = score.extenders
@@ -193,7 +193,7 @@ def _columns(score: ScoreStep) -> Mapping[str, IntArray]:
 
 
 def _initials(names: Sequence[str]) -> Mapping[str, str]:
-    """The capital letters of each name, or the name itself where that doesn't tell it from the others."""
+    """The capital letters of each name, or the whole name if these aren't unique."""
     short = {name: "".join(letter for letter in name if letter.isupper()) or name for name in names}
     taken = list(short.values())
     return {name: initials if taken.count(initials) == 1 else name for name, initials in short.items()}
@@ -206,9 +206,9 @@ def _draw(explanation: Explanation) -> Iterator[str]:
 
 
 def _groups(explanation: Explanation) -> list[tuple[Status, IntArray]]:
-    """Why nodes aren't feasible, and the rows of which."""
+    """The reasons why nodes aren't feasible, with the rows of the nodes."""
     groups: list[tuple[Status, IntArray]] = []
-    if explanation.result is Result.GATED:  # no node is to blame
+    if explanation.result is Result.GATED:  # this isn't about nodes
         return groups
     step, pre_filter = explanation.filter, explanation.pre_filter
     if step is None:
@@ -241,7 +241,7 @@ def _why_not_reached(explanation: Explanation, step: FilterStep) -> str:
 
 
 def _beyond(explanation: Explanation) -> Section | None:
-    """Refusals that the decision didn't come to, of nodes that were refused by others or not looked at."""
+    """Rejections that the decision didn't reach, of nodes that others rejected or that weren't filtered."""
     if explanation.beyond is None or explanation.filter is None:
         return None
     decided = explanation.filter.refusals
@@ -318,7 +318,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def evidence_sections(explanation: Explanation, top: int, plugin: str | None = None) -> Iterator[Section]:
-    """The closest nodes, where none was feasible, and what is behind each reason; of all plugins, or of one."""
+    """The closest nodes if none was feasible, and the evidence for each reason; of all plugins, or of one."""
     if plugin is None and not explanation.feasible and (closest := _closest(explanation, top)):
         yield Section(f"Closest nodes {_ONLY}", ("node", "what is in the way"), closest)
     rows: list[tuple[str, ...]] = []
@@ -336,7 +336,7 @@ def evidence_sections(explanation: Explanation, top: int, plugin: str | None = N
 
 
 def evidence_lines(node: NodeExplanation, plugin: str) -> Iterator[str]:
-    """What lies behind one plugin's refusal of the node."""
+    """The evidence for one plugin's rejection of the node."""
     return (f"  {each}" for each in node.evidence.get(plugin, ()))
 
 
@@ -345,7 +345,7 @@ def _closest(explanation: Explanation, top: int) -> tuple[tuple[str, ...], ...]:
 
 
 def _in_the_way(node: NodeExplanation) -> str:
-    """Everything that refuses the node; where a plugin gave no evidence, its reasons."""
+    """The evidence of all rejections of the node; the reasons of plugins without evidence."""
     refusals = [node.refusal, *node.also_refused_by.values()]
     told: list[str] = []
     for status in refusals:

@@ -1,4 +1,4 @@
-"""Explains what would become of a pod, given a cluster as it is."""
+"""Explains what would be decided on a pod in a cluster."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def explain_pod(
     evaluation: Evaluation = Evaluation.MEMO,
     beyond: bool = True,
 ) -> Explanation:
-    """What a scheduler that has just started would decide on the pod, if it took it first; the cluster stays as it is.
+    """The decision of a scheduler that has just started, if this pod were its first; the cluster doesn't change.
 
-    The arguments are those of `Scheduler`; `beyond` is that of `Explaining`.
+    For the arguments see `Scheduler`; for `beyond` see `Explaining`.
 
     Raises:
         NoProfileError: the pod is for another scheduler.

@@ -1,4 +1,4 @@
-"""The steps of a decision, as they were: columns over the nodes rather than an object per node."""
+"""The steps of a decision, as columns over the nodes instead of an object for each node."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from kschedfw.framework.status import Status
 
 @attrs.frozen(eq=False)
 class PreFilterStep:
-    """What was known before any node was looked at.
+    """The result of pre_filter.
 
-    `skipped` are the plugins that had nothing to do for this pod, so that their filters weren't asked; `narrowing`
-    those that named the only nodes in question, which are `left_over` (rows, ascending; None: all). A `refusal` of
-    the pod as such ends the decision.
+    `skipped` are the plugins that skipped this pod, so that their filters weren't called; `narrowing` those that
+    limited the nodes to `left_over` (rows, ascending int64 of shape (k,); None: all). With a `refusal`, pre_filter
+    rejected the pod, and the decision ended.
     """
 
     skipped: tuple[str, ...] = ()
@@ -33,14 +33,13 @@ class PreFilterStep:
 
 @attrs.frozen(eq=False, slots=False)
 class FilterStep:
-    """What the filters said of the nodes, and which of them they weren't asked about.
+    """The result of the filters and extenders.
 
-    `plugins` were asked in this order, each about the nodes that those before it let pass. The search began at
-    `start`, went round the end, and was over as soon as more than `wanted` nodes had passed: `order` are the nodes in
-    question, and the first `looked_at` of them were reached. `refusals` has what filters and extenders said of those
-    that aren't `feasible`. Where there are extenders, `by_extenders` has the rows that they left over, in their order.
-
-    With `nominated`, the pod was looked at on the node that preemption had chosen for it earlier, and nowhere else.
+    `plugins` were called in this order, each for the nodes that passed the ones before it. The search began at
+    `start`, wrapped around at the end, and ended when more than `wanted` nodes had passed: `order` are the rows of
+    the candidates, of which the first `looked_at` were reached. `refusals` has the statuses of nodes that aren't
+    `feasible`. With extenders, `by_extenders` has the rows that passed them, in their order. With `nominated`, only
+    the node that preemption had chosen earlier was filtered.
     """
 
     plugins: tuple[str, ...]
@@ -54,14 +53,14 @@ class FilterStep:
 
     @cached_property
     def order(self) -> IntArray:
-        """The rows of the nodes in question, in the order in which they are looked at."""
+        """The rows of the candidates in visiting order, int64 of shape (k,)."""
         if not self.start:
             return self.candidates
         return np.concatenate((self.candidates[self.start :], self.candidates[: self.start]))
 
     @cached_property
     def feasible(self) -> IntArray:
-        """The rows of the nodes that passed filters and extenders, in order."""
+        """The rows of the nodes that passed filters and extenders, in order, int64 of shape (k,)."""
         if self.by_extenders is not None:
             return self.by_extenders
         looked_at = self.order[: self.looked_at]
@@ -69,7 +68,7 @@ class FilterStep:
 
     @property
     def not_looked_at(self) -> IntArray:
-        """The rows of nodes in question that the search didn't reach."""
+        """The rows of candidates that the search didn't reach, int64 of shape (k,)."""
         return self.order[self.looked_at :]
 
 
@@ -77,9 +76,9 @@ class FilterStep:
 class ScoreStep:
     """The scores of the k feasible nodes, in their order.
 
-    `plugins` has what each plugin gave, in profile order; `skipped` are those that had nothing to do for this pod.
-    `totals` are what the scheduler compared; what is in them beside the plugins' weighted scores is the
-    `extenders`'. With `beyond`, the decision did without scores, and they were asked for this explanation alone.
+    `plugins` has the scores of each plugin, in profile order; `skipped` are the plugins that skipped this pod.
+    `totals` are the totals that the scheduler compared: the plugins' weighted scores plus the `extenders`'. With
+    `beyond`, the decision didn't need scores, and they were computed for this explanation.
     """
 
     plugins: Mapping[str, PluginScores]
@@ -89,7 +88,7 @@ class ScoreStep:
 
     @cached_property
     def extenders(self) -> IntArray:
-        """What extenders added to each node's total, shape (k,)."""
+        """The extenders' part of each node's total, int64 of shape (k,)."""
         rest = self.totals.copy()
         for scores in self.plugins.values():
             rest -= scores.weighted
@@ -97,13 +96,13 @@ class ScoreStep:
 
     @cached_property
     def tied(self) -> IntArray:
-        """The places, ascending, of all nodes with the highest total among the feasible ones."""
+        """The positions, among the feasible nodes, of those with the highest total, ascending, int64."""
         return np.flatnonzero(self.totals == self.totals.max())
 
 
 @attrs.frozen
 class Victim:
-    """A pod that would have to go, by its key."""
+    """A pod that would have to be evicted, by its key."""
 
     pod: str
     priority: int
@@ -123,12 +122,11 @@ class PreemptionCandidate:
 
 @attrs.frozen(eq=False)
 class PreemptionStep:
-    """How room was looked for.
+    """The result of preemption.
 
-    `candidates` were found; `tied` are those of them (as extenders left them) that do equally little harm, of which the
-    first is `chosen`. `refusals` say why other nodes that were tried are no candidates. Nodes with neither weren't
-    tried, since there were candidates enough, or removing pods can't help there. `message` is what preemption
-    had to say.
+    `candidates` are the nodes that were found; `tied` are the best of them, after extenders, of which the first is
+    `chosen`. `refusals` say why other nodes that were tried aren't candidates. The remaining nodes weren't tried,
+    since there were enough candidates, or removing pods can't help there. `message` is preemption's message.
     """
 
     message: str = ""
@@ -143,10 +141,10 @@ class PreemptionStep:
 
 @attrs.frozen(eq=False)
 class Beyond:
-    """What the decision didn't need to know, and was asked for this explanation alone.
+    """What was computed for this explanation, without being needed for the decision.
 
-    `refusals` has the verdict of every filter on every node, whatever the others said, by plugin; those that let all
-    nodes pass are missing. `evidence` has what lies behind them, by plugin and row, of those plugins that can say.
+    `refusals` has the rejections of every filter on all nodes, by plugin; without filters that all nodes pass.
+    `evidence` has the evidence for them, by plugin and row, of plugins that give evidence.
     """
 
     refusals: Mapping[str, Refusals]

@@ -13,7 +13,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.simulator.openb import EPOCH
 
 DURATION = "kschedfw/duration-seconds"
-"""The annotation that says how long a pod stays once it is bound, in seconds."""
+"""The annotation with the time that a pod stays once it is bound, in seconds."""
 
 OPENB_CREATION = "openb.trace/creation-time"
 OPENB_SCHEDULED = "openb.trace/scheduled-time"
@@ -21,7 +21,7 @@ OPENB_DELETION = "openb.trace/deletion-time"
 
 
 class ArrivalsError(KschedfwError, ValueError):
-    """A pod's time, or a rate or duration to draw times with, is no number that makes sense."""
+    """A pod's time isn't a number, or a rate or duration isn't positive and finite."""
 
 
 @attrs.frozen
@@ -34,25 +34,25 @@ class Stay:
 
 @attrs.frozen
 class Arrivals:
-    """Replay pods by their own times; where a pod has none, draw them.
+    """Replays pods with the times that they have, and with drawn times for the others.
 
     Its own arrival is the annotation `openb.trace/creation-time` (in seconds), or else its creationTimestamp. Its own
     duration is the annotation `kschedfw/duration-seconds`, or else the time from being scheduled (or, if that never
     happened, created) to being deleted in the OpenB trace.
 
-    What is drawn comes from the pods, their order and the seed alone: under every policy pods come, and stay, alike.
+    Drawn times depend only on the pods, their order and the seed, so they are the same under every policy.
 
     Args:
-        rate: pods without an arrival of their own come in order at this rate per second (a Poisson process). None: they
-            are there from the start.
-        mean_duration: pods without a duration of their own stay so many seconds on average (exponentially distributed).
-            None: they stay for good.
-        own_times: False draws for all pods what is drawn at all: arrivals where there is a `rate`, durations where
-            there is a `mean_duration`. Times that aren't drawn stay the pods' own.
+        rate: pods without an arrival of their own arrive in order, as a Poisson process with this rate per second.
+        None: they are there from the start.
+        mean_duration: durations of pods without one of their own are exponentially distributed with this mean, in
+        seconds. None: these pods stay for good.
+        own_times: False draws times for all pods: arrivals if there is a `rate`, durations if there is a
+        `mean_duration`. Otherwise pods keep the times that they have.
 
     Raises:
-        ArrivalsError: a number that isn't positive and finite, or without own times nothing to draw others with.
-        TypeError: what should be a number isn't one, or `own_times` no bool.
+        ArrivalsError: a number isn't positive and finite, or `own_times` is False without a rate or a mean duration.
+        TypeError: an argument has the wrong type.
     """
 
     rate: float | None = None
@@ -74,7 +74,7 @@ class Arrivals:
             raise ArrivalsError("to ignore pods' own times, give an arrival rate, a mean duration, or both")
 
     def plan(self, pods: Sequence[Pod], seed: int) -> Mapping[str, Stay]:
-        """Each pod's stay, by its uid; the same for the same pods and seed.
+        """The stay of each pod, by its uid; the same for the same pods and seed.
 
         Raises ArrivalsError where an annotation isn't a number of seconds.
         """
@@ -97,7 +97,7 @@ class Arrivals:
         return plan
 
     def notes(self, pods: Sequence[Pod]) -> Sequence[str]:
-        """What of the options changes nothing, since all these pods have times of their own; for a report.
+        """Notes for a report: options that have no effect because all these pods have times of their own.
 
         Raises ArrivalsError where an annotation isn't a number of seconds.
         """
@@ -113,7 +113,7 @@ class Arrivals:
         return [f"{why} (--ignore-own-times draws them nevertheless)"]
 
     def _arrival(self, pod: Pod) -> float | None:
-        """The pod's own arrival, if that counts."""
+        """The pod's own arrival, if it is to be used."""
         return own_arrival(pod) if self.own_times or self.rate is None else None
 
     def _duration(self, pod: Pod) -> float | None:
@@ -121,7 +121,7 @@ class Arrivals:
 
 
 def own_arrival(pod: Pod) -> float | None:
-    """When the pod arrived, in seconds since the epoch; None where it doesn't say.
+    """The pod's arrival in seconds since the epoch; None if it has none.
 
     Raises ArrivalsError where an annotation isn't a number of seconds.
     """

@@ -1,4 +1,4 @@
-"""What became of one pod."""
+"""The outcome of a simulation for one pod."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kschedfw.api.frozendict import EMPTY
 
 
 class Outcome(StrEnum):
-    """What became of a pod. One that was placed and has left since, because its time was up, is PLACED."""
+    """The outcome for a pod. A pod that was placed and has left at the end of its stay is PLACED."""
 
     PLACED = "placed"
     PREEMPTED = "preempted"
@@ -22,12 +22,12 @@ class Outcome(StrEnum):
 
 @attrs.frozen
 class Decision:
-    """What became of one pod (by its key) in the end, and why.
+    """The final outcome for one pod (by its key), and why.
 
-    `node` is where it was placed, also if it was preempted there. `attempts` counts its scheduling cycles; `evaluated`
-    and `feasible` count the nodes in the last of them. `message` is what kube-scheduler would say where the pod wasn't
-    placed, and `reasons` are its parts: on how many nodes each reason held (0: not about single nodes). `arrived` and
-    `bound` are times in virtual seconds since the start.
+    `node` is where it was placed, even if it was preempted there. `attempts` is the number of its scheduling cycles;
+    `evaluated` and `feasible` are numbers of nodes in the last one. `message` is kube-scheduler's message for a pod
+    that wasn't placed. `reasons` are the parts of it, with the number of nodes for each (0 for a reason that isn't
+    about single nodes). `arrived` and `bound` are times in virtual seconds since the start.
     """
 
     pod: str
@@ -43,7 +43,7 @@ class Decision:
 
     @property
     def preempted(self) -> bool:
-        """Whether it lost its place to a pod of higher priority."""
+        """Whether the pod was preempted."""
         return self.outcome is Outcome.PREEMPTED
 
     def to_json(self) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What goes wrong in plugins: each distinct failure once, with how often it happened."""
+"""Collects failures of plugins: each distinct failure once, with how often it happened."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_KEPT = 100
 
 
 class _Handler(logging.Handler):
-    """Hands records on to a function."""
+    """A handler that passes records to a function."""
 
     def __init__(self, take: Callable[[logging.LogRecord], None]) -> None:
         super().__init__()
@@ -24,12 +24,12 @@ class _Handler(logging.Handler):
 
 
 class Failures:
-    """Collects what kschedfw logs as an error between enter and exit; what is less goes where it would.
+    """A context manager that collects what kschedfw logs as an error; records of lower levels are handled as usual.
 
-    Two failures are the same if they were raised at the same place, by way of the same calls, whatever pod and node
-    they were about; where nothing was raised, if they say the same. Of more than a hundred, the first are kept and the
-    others counted. Between enter and exit the logger `kschedfw` has no other handlers, so one can be within another:
-    the inner one gets everything. It isn't for several threads that collect at the same time.
+    Two failures are the same if they were raised at the same place through the same calls, whatever pod and node
+    they were about; without an exception, if their messages are the same. The first hundred are kept, and further
+    ones counted. Inside the block the logger `kschedfw` has no other handlers, so blocks can be nested: the
+    innermost one gets everything. Blocks of several threads must not overlap.
     """
 
     def __init__(self) -> None:
@@ -38,11 +38,11 @@ class Failures:
         self._usual: list[logging.Handler] = []
         self._propagated = True
         self.count = 0
-        """How many failures there were, of whatever kind."""
+        """The number of failures, including repeated ones."""
 
     @staticmethod
     def are_collected() -> bool:
-        """Whether somebody does that now."""
+        """Whether a `with Failures()` block is active."""
         return any(isinstance(each, _Handler) for each in logging.getLogger(_LOGGER).handlers)
 
     def __enter__(self) -> Self:
@@ -73,11 +73,13 @@ class Failures:
         root = logging.getLogger()
         if self._propagated and (
             root.handlers or not self._usual
-        ):  # else Python's last resort would print it, too
+        ):  # otherwise Python's handler of last resort would print it, too
             root.callHandlers(record)
 
     def log(self) -> None:
-        """Log each of them as an error, the most frequent first: how often, the first one's text, and its traceback."""
+        """Log each failure as an error, the most frequent first, with its count, and the text and traceback of its
+        first occurrence.
+        """
         for record, text in self._texts():
             logging.getLogger(record.name).error("%s", text, exc_info=_root(record))
         if others := self._others():
@@ -108,7 +110,7 @@ class Failures:
 def _key(record: logging.LogRecord) -> Hashable:
     error = _root(record)
     if error is None:
-        # The first argument is what it is about, a pod.
+        # The first argument is the pod.
         arguments = record.args[1:] if isinstance(record.args, tuple) else record.args
         return record.name, record.msg, str(arguments)
     frames = traceback.walk_tb(error.__traceback__)
@@ -116,7 +118,9 @@ def _key(record: logging.LogRecord) -> Hashable:
 
 
 def _root(record: logging.LogRecord) -> BaseException | None:
-    """What was raised first; what the framework made of it only says where, and that is in the record's text."""
+    """The original exception: those that the framework raised from it only add the place, which is in the record's
+    text.
+    """
     error = record.exc_info[1] if record.exc_info else None
     while error is not None and error.__cause__ is not None:
         error = error.__cause__

@@ -1,4 +1,4 @@
-"""Keeps account of what happens to pods while a scheduler is at work."""
+"""Records what happens to pods during a simulation."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from kschedfw.simulator.state import VirtualClock
 
 @attrs.define
 class Entry:
-    """What is known of one pod. `turn` orders pods by their last attempt; times are in virtual seconds since the start.
+    """The record of one pod. `turn` orders pods by their last attempt; times are in virtual seconds since the start.
 
-    `error` is that of the last attempt's scheduling cycle, if it found no node. `failure` is the last error of all
-    attempts that wasn't merely that the pod fits nowhere.
+    `error` is the error of the last attempt's scheduling cycle, if it found no node. `failure` is the last error of
+    any attempt other than that the pod fits nowhere.
     """
 
     attempts: int = 0
@@ -41,7 +41,7 @@ class Entry:
 
     @property
     def nodes(self) -> tuple[int, int]:
-        """How many nodes the last attempt looked at, and how many of them would do."""
+        """How many nodes the last attempt evaluated, and how many of them were feasible."""
         if self.result is not None:
             return self.result.evaluated_nodes, self.result.feasible_nodes
         return (self.error.number_of_nodes, 0) if isinstance(self.error, FitError) else (0, 0)
@@ -51,10 +51,11 @@ class Ledger:
     """The pods' histories by uid, and totals. Follows the cluster from its creation to `close`.
 
     * `attempts`: all scheduling cycles; `tried`: pods that had one.
-    * `fruitless`: attempts and looks at gates per pod since the cluster last changed; `most_fruitless` is the largest.
+    * `fruitless`: attempts and checks of gates of each pod since the cluster last changed; `most_fruitless` is the
+      largest.
     * `preemptions`: how often a pod was nominated to a node; `victims`: pods that were evicted for that.
     * `last_change`: when a pod was last bound or left, in virtual seconds since the start.
-    * `peak`: the most that was ever requested at a time on the nodes there are, by resource.
+    * `peak`: the most that was requested at a time on existing nodes, by resource.
     """
 
     def __init__(self, cluster: Cluster, clock: VirtualClock, on_bound: Callable[[Pod], None]) -> None:
@@ -90,7 +91,7 @@ class Ledger:
         return entry
 
     def count_fruitless(self, uid: str) -> None:
-        """Count an attempt of the pod, or a look at its gates, until the cluster changes."""
+        """Count an attempt of the pod, or a check of its gates; the count ends when the cluster changes."""
         self.fruitless[uid] += 1
         self.most_fruitless = max(self.most_fruitless, self.fruitless[uid])
 
@@ -106,7 +107,9 @@ class Ledger:
             self._cluster_changed()
 
     def _pod(self, event: WatchEvent, pod: Pod, old: Pod | None) -> None:
-        """A status that was patched is no change: failed attempts do that, and nobody is helped by it."""
+        """Handle an event of a pod. A patched status is no change of the cluster: failed attempts patch it, and it
+        helps no pod.
+        """
         held_before = old is not None and _holds(old)
         if event.type is EventType.DELETED:
             self._leaves(pod)
@@ -121,7 +124,7 @@ class Ledger:
             self.preemptions += nominated != old.status.nominated_node_name
 
     def _has_place(self, pod: Pod) -> bool:
-        """Whether its latest attempt found it a node, which a nomination only tells others of."""
+        """Whether its latest attempt found a node, so that a nomination is only that of its binding."""
         entry = self.entries.get(pod.uid)
         return entry is not None and entry.result is not None
 
@@ -140,7 +143,7 @@ class Ledger:
             self._on_bound(pod)
 
     def _leaves(self, pod: Pod) -> None:
-        """The pod, as it was while it was there, is gone or has ended."""
+        """Handle the end of a pod; `pod` is its last state."""
         self._cluster_changed()
         entry = self.entry(pod.uid)
         entry.gone = True
@@ -156,7 +159,7 @@ class Ledger:
 
 
 class RecordingAlgorithm:
-    """An algorithm's decisions; each is entered into a ledger, and takes `seconds` of virtual time."""
+    """Wraps an algorithm: each decision is recorded in a ledger, and takes `seconds` of virtual time."""
 
     def __init__(
         self, algorithm: Algorithm, ledger: Ledger, clock: VirtualClock, seconds: float = 0.0
@@ -181,12 +184,12 @@ class RecordingAlgorithm:
 
 
 def _holds(pod: Pod) -> bool:
-    """Whether the pod takes room on a node."""
+    """Whether the pod takes resources of a node."""
     return bool(pod.node_name) and not pod.is_terminal
 
 
 def _is_respecified(old: Pod, new: Pod) -> bool:
-    # Mostly it is the very same object, and then comparing field by field would take long.
+    # Usually it is the same object; comparing field by field would take long.
     return old.spec is not new.spec and old.spec != new.spec
 
 

@@ -1,7 +1,7 @@
 """Reads the OpenB trace: nodes and pods of a GPU cluster, as CSV.
 
-The trace is Alibaba's cluster-trace-gpu-v2023 (Weng et al., "Beware of Fragmentation", USENIX ATC '23). What a
-row becomes:
+The trace is Alibaba's cluster-trace-gpu-v2023 (Weng et al., "Beware of Fragmentation", USENIX ATC '23). The rows
+become:
 
 * a node: `nvidia.com/gpu` counts its GPUs, `alibabacloud.com/gpu-milli` their thousandths, the label
   `alibabacloud.com/gpu-card-model` names the model; at most 1001 pods;
@@ -52,13 +52,13 @@ GPU_MODEL = "alibabacloud.com/gpu-card-model"
 NAMESPACE = "openb"
 PODS_PER_NODE = 1001
 EPOCH = datetime(2023, 1, 1, tzinfo=UTC)
-"""The trace's times are relative; this is taken for its second 0."""
+"""The moment that stands for second 0 of the trace, whose times are relative."""
 
 _LARGEST = (1 << 53) - 1  # leaves room for the conversion to bytes within int64
 
 
 class OpenbError(KschedfwError, ValueError):
-    """A CSV isn't one of the OpenB trace; names the file, the line, the column and what is there."""
+    """A CSV isn't one of the OpenB trace; names the file, line, column and value."""
 
 
 def read_openb_nodes(path: str | Path) -> list[Node]:
@@ -72,7 +72,7 @@ def read_openb_pods(path: str | Path) -> list[Pod]:
 
 
 def openb_notes(pods: Iterable[Pod]) -> Sequence[str]:
-    """What of the pods' wishes the default plugins don't see, as notes for a report."""
+    """Notes for a report: what the pods ask for and the default plugins don't know."""
     partial = models = 0
     for pod in pods:
         partial += pod.annotations.get(GPU_MILLI, "1000") != "1000"
@@ -87,7 +87,7 @@ def openb_notes(pods: Iterable[Pod]) -> Sequence[str]:
 
 @attrs.frozen
 class _Table:
-    """A CSV of the trace: of what, where, and with which columns at least; the first has the names."""
+    """A CSV of the trace: what it has, its file, and the columns that it must have; the first column has the names."""
 
     what: str
     path: Path
@@ -96,7 +96,7 @@ class _Table:
 
 @attrs.frozen
 class _Row:
-    """A line of a CSV, which knows how to complain about its cells."""
+    """A line of a CSV, with errors that name the cell."""
 
     file: Path
     line: int
@@ -185,7 +185,7 @@ def _pod(row: _Row) -> Pod:
     if models := row.text("gpu_spec"):
         annotations[GPU_MODEL] = models
     for event in ("creation", "deletion", "scheduled"):
-        if row.text(f"{event}_time"):  # what never happened has no time
+        if row.text(f"{event}_time"):  # an event that didn't happen has no time
             annotations[f"openb.trace/{event}-time"] = str(row.number(f"{event}_time"))
     annotations["openb.trace/pod-phase"] = row.text("pod_phase")
     gpu_amount = {GPU: _quantity(gpus)} if gpus else {}

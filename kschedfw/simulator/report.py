@@ -1,4 +1,4 @@
-"""What a simulation comes to: counts, reasons, utilisation, spread."""
+"""The report of a simulation: counts, reasons, utilisation, spread."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Spread:
     """How a quantity is distributed, over nodes or over pods.
 
     `p95` is by nearest rank (the smallest value that at least 95 % of them don't exceed); `stddev` is the
-    population's. All are 0 where there is nothing.
+    population's. All are 0 if there are no values.
     """
 
     min: float = 0.0
@@ -65,7 +65,7 @@ class Utilisation:
 
 @attrs.frozen
 class Reason:
-    """Why pods didn't fit: for how many pods this was among the reasons, and the nodes it ruled out, summed up.
+    """A reason why pods didn't fit: the number of pods with it, and the sum of the nodes that it ruled out.
 
     `nodes` is 0 for a reason that isn't about single nodes.
     """
@@ -77,7 +77,7 @@ class Reason:
 
 @attrs.frozen
 class Peak:
-    """The most of a resource that was ever requested at a time, of what nodes offer; units as in `Utilisation`."""
+    """The most of a resource that was requested at a time, and what nodes offer; units as in `Utilisation`."""
 
     resource: str
     requested: int
@@ -91,10 +91,11 @@ class Peak:
 
 @attrs.frozen
 class Replay:
-    """What is known where pods came and went. Times are in virtual seconds.
+    """Figures of a replay, in which pods arrive and leave. Times are in virtual seconds.
 
-    `makespan` is from the first arrival until the last pod was bound or left. `waiting` is over the pods that were
-    bound, from arrival to binding. `departed` pods were placed and had left by the end because their time was up.
+    `makespan` is the time from the first arrival until the last pod was bound or left. `waiting` is the distribution
+    of the times from arrival to binding, over the pods that were bound. `departed` is the number of pods that left
+    at the end of their stay.
     """
 
     makespan: float
@@ -130,16 +131,17 @@ class SpreadJson(TypedDict):
 class Report:
     """The result of a simulation.
 
-    `pods` is how many there were to schedule: `placed` (and there to the end, or until their time was up),
-    `preempted` (placed, and evicted for another pod), `unschedulable`, `gated`, `failed` (a plugin broke, or binding
-    was refused) and `left` (not tried before the interruption). `tried` of them had a scheduling cycle, and
-    `attempts` counts these cycles. `preemptions` is how often room was made for a pod, `victims` how many pods, those
-    that were bound from the start among them, were evicted for it.
+    `pods` is the number of pods to schedule. It is the sum of `placed` (they stayed until the end of the simulation
+    or of their stay), `preempted` (placed, and evicted for another pod), `unschedulable`, `gated`, `failed` (a
+    plugin failed, or binding was refused) and `left` (not tried before the interruption). `tried` is the number of
+    pods with a scheduling cycle, and `attempts` the number of these cycles. `preemptions` is how often room was made
+    for a pod, and `victims` the number of pods that were evicted for it, including pods that were bound from the
+    start.
 
-    `bound_before` pods were on nodes from the start; `other_scheduler`, `terminal` and `terminating` pods were passed
-    over. `elapsed` is in seconds of the clock that was given to the simulation, and 0 without one. `replay` is there
-    where pods came and went. `missing` is what pods referred to at the start and the cluster didn't have. `start` is
-    when virtual time began, in seconds since the epoch.
+    `bound_before` is the number of pods that were on nodes from the start; `other_scheduler`, `terminal` and
+    `terminating` are numbers of pods that were ignored. `elapsed` is in seconds of the simulation's clock, and 0
+    without one. `replay` is None unless pods arrive and leave. `missing` are objects that pods referred to at the
+    start and the cluster lacked. `start` is the start of virtual time, in seconds since the epoch.
     """
 
     profile: str
@@ -232,7 +234,9 @@ def _spread_json(spread: Spread) -> SpreadJson:
 
 
 def utilisation(node_infos: Iterable[NodeInfo]) -> list[Utilisation]:
-    """Per resource that any node has: CPU, memory, ephemeral storage, pods, then the others by name."""
+    """The utilisation of each resource that a node has: CPU, memory, ephemeral storage, pods, then the others by
+    name.
+    """
     shares: dict[str, list[float]] = {}
     requested: Counter[str] = Counter()
     allocatable: Counter[str] = Counter()
@@ -253,7 +257,7 @@ def utilisation(node_infos: Iterable[NodeInfo]) -> list[Utilisation]:
 
 
 def peaks(most: Mapping[str, int], usages: Iterable[Utilisation]) -> list[Peak]:
-    """The peak of each resource that nodes have; `usages` tell how much that is."""
+    """The peak of each resource that nodes have; `usages` have the allocatable amounts."""
     return [Peak(usage.resource, most.get(usage.resource, 0), usage.allocatable) for usage in usages]
 
 

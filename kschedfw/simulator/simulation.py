@@ -1,4 +1,4 @@
-"""Lets a scheduler loose on a cluster in virtual time, and keeps account."""
+"""Runs a scheduler on a cluster in virtual time, and reports the results."""
 
 from __future__ import annotations
 
@@ -35,49 +35,49 @@ Progress = Callable[[int, int], None]
 """Called with the number of pods done and to do."""
 
 FRUITLESS_ATTEMPTS = 5
-"""After so many attempts of a pod, while nothing in the cluster has changed, another one would only repeat them."""
+"""After this many attempts of a pod without a change of the cluster, further ones are taken to be repetitions."""
 
 _QUEUED = Place.ACTIVE, Place.BACKOFF
 _LEAVES, _COMES = 0, 1
 
 
 class Simulation:
-    """A scheduler at work on a cluster's pending pods, until there is nothing more that it could do.
+    """Schedules a cluster's pending pods in virtual time, until no further progress is possible.
 
-    It is the whole scheduler: pods go through its queue, are preempted, wait for permission, are tried again when
-    something happened that may help, after backoff, or at a time that a plugin named. Virtual time begins at
-    `start_time`: by default when the first of the pending pods arrived; where none says, when the first other object
-    was made; where none says that either, with the epoch of Unix. An attempt takes `attempt_time` seconds of it, by
-    default none. It moves on when the scheduler has nothing to do now: to the end of a backoff or of a wait for
-    permission, to a time that a plugin named, or to the next coming or going of a pod. No controller is at work but the
-    one for volumes, in an InMemoryCluster: a pod that is preempted doesn't come back.
+    It runs the whole scheduler: pods go through its queue, are preempted, wait for permission, and are tried again
+    after events that may help, after backoff, or at a time that a plugin has set. Virtual time begins at
+    `start_time`: by default when the first pending pod arrived; if none has a time, when the first other object was
+    created; else with the Unix epoch. An attempt takes `attempt_time` seconds, by default 0. When the scheduler is
+    idle, time advances to the end of a backoff or of a wait for permission, to a time that a plugin has set, or to
+    the next arrival or departure of a pod. The only controller is the one for volumes, in an InMemoryCluster: a
+    preempted pod doesn't come back.
 
-    It ends when no pod is active, backs off or waits, or when each pod that does has been tried (or its gates looked
-    at, at times that a plugin named) `FRUITLESS_ATTEMPTS` times since the cluster last changed. Pods that are
-    unschedulable by then stay so; they aren't tried again merely because they have waited for long.
+    It ends when no pod is active, backs off or waits, or when each such pod has been tried (or its gates have been
+    checked, at times that a plugin has set) `FRUITLESS_ATTEMPTS` times since the cluster last changed. Pods that are
+    unschedulable then aren't tried again only because they have waited for long.
 
-    Without `arrivals` all pods are there from the start, and those that are placed stay. With them, pods come and go;
-    the cluster must be an InMemoryCluster then. Where a time is the same, pods go before others come.
+    Without `arrivals` all pods are there from the start, and those that are placed stay. With `arrivals`, pods
+    arrive and leave; the cluster must be an InMemoryCluster then. At the same time, pods leave before others arrive.
 
-    There is one profile per scheduler name; without `profiles`, kube-scheduler's default one. Pods for other schedulers
-    are passed over. `extenders`, the percentage, the `selector` and the backoffs are the `Scheduler`'s.
+    There is one profile per scheduler name; without `profiles`, kube-scheduler's default one. Pods for other
+    schedulers are ignored. For `extenders`, the percentage, the `selector` and the backoffs see `Scheduler`.
 
-    Chance comes from `seed`: the same input gives the same decisions. `clock` gives seconds, and is read for
-    `Report.elapsed` and `decisions_per_second` alone, which are 0 without one: kschedfw reads no real time unless it is
-    told to. `time.perf_counter` will do. `notes` are passed on to the report.
+    All random numbers come from `seed`: the same input gives the same decisions. `clock` returns seconds, such as
+    `time.perf_counter`; it is only used for `Report.elapsed` and `decisions_per_second`, which are 0 without it.
+    `notes` are passed on to the report.
 
-    What plugins fail with is collected while it runs, and logged at its end: each distinct failure once, with how
-    often it happened. Within a `with Failures()` it is collected there
-    instead. Every attempt has its own event all the same.
+    Failures of plugins are collected during the run, and logged at its end: each distinct failure once, with how
+    often it happened. Inside a `with Failures()` block they are collected there instead. Every failed attempt also
+    records its event.
 
-    With `explaining`, each attempt is explained once it is over, and at the end pods that never had one; no decision
-    changes by that.
+    With `explaining`, each attempt is explained after it has ended, and pods without an attempt are explained at the
+    end. Decisions don't change.
 
     Raises:
         ProfileError, PluginError: a profile can't run.
-        ArrivalsError: a pod's times are no numbers, or the cluster can't have pods come and go.
-        ValueError: `attempt_time` is no finite number from 0 on, or `start_time` has no time zone.
-        TypeError: `cluster`, `profiles`, `arrivals` or `seed` isn't what it should be; says what would be.
+        ArrivalsError: a pod's times aren't numbers, or the cluster isn't an InMemoryCluster.
+        ValueError: `attempt_time` is negative or not finite, or `start_time` has no time zone.
+        TypeError: `cluster`, `profiles`, `arrivals` or `seed` has the wrong type; says which would be right.
     """
 
     def __init__(
@@ -117,7 +117,9 @@ class Simulation:
         self._timeline: list[tuple[float, int, int, Pod]] = []
         self._order = itertools.count()
         self._hopeful = ""
-        """A queued pod that isn't given up: the last one in the queue, so that all needn't be asked every time."""
+        """A queued pod that isn't exhausted: the last one that was found, so that not all have to be checked every
+        time.
+        """
         self._time = VirtualClock.of(cluster, self._found.pending, start_time)
         if arrivals is not None:
             self._stays = arrivals.plan(self._found.pending, seed)
@@ -159,9 +161,9 @@ class Simulation:
         self.scheduler.algorithm = RecordingAlgorithm(algorithm, self._ledger, self._time, attempt_time)
 
     def run(self, progress: Progress | None = None, until: Callable[[], bool] = lambda: False) -> Report:
-        """Schedule all pods and report. Ctrl-C, or an attempt after which `until` holds, ends it early.
+        """Schedule all pods and report. Ctrl-C ends it early, and so does an attempt after which `until` is true.
 
-        The report then covers what was done. After that the simulation is over.
+        The report then covers what was done. A simulation runs only once.
 
         Raises:
             RuntimeError: it has been run before.
@@ -205,7 +207,7 @@ class Simulation:
         return self._report(elapsed, interrupted)
 
     def _notes_on_the_end(self) -> Iterator[str]:
-        """What the decisions alone don't tell."""
+        """Notes on what the decisions alone don't show."""
         pods, queue = {pod.uid: pod.key for pod in self._found.pending}, self.scheduler.queue
         waiting = {pod.uid for place in (Place.ACTIVE, Place.BACKOFF) for pod in queue.pods_in(place)}
         waiting |= queue.wake_times().keys()
@@ -228,7 +230,7 @@ class Simulation:
         if not interrupted:
             self.scheduler.close()
             return
-        # The interruption may have hit between two steps of a binding, whose end `close` would wait for.
+        # The interruption may have come between two steps of a binding, for whose end `close` would wait.
         self.scheduler.events.close()
         for framework in self.scheduler.frameworks.values():
             framework.close()
@@ -236,7 +238,7 @@ class Simulation:
     # --- time ---
 
     def _steps(self) -> Iterator[None]:
-        """Do everything there is to do, one attempt at a time."""
+        """Schedule, one attempt at a time, and advance the time, until the simulation ends."""
         while True:
             yield from self._work_off()
             due = self._next_time()
@@ -264,7 +266,7 @@ class Simulation:
             self._explaining.take(explanation)
 
     def _explain_gated(self) -> None:
-        """Of pods that never had an attempt, too, it can be said why."""
+        """Explain the gated pods that never had an attempt."""
         if self._explaining is None:
             return
         pods = {pod.key: pod for pod in self._found.pending}
@@ -275,7 +277,9 @@ class Simulation:
                 self._explaining.take(gated(framework, pod, framework.run_pre_enqueue_plugins(pod)))
 
     def _is_exhausted(self) -> bool:
-        """Whether all pods that could be tried have been, again and again, and nothing has come of it."""
+        """Whether every pod that can be tried has been tried `FRUITLESS_ATTEMPTS` times without a change of the
+        cluster.
+        """
         if self._ledger.most_fruitless < FRUITLESS_ATTEMPTS:
             return False
         queue = self.scheduler.queue
@@ -289,12 +293,12 @@ class Simulation:
         return self._ledger.fruitless[uid] >= FRUITLESS_ATTEMPTS
 
     def _due_by_time(self) -> Sequence[str]:
-        """The pods (by uid) that a plugin wants tried again by now."""
+        """The pods, by uid, whose time, set by a plugin, has come."""
         now = self._time.now()
         return [uid for uid, time in self.scheduler.queue.wake_times().items() if time <= now]
 
     def _next_time(self) -> float | None:
-        """When something happens next, on the virtual clock; None if nothing does."""
+        """The virtual time of the next event; None if there is none."""
         times = [
             deadline for waiting in self.scheduler.waiting_pods if (deadline := waiting.deadline) is not None
         ]
@@ -307,10 +311,10 @@ class Simulation:
             times.append(retry)
         return min(times, default=None)
 
-    # --- pods come and go ---
+    # --- arrivals and departures ---
 
     def _hold_back_the_future(self) -> None:
-        """Take away the pods that aren't there at the start, until their time has come."""
+        """Delete the pods that arrive later, until their time has come."""
         for pod in self._found.pending:
             arrival = self._stays[pod.uid].arrival
             if arrival > 0:
@@ -335,13 +339,13 @@ class Simulation:
                 self.cluster.add(pod)
             else:
                 present = self.cluster.get(Pod, pod.key)
-                if present is not None and present.uid == pod.uid:  # else it was preempted before
+                if present is not None and present.uid == pod.uid:  # otherwise it was preempted before
                     self.cluster.delete(present)
 
-    # --- the whole ---
+    # --- the report ---
 
     def _report(self, elapsed: float, interrupted: bool) -> Report:
-        # From the cluster, not from the cache, which an interruption may have caught between two steps.
+        # From the cluster, not from the cache, which an interruption may have left between two steps.
         snapshot = Snapshot.of(
             self.cluster.list(Node), (pod for pod in self.cluster.list(Pod) if not pod.is_terminal)
         )
@@ -400,7 +404,9 @@ def _some(keys: Sequence[str]) -> str:
 
 
 def _check_types(cluster: object, profiles: object, arrivals: object, seed: object) -> None:
-    """Raises TypeError for what is easily mixed up, and would fail far from here, or not at all."""
+    """Raises TypeError for arguments that are easily mixed up, and whose use would fail far from here, or not at
+    all.
+    """
     if not (hasattr(cluster, "watch") and hasattr(cluster, "list")):
         found = type(cluster).__name__
         raise TypeError(f"cluster: expected a Cluster such as InMemoryCluster(objects), found a {found}")

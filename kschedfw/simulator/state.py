@@ -1,4 +1,4 @@
-"""Virtual time, and which pods of a cluster are up for scheduling."""
+"""The virtual clock, and the pods of a cluster that are to be scheduled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kschedfw.simulator.arrivals import own_arrival
 
 
 class VirtualClock:
-    """A clock that moves only when it is told to, or someone waits on it; it begins at `start`."""
+    """A clock that begins at `start`, and advances only when it is told to or a thread waits on it."""
 
     def __init__(self, start: float = 0.0) -> None:
         self.start = start
@@ -24,14 +24,13 @@ class VirtualClock:
 
     @classmethod
     def of(cls, cluster: Cluster, pending: Iterable[Pod], start_time: datetime | None = None) -> Self:
-        """A clock that begins at that time, or else when the first of the pending pods arrived.
+        """A clock that begins at `start_time`, or by default when the first pending pod arrived.
 
-        Where none of them says when, it begins when the first node or other pod was made, and where none says that
-        either, with the epoch.
+        If none of them has a time, it begins when the first node or other pod was created, or else with the epoch.
 
         Raises:
             ValueError: the time has no time zone.
-            ArrivalsError: a pod's annotation is no number of seconds.
+            ArrivalsError: a pod's annotation isn't a number of seconds.
         """
         if start_time is not None:
             if start_time.tzinfo is None:
@@ -47,7 +46,7 @@ class VirtualClock:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the start, to the microsecond: what is left of them beside the seconds since the epoch."""
+        """Seconds since the start, rounded to microseconds: a float of seconds since the epoch is no more precise."""
         return round(self._now - self.start, 6)
 
     def now(self) -> float:
@@ -57,17 +56,17 @@ class VirtualClock:
         return self._now
 
     def wait_until(self, condition: threading.Condition, deadline: float) -> None:  # noqa: ARG002  # see Clock
-        # In a serial simulation nobody else could end the wait, so the time just passes.
+        # In a serial simulation no other thread could end the wait, so the time passes at once.
         self.advance_to(deadline)
 
     def advance_to(self, time: float) -> None:
-        """Move on to that time, in seconds; never back."""
+        """Advance to this time, in seconds; never goes back."""
         self._now = max(self._now, time)
 
 
 @attrs.define
 class PendingPods:
-    """The pods of a cluster, sorted by whether and why they are (not) up for scheduling, in order of arrival."""
+    """The pods of a cluster in order of arrival: those to schedule, and the numbers of others by the reason why not."""
 
     pending: list[Pod] = attrs.field(factory=list)
     bound: int = 0

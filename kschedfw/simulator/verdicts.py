@@ -1,4 +1,4 @@
-"""What became of each pod, once a simulation is over."""
+"""The decisions on all pods at the end of a simulation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HERE_FROM_THE_START = Stay()
 
 
 class Verdicts:
-    """Draws the conclusions from where the scheduler and the cluster have left the pods."""
+    """Makes the decisions from the final state of the scheduler and the cluster."""
 
     def __init__(
         self, scheduler: Scheduler, ledger: Ledger, stays: Mapping[str, Stay], *, interrupted: bool
@@ -31,7 +31,9 @@ class Verdicts:
         self._interrupted = interrupted
 
     def of_all(self, pods: Sequence[Pod]) -> list[Decision]:
-        """In the order of their last attempts, pods without one last. Pods that an interruption left are left out."""
+        """The decisions in the order of the pods' last attempts, those without an attempt last; without pods that
+        weren't tried before an interruption.
+        """
         found = [(self._ledger.entry(pod.uid), self._of(pod)) for pod in pods]
         decided = [(entry, decision) for entry, decision in found if decision is not None]
         decided.sort(key=lambda each: (not each[0].turn, each[0].turn))
@@ -54,7 +56,7 @@ class Verdicts:
             return attrs.evolve(base, outcome=outcome, node=entry.node, bound=entry.bound)
         present = self._scheduler.cluster.get(Pod, pod.key)
         if present is not None and present.uid == pod.uid and present.node_name:
-            # The interruption came between the binding and the news of it.
+            # The interruption came between the binding and its event.
             return attrs.evolve(base, node=present.node_name)
         match self._scheduler.queue.place(pod.uid):
             case Place.GATED:
@@ -76,7 +78,7 @@ class Verdicts:
         )
 
     def _lost(self, pod: Pod, entry: Entry, base: Decision) -> Decision | None:
-        """The scheduler has let go of a pod that it didn't see bound."""
+        """The decision on a pod that the scheduler doesn't have any more and hasn't seen bound."""
         if entry.gone:
             if entry.preempted:
                 return attrs.evolve(base, outcome=Outcome.PREEMPTED)
@@ -85,7 +87,7 @@ class Verdicts:
         assumed = self._scheduler.cache.get_pod(pod)
         if assumed is None or self._interrupted:
             return None
-        # The cluster is one that takes note of bindings, and doesn't make them.
+        # The cluster records bindings without making them.
         return attrs.evolve(base, node=assumed.node_name)
 
 

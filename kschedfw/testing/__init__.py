@@ -1,6 +1,6 @@
-"""For tests of plugins and policies: a harness for single extension points, a contract, a clock.
+"""Tools for tests of plugins and policies: a harness for single extension points, a contract, a clock.
 
-`PluginContract` needs the extra `testing`, and says so.
+`PluginContract` needs the extra `testing`.
 """
 
 from kschedfw.testing.clock import FakeClock

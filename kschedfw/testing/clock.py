@@ -1,4 +1,4 @@
-"""Time that a test moves by hand."""
+"""A clock that a test advances."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 
 
 class FakeClock:
-    """A clock that stands still until `advance` is called; who waits on it is woken then. Thread-safe."""
+    """A clock that stands still until `advance` is called, which wakes threads that wait on it. Thread-safe."""
 
     def __init__(self, now: float = 0.0) -> None:
         self._now = now
@@ -21,7 +21,7 @@ class FakeClock:
         return self.now()
 
     def advance(self, seconds: float) -> None:
-        """Let time pass and wake everyone, so that they look at it again."""
+        """Advance the time, and wake all waiting threads."""
         with self._lock:
             self._now += seconds
             waiting = tuple(self._waiting)

@@ -1,4 +1,4 @@
-"""What tests take instead of single profiles: a whole configuration, from a file or read already."""
+"""Whole configurations for tests: loaded, or from a file."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.http_extender import make_extenders
 
 Configuration: TypeAlias = SchedulerConfiguration | Path | str
-"""A configuration, or the path of its file; a relative one starts from the working directory."""
+"""A configuration, or the path of its file; relative paths start at the working directory."""
 
 
 @attrs.frozen
 class Setup:
-    """What a configuration says about scheduling; the fields are the `Scheduler`'s."""
+    """The settings of a configuration for scheduling; for the fields see `Scheduler`."""
 
     profiles: Sequence[Profile] | None = None
     extenders: Sequence[Extender] = ()
@@ -38,11 +38,11 @@ def set_up(
     profiles: Sequence[Profile] | None,
     registry: Registry | None,
 ) -> Iterator[Setup]:
-    """The setup of a configuration, whose extenders are closed in the end, or of profiles; one of the two is None.
+    """The setup from a configuration or from profiles, of which one is None; extenders are closed at the end.
 
     Raises:
         ValueError: there are both.
-        TypeError: the configuration is neither one nor a path.
+        TypeError: the configuration is neither a SchedulerConfiguration nor a path.
         ConfigurationError: the configuration is refused.
         MissingExtraError: it has extenders, and the extra `extender` isn't installed.
         OSError: the file can't be read.
@@ -67,7 +67,7 @@ def set_up(
 
 
 def read_configuration(configuration: Configuration, registry: Registry | None) -> SchedulerConfiguration:
-    """The configuration itself; the registry offers its plugins.
+    """The configuration, loaded if it is a path; the registry offers its plugins.
 
     Raises:
         TypeError: it is neither a configuration nor a path.

@@ -1,4 +1,4 @@
-"""Where a pod goes under a policy, and why: for tests of policies."""
+"""Makes and checks decisions on single pods, for tests of policies."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def decide(
     configuration: Configuration | None = None,
     seed: int = 0,
 ) -> Explanation:
-    """What is decided on the pod, given these nodes, bound pods and other objects; nothing is bound or evicted.
+    """The decision on the pod, given these nodes, bound pods and other objects; nothing is bound or evicted.
 
     Pods, nodes and objects may be manifests, which are read as from a file; those of `objects` say their kind.
 
-    The profile is kube-scheduler's default one, unless it is given. A `configuration`, or the path of its file (a
-    relative one starts from the working directory), brings all its profiles, of which the pod names one, and its
-    extenders. `plugins` are classes, so that either may name them; they take the place of installed plugins of their
-    names. Without either, they are the profile. All filters are asked about all nodes.
+    The default profile is kube-scheduler's. A `configuration`, or the path of its file (relative to the working
+    directory), provides all its profiles, one of which the pod names, and its extenders. `plugins` are classes that
+    the profile or configuration may name; they replace installed plugins of the same names. Without a profile and a
+    configuration, they are the profile. All filters are called for all nodes.
 
     Raises:
         ValueError: there are a profile and a configuration.
@@ -45,7 +45,7 @@ def decide(
         ProfileError, PluginError: a profile can't run.
         ConfigurationError: the configuration is refused.
         ManifestError: a manifest is refused.
-        TypeError: an argument is neither an object nor a manifest, or the configuration neither one nor a path.
+        TypeError: an argument is neither an object nor a manifest, or the configuration has the wrong type.
         OSError: the configuration's file can't be read.
     """
     manifests = ManifestReader(lenient=False)
@@ -82,23 +82,23 @@ def assert_decision(
     tied: Iterable[str] | None = None,
     victims: Iterable[str] | None = None,
 ) -> None:
-    """Assert what is given of a decision; the rest is left open.
+    """Assert the given facts of a decision; others aren't checked.
 
     Args:
         explanation: the decision.
-        node: where the pod goes.
-        result: what comes of it, e.g. `Result.UNSCHEDULABLE`.
-        message: what kube-scheduler would say in the pod's condition.
-        feasible: all nodes that the pod fits on, in any order.
-        refused: by node, the plugin that refuses it, or the plugin and one of its reasons.
+        node: the node that was chosen.
+        result: the result, such as `Result.UNSCHEDULABLE`.
+        message: kube-scheduler's message in the pod's condition.
+        feasible: all feasible nodes, in any order.
+        refused: by node, the plugin that rejects it, or the plugin and one of its reasons.
         scores: by plugin and node, the score that the plugin gives (0–100, normalised, not weighted).
         totals: by node, the weighted sum of all scores.
         tied: all nodes with the highest total, in any order.
         victims: the keys of all pods that preemption would evict, in any order.
 
     Raises:
-        AssertionError: something is otherwise, or is about a node or plugin that isn't there; says all that is, and
-            shows the explanation.
+        AssertionError: a fact differs, or names an unknown node or plugin; lists all of these, and shows the
+        explanation.
     """
     wrong: list[str] = []
     if node is not None and (explanation.result not in _PLACED or explanation.node != node):
@@ -175,6 +175,6 @@ def _unknown_node(explanation: Explanation, name: str) -> str:
 
 
 def _similar(name: str, known: Collection[str]) -> str:
-    """Which of the known names may be meant, if this is none of them."""
+    """A hint with the most similar known name, if this name is unknown."""
     similar = () if name in known else get_close_matches(name, known, n=1)
     return f"; did you mean {similar[0]}?" if similar else ""

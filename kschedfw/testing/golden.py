@@ -1,4 +1,4 @@
-"""Decisions, or placements alone, that were recorded once, held against those of today."""
+"""Compares decisions, or only placements, with those recorded in a file."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from kschedfw.testing.configured import Configuration, set_up
 from kschedfw.testing.manifest_reader import ManifestReader
 
 UPDATE = "KSCHEDFW_UPDATE_GOLDEN"
-"""The environment variable that has golden files written anew, if it is 1."""
+"""The environment variable that makes tests rewrite golden files if it is 1."""
 
 Placements: TypeAlias = Mapping[str, str | None]
-"""The nodes that pods are on in the end, by the pods' keys."""
+"""The pods' nodes at the end, by the pods' keys."""
 
 Objects: TypeAlias = InMemoryCluster | Iterable[Named | Mapping[str, object]]
-"""A cluster, or what is in it: objects, or manifests that say their kind and are read as from a file."""
+"""A cluster, or its objects, or their manifests, which are read as from a file."""
 
 MOST_DIFFERENCES = 20
-"""So many differences are told; after a change of a weight there may be thousands."""
+"""How many differences are listed; after a change of a weight there may be thousands."""
 
 
 class GoldenFileError(KschedfwError, ValueError):
-    """A file has no placements in it."""
+    """A file has no placements."""
 
 
 def record_decisions(
@@ -56,14 +56,14 @@ def record_decisions(
 ) -> list[Explanation]:
     """Every decision on the cluster's pending pods, in order, as a `Simulation` makes them.
 
-    A `configuration`, or the path of its file, brings its profiles, extenders, sampling and backoffs; `registry` offers
-    plugins of one's own. A relative path starts from the working directory.
+    A `configuration`, or the path of its file (relative to the working directory), provides profiles, extenders,
+    sampling and backoffs; `registry` offers plugins.
 
     Raises:
-        AssertionError: no pod was there to schedule, or a plugin, an extender or a binding failed.
-        ValueError: there are a configuration and profiles.
-        ConfigurationError, ManifestError: the configuration or a manifest is refused.
-        TypeError: the cluster is none, or the configuration neither one nor a path.
+        AssertionError: there was no pod to schedule, or a plugin, an extender or a binding failed. ValueError: there
+        are a configuration and profiles. ConfigurationError, ManifestError: the configuration or a manifest is
+        refused.
+        TypeError: the cluster or the configuration has the wrong type.
         OSError: the configuration's file can't be read.
     """
     return _simulated(cluster, configuration, profiles, registry, seed)[1]
@@ -82,16 +82,16 @@ def assert_golden(
 ) -> None:
     """Assert that the decisions are those in the file, down to the scores of every node.
 
-    With `placements_only` the file says where each pod is in the end and no more (JSON: a node, or null, by the pod's
-    key), so that it survives changes of scores that move nothing. With `update` the file is written instead, and its
-    directory made; by default that is so where the environment variable `KSCHEDFW_UPDATE_GOLDEN` is 1. A relative path
-    starts from the working directory. The other arguments are those of `record_decisions`.
+    With `placements_only` the file only has each pod's final node (JSON: a node, or null, by the pod's key), so that
+    changes of scores that move no pod don't matter. With `update` the file is written instead, and its directory is
+    made; by default if the environment variable `KSCHEDFW_UPDATE_GOLDEN` is 1. A relative path starts at the working
+    directory. For the other arguments see `record_decisions`.
 
     Raises:
         AssertionError: there is no file, or something has changed; says what, and shows the first changed decision.
             With `update` too: no pod was there to schedule, or a plugin, an extender or a binding failed.
         ExplanationFileError, GoldenFileError: the file can't be understood.
-        And whatever else `record_decisions` raises.
+        And the other errors of `record_decisions`.
     """
     path = Path(path)
     report, decisions = _simulated(cluster, configuration, profiles, registry, seed)
@@ -155,7 +155,7 @@ def _cluster(given: Objects) -> InMemoryCluster:
 
 
 def _check_pods(report: Report, cluster: InMemoryCluster) -> None:
-    """Without any decision every test passes."""
+    """Without decisions every test would pass."""
     if report.pods:
         return
     why = "the cluster has no pending pods"
@@ -169,7 +169,7 @@ def _check_pods(report: Report, cluster: InMemoryCluster) -> None:
 
 
 def _check_failures(report: Report, decisions: Sequence[Explanation]) -> None:
-    """What comes of a broken plugin is no policy that anybody would want to keep."""
+    """The decisions of a plugin that fails must not be recorded."""
     broken = {each.pod: each.message for each in decisions if each.result is Result.FAILED}
     broken |= {each.pod: each.message for each in report.decisions if each.outcome is Outcome.FAILED}
     if not broken:
@@ -208,7 +208,7 @@ def _read_placements(path: Path) -> Placements:
 def _moves(
     recorded: Placements, today: Placements, decisions: Sequence[Explanation]
 ) -> Iterator[tuple[str, Explanation | None]]:
-    """Which pods are elsewhere, each with the last decision on it."""
+    """The pods on other nodes than recorded, each with the last decision on it."""
     last = {each.pod: each for each in decisions}
     for pod, node in recorded.items():
         if pod not in today:
@@ -222,7 +222,7 @@ def _moves(
 def differences(
     recorded: Sequence[Explanation], decided: Sequence[Explanation]
 ) -> Iterator[tuple[str, Explanation | None]]:
-    """What is different about the decisions, each with the one of today that it is about."""
+    """The differences between decisions, each with the present decision."""
     before = {(each.pod, each.attempt): each for each in recorded}
     today = {(each.pod, each.attempt): each for each in decided}
     for key, old in before.items():

@@ -1,4 +1,4 @@
-"""Runs the extension points of one plugin against a few nodes, without a scheduler around it."""
+"""Runs the extension points of a plugin against a few nodes, without a scheduler."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ _WITH_STATUS: Final = tuple(
 
 
 class FrameworkHarness:
-    """A framework with one plugin (or several), a snapshot of nodes and pods, and a cycle state that it carries along.
+    """A framework with one plugin (or several), a snapshot of nodes and pods, and the state of the present cycle.
 
         harness = FrameworkHarness(Rack, nodes=[make_node("a").build()], pods=[])
         pod = make_pod().labels(racks="r1").build()
         assert harness.filter(pod)["a"].reasons == ("node(s) were in the wrong rack",)
 
-    Plugins are given as classes, which take the place of installed ones of their names, or as names of installed ones.
-    Bound pods lie on their nodes; `objects` are what plugins find in the cluster besides (namespaces, services …).
-    Everything runs on the caller's thread, and `random` is seeded with 0, so that a test can't flicker.
+    Plugins are classes, which replace installed plugins of the same names, or names of installed plugins. Bound pods
+    are on their nodes; `objects` are further objects in the cluster (namespaces, services …). Everything runs on the
+    caller's thread, and `random` is seeded with 0, so that tests are deterministic.
 
-    Nodes and pods may be manifests. They are read as from a file, or with `lenient` as tests write them: names, uids
-    and containers may be missing, several may have one name, and what the API server would refuse is taken as it is.
-    Of those with one name the first is in the cluster, and all are on their nodes.
+    Nodes and pods may be manifests. They are read as from a file, or with `lenient` less strictly: names, uids and
+    containers may be missing, several may have the same name, and what the API server would refuse is accepted. Of
+    several with the same name, the cluster has the first, and all are on their nodes.
     """
 
     def __init__(
@@ -94,20 +94,22 @@ class FrameworkHarness:
         return obj if there and self._manifests.lenient else self.cluster.add(obj)
 
     def pod(self, manifest: Mapping[str, object]) -> Pod:
-        """A pod of a manifest, read as those that the harness was made with; it isn't in the cluster."""
+        """A pod from a manifest, read like the harness's other pods; it isn't added to the cluster."""
         return self._manifests.pod(manifest)
 
     def pre_filter(self, pod: Pod) -> tuple[PreFilterResult | None, Status]:
         """Start a new cycle for the pod: a fresh state, and pre_filter.
 
-        Gives a pair: the nodes that are left over (None: all), and the status of all pre_filters together.
+        Returns the nodes that are left (None: all), and the combined status of all pre_filters.
         """
         self.state = CycleState()
         result, status, self._narrowing = self.framework.run_pre_filter_plugins(self.state, pod)
         return result, status
 
     def filter(self, pod: Pod) -> dict[str, Status]:
-        """pre_filter, then filter: the verdict on every node; where pre_filter rejects, that is every node's."""
+        """Run pre_filter, then filter, and return the status of every node; a rejection by pre_filter is every
+        node's.
+        """
         result, status = self.pre_filter(pod)
         if not status.is_success:
             return {info.name: status for info in self.snapshot.node_infos}
@@ -120,7 +122,7 @@ class FrameworkHarness:
         }
 
     def score(self, pod: Pod) -> dict[str, int]:
-        """pre_filter, pre_score, score and normalize_score over all nodes: weighted totals by node.
+        """Run pre_filter, pre_score, score and normalize_score for all nodes, and return weighted totals by node.
 
         Raises:
             AssertionError: a plugin failed; the message is its status.
@@ -139,7 +141,7 @@ class FrameworkHarness:
         return scores
 
     def scores(self, pod: Pod) -> dict[str, dict[str, Score]]:
-        """The same by plugin and node: what `score` gave (raw), what `normalize_score` made of it, and the weight.
+        """The same by plugin and node: the raw score, the normalized score, and the weight.
 
         Raises:
             AssertionError: a plugin failed; the message is its status.
@@ -156,16 +158,16 @@ class FrameworkHarness:
         }
 
     def own_status(self, hook: str, pod: Pod, node_name: str = "", *, plugin: str = "") -> Status:
-        """What the plugin itself says: its hook is called alone, and nothing is added to the answer, or taken from it.
+        """The plugin's own status: calls its hook alone, and returns the unchanged answer.
 
-        Before `filter` and `pre_score` a new cycle is begun by pre_filter, and for `pre_score` all nodes are feasible;
-        other hooks go on with the cycle state there is. None is success, and so are a PreFilterResult and
-        a PreBindPreFlightResult. `plugin` is needed where the harness has several with this hook.
+        `filter` and `pre_score` begin a new cycle with pre_filter, and for `pre_score` all nodes are feasible; other
+        hooks use the present cycle's state. None, a PreFilterResult and a PreBindPreFlightResult count as success.
+        `plugin` is needed if several plugins have this hook.
 
         Raises:
-            ValueError: the hook gives no status, or it isn't clear whose hook is meant.
-            NodeNotFoundError: `filter` is asked about a node that isn't there.
-            TypeError: the answer is no status.
+            ValueError: the hook doesn't return a status, or several plugins have it and `plugin` is missing.
+            NodeNotFoundError: there is no node of this name for `filter`.
+            TypeError: the answer isn't a status.
             Exception: whatever the hook raises.
         """
         if hook not in _WITH_STATUS:
@@ -196,14 +198,14 @@ class FrameworkHarness:
         return answer
 
     def hint(self, pod: Pod, old: Named | None, new: Named | None, *, plugin: str = "") -> QueueingHint:
-        """Whether the pod, which a plugin refused, gets another attempt by this: QUEUE or SKIP.
+        """Whether a change leads to another attempt of the rejected pod: QUEUE or SKIP.
 
-        An object was added (`old` is None), changed, or deleted (`new` is None); which events that is, the scheduler
-        finds out. `plugin` is the one that refused the pod; without it, any of the harness may have.
+        An object was added (`old` is None), changed, or deleted (`new` is None); the events are derived from that as
+        by the scheduler. `plugin` is the plugin that rejected the pod; by default any plugin of the harness.
 
         Raises:
-            ValueError: there is no object, or no plugin of this name.
-            Exception: whatever the hint raises; a scheduler takes that for QUEUE.
+            ValueError: both objects are None, or there is no plugin of this name.
+            Exception: whatever the hint raises; for a scheduler that counts as QUEUE.
         """
         if plugin and plugin not in self.framework.plugins:
             raise ValueError(f"plugin={plugin!r}: the harness has {', '.join(self.framework.plugins)}")
@@ -211,7 +213,7 @@ class FrameworkHarness:
         registered = self.framework.events_to_register()
         for name in [plugin] if plugin else self.framework.plugins:
             if name not in registered:
-                return QueueingHint.QUEUE  # who names no events is retried on every one
+                return QueueingHint.QUEUE  # a plugin without subscriptions is retried on every event
             for each in registered[name]:
                 if any(map(each.matches, happened)):
                     said = QueueingHint.QUEUE if each.hint is None else each.hint(pod, old, new)

@@ -1,4 +1,4 @@
-"""Reads the nodes, pods and other objects of a test: as a file would be read, or as tests write them."""
+"""Reads nodes, pods and other objects of a test: as from a file, or leniently."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from kschedfw.api.workloads import PriorityClass
 
 
 class ManifestReader:
-    """Gives objects for manifests, and for objects themselves.
+    """Turns manifests into objects; objects stay as they are.
 
-    If it is `lenient`, what is missing is filled in: a name (`pod-1`, `node-2`), a uid that no other has, a container,
-    and the names of containers. What the API server would refuse besides is taken as it is.
+    If it is `lenient`, missing parts are filled in: a name (`pod-1`, `node-2`), a unique uid, a container, and the
+    names of containers. Whatever else the API server would refuse is accepted.
     """
 
     def __init__(self, *, lenient: bool) -> None:
@@ -55,14 +55,14 @@ class ManifestReader:
         return pod_from_manifest(manifest, check=False)
 
     def objects(self, given: Iterable[Named | Mapping[str, object]]) -> list[Named]:
-        """Objects of any kinds, of which manifests must say which.
+        """Objects of any kinds; manifests must have their kind.
 
-        As in a file, Deployments, DaemonSets and Jobs stand for their pods, and priority classes for priorities. Where
-        there are objects alone, they stay as they are.
+        As from a file, Deployments, DaemonSets and Jobs are replaced by their pods, and pods get the priorities of
+        their classes. If there are only objects, they stay as they are.
 
         Raises:
-            ManifestError: one can't be read.
-            TypeError: one is no object and no mapping.
+            ManifestError: a manifest can't be read.
+            TypeError: one is neither an object nor a mapping.
         """
         given = list(given)
         read = [self._object(each) for each in given]

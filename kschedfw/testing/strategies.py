@@ -1,15 +1,15 @@
 """Hypothesis strategies for API objects.
 
-Objects are made through manifests, so whatever comes out is valid, has its defaults, and can be shown as YAML.
-Names, labels and amounts come from small sets on purpose: things that never meet test nothing.
+Objects are made from manifests, so they are valid, have their defaults, and can be shown as YAML. Names, labels and
+amounts come from small sets, so that selectors match and amounts compete.
 
     @given(pods(), nodes())
     def test_something(pod: Pod, node: Node) -> None: ...
 
 This module needs hypothesis: `pip install 'kschedfw[testing]'`.
 
-`pod_manifests` and `node_manifests` give the manifests themselves, to put more fields into; `clusters` gives nodes,
-pods on them, and pending ones.
+`pod_manifests` and `node_manifests` generate the manifests, to which more fields can be added; `clusters` generates
+nodes, bound pods and pending pods.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ LABELS = {
 
 
 def quantity_texts(largest: int = 10_000) -> st.SearchStrategy[str]:
-    """Texts of quantities that aren't negative, in all notations."""
+    """Texts of non-negative quantities, in all notations."""
     whole = st.integers(0, largest)
     suffixes = st.sampled_from(["", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti", "e3"])
     fractions = st.builds("{}.{}".format, whole, st.integers(0, 999))
@@ -82,7 +82,7 @@ def resources(draw: st.DrawFn) -> Manifest:
         if len(chosen) == 2:
             given["limits"][name] = chosen[1]
     if draw(st.integers(0, 4)) == 0:
-        given["limits"][GPU] = str(draw(st.integers(0, 4)))  # what can't be overcommitted has equal requests
+        given["limits"][GPU] = str(draw(st.integers(0, 4)))  # not overcommitted: the request equals the limit
     return given
 
 
@@ -99,7 +99,7 @@ def labels(most: int = len(LABELS)) -> st.SearchStrategy[dict[str, str]]:
 def requirements(*, of_nodes: bool = False, least: int = -1) -> st.SearchStrategy[Manifest]:
     """Match expressions; those of nodes may compare numbers too, from `least` on.
 
-    A number below 0 is no label's value, so that such an expression can't be compiled.
+    A number below 0 isn't a valid label value, so such an expression can't be compiled.
     """
 
     def with_values(key: str) -> st.SearchStrategy[Manifest]:
@@ -259,7 +259,9 @@ def _containers(draw: st.DrawFn, prefix: str, least: int, most: int) -> list[Man
 
 
 def _restart_rules() -> st.SearchStrategy[Manifest]:
-    """What makes containers start again; a pod in which one can make all of them needs a feature of its node."""
+    """Restart rules of containers; a pod with a rule that restarts all containers needs a declared feature of its
+    node.
+    """
     return st.builds(
         lambda action: {
             "restartPolicy": "Never",
@@ -360,7 +362,7 @@ def nodes(name: str | None = None) -> st.SearchStrategy[Node]:
 
 @attrs.frozen
 class Cluster:
-    """Nodes and the pods on them, and pods that wait for a place."""
+    """Nodes, bound pods and pending pods."""
 
     nodes: tuple[Node, ...]
     bound: tuple[Pod, ...]
@@ -371,7 +373,7 @@ class Cluster:
 def clusters(draw: st.DrawFn, most_nodes: int = 4, most_bound: int = 4, most_pending: int = 2) -> Cluster:
     """Clusters with at least one node; names are unique, and bound pods are on nodes that exist.
 
-    Whether the bound pods fit their nodes is left to chance, as in real clusters after a change.
+    Bound pods needn't fit their nodes, as in real clusters after a change.
     """
     names = [f"node-{index}" for index in range(draw(st.integers(1, most_nodes)))]
     hosts = draw(st.lists(st.sampled_from(names), max_size=most_bound))

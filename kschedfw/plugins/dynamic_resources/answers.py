@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw import IntArray
 from kschedfw.plugins.dynamic_resources.allocator import (
     AllocationError,
     AllocationTimeoutError,

@@ -8,12 +8,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.reads import Reads
-from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.results import Verdicts
+from kschedfw import IntArray, NodeTable, Reads, Status, Verdicts
 from kschedfw.framework.runtime.columns import UNKNOWN_CODE, Column
-from kschedfw.framework.status import Status
 from kschedfw.plugins._node_terms import any_mask
 from kschedfw.plugins._resources import amount_columns
 from kschedfw.plugins.dynamic_resources.answers import PROBLEMS

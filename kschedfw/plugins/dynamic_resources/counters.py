@@ -7,8 +7,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from kschedfw import Quantity
-from kschedfw.api import Device
-from kschedfw.api.quantity import QuantityFormat
+from kschedfw.api import Device, QuantityFormat
 from kschedfw.plugins.dynamic_resources.inventory import Pool
 from kschedfw.plugins.dynamic_resources.usage import PoolUsage
 

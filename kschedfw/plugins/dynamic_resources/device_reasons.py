@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.devices import DeviceTaint, DeviceTaintEffect
+from kschedfw.api import DeviceTaint, DeviceTaintEffect
 from kschedfw.api.field_errors import printable
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.framework.evidence import EvidenceValue

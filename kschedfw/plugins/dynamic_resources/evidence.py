@@ -11,11 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
-from kschedfw.api.devices import DeviceAttribute
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.resource_claims import DeviceConstraint
+from kschedfw import FrozenDict, NodeInfo
+from kschedfw.api import DeviceAttribute, DeviceConstraint
 from kschedfw.framework.evidence import Evidence, EvidenceValue
-from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.plugins.dynamic_resources.decision import CANNOT_FIT, LEFT_OVER, PodDevices
 from kschedfw.plugins.dynamic_resources.device_reasons import WOULD_DO, Reason, Viewer
 from kschedfw.plugins.dynamic_resources.extended import SPECIAL_CLAIM, ExtendedRequests

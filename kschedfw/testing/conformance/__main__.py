@@ -21,7 +21,7 @@ from kschedfw.testing.conformance.scenario import Scenario, read_scenarios
 
 
 class _Check:
-    """Counts over files, and the differences found."""
+    """The counts over all files, and the differences that were found."""
 
     def __init__(self, registry: Registry, mode: Mode) -> None:
         self.registry = registry
@@ -49,7 +49,7 @@ class _Check:
 
 
 def check(files: Sequence[Path], show: int, modes: Sequence[Mode]) -> int:
-    """Compare all scenarios of the files, in each of the modes; 0 if nothing differs, else 1."""
+    """Compare all scenarios of the files in each mode; returns 0 if nothing differs, else 1."""
     registry = Registry()
     worst = 0
     for mode in modes:
@@ -80,7 +80,7 @@ def _check_in(run: _Check, files: Sequence[Path], show: int) -> int:
 
 
 def print_decisions(file: Path) -> int:
-    """One JSON line per scenario: its decisions, or why there are none."""
+    """Print a JSON line for each scenario: its decisions, or the error."""
     registry = Registry()
     for scenario in read_scenarios(file):
         try:

@@ -1,4 +1,4 @@
-"""Changes of a cluster that are taken back, so that whoever keeps anything has to follow twice."""
+"""Changes of a cluster that are undone, which caches have to follow in both directions."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Undo = Callable[[], None]
 
 
 class PassingChanges:
-    """Makes random changes in a cache and takes them back.
+    """Makes random changes in a cache, and undoes them.
 
-    Pods that come are copies of `pods`; nodes get each other's labels and taints, and come and go.
+    Added pods are copies of `pods`. Nodes get each other's labels and taints, and are removed and added.
     """
 
     def __init__(self, cache: Cache, nodes: Sequence[Node], pods: Sequence[Pod], random: Random) -> None:
@@ -33,7 +33,7 @@ class PassingChanges:
         self._undo: list[Undo] = []
 
     def make(self, count: int) -> None:
-        """Make so many changes; one node is always left."""
+        """Make this number of changes; at least one node stays."""
         kinds = [self._add_pod] * 3 + [self._change_node] * 2 + [self._remove_node]
         for _ in range(count):
             present = [node for node in self._nodes if node.name not in self._absent]
@@ -47,7 +47,7 @@ class PassingChanges:
 
     def _add_pod(self, node: Node) -> Undo:
         template = self._random.choice(self._pods)
-        # Two pods with one host port count as one, so that the first to leave would take the other's, too.
+        # Two pods with the same host port count once, so that the first to leave would free the other's, too.
         if not self._has_free(node, template.host_ports):
             return self._change_node(node)
         self._made += 1

@@ -14,7 +14,9 @@ from kschedfw.testing.conformance.scenario import Json, Scenario
 
 @attrs.frozen
 class Difference:
-    """One value that isn't as recorded, and where: `mixed-1-0001 default/pod-0 scores.NodeAffinity.raw.node-1`."""
+    """A value that differs from the recorded one, and its place: `mixed-1-0001 default/pod-0
+    scores.NodeAffinity.raw.node-1`.
+    """
 
     where: str
     expected: object
@@ -28,7 +30,7 @@ MISSING = "(nothing)"
 
 
 def differences(scenario: Scenario, decisions: list[Json]) -> Iterator[Difference]:
-    """Every value of these decisions that isn't the recorded one; what they leave out is not compared."""
+    """Every value of these decisions that differs from the recorded one; missing values aren't compared."""
     for expected, actual in zip(scenario.expected or (), decisions, strict=True):
         where = f"{scenario.name} {expected['pod']}"
         recorded_devices, decided_devices = _devices(expected), _devices(actual)
@@ -51,7 +53,7 @@ def refused_otherwise(scenario: Scenario, error: ConfigurationError | None) -> I
 
 
 def _devices(decision: Json) -> Json:
-    """What is said about devices, and which error ended the attempt; to say nothing is to say that there is none."""
+    """The values about devices, and the error that ended the attempt; a missing value means none."""
     on_nodes = decision.get("nodeAllocations")
     return {key: decision.get(key) or {} for key in ("abort", "allocations", "extendedResources")} | {
         "nodeAllocations": {name: found for name, found in on_nodes.items() if found}
@@ -61,9 +63,10 @@ def _devices(decision: Json) -> Json:
 
 
 def _preemption(post_filter: object, following: object = None) -> object:
-    """The outcome of preemption without what chance decides: the order of victims, and which of the tied nodes won.
+    """The outcome of preemption without what is random: the order of victims, and which of the tied nodes was
+    chosen.
 
-    Where the one that it is `following` took another of the tied nodes, so it does.
+    If `following` chose another one of the tied nodes, that one is taken.
     """
     if not isinstance(post_filter, dict):
         return post_filter
@@ -98,7 +101,7 @@ _VERSION = re.compile(r'no kind ".+" is registered for version ".+?"')
 
 
 def same_reason(recorded: str, errors: Iterable[FieldError]) -> bool:
-    """Whether the errors say what kube-scheduler said; they may say more, and name the place more exactly."""
+    """Whether the errors include kube-scheduler's; there may be more, and they may name the place more precisely."""
     texts = [str(error) for error in errors]
     if match := _UNKNOWN_PLUGIN.search(recorded):
         return _some(texts, f'plugin "{match["name"]}" does not exist', f'profile "{match["profile"]}"')

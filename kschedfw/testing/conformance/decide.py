@@ -1,4 +1,4 @@
-"""Decides the pending pods of a scenario, in the form in which kube-scheduler's decisions are recorded."""
+"""Makes the decisions of a scenario, in the form of the recorded ones."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _DEFAULT: Json = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeS
 def decide(scenario: Scenario, registry: Registry, mode: Mode = Mode.MEMO) -> list[Json]:
     """The decision on each pending pod, in order.
 
-    A sequential scenario goes on from the recorded choice where there is one, from its own where not.
+    A sequential scenario continues from the recorded choice, or from its own if none is recorded.
 
     Raises:
         KschedfwError: the configuration is refused, an object is invalid, or a plugin fails.
@@ -69,13 +69,13 @@ def _pods(manifests: Iterable[Json]) -> Iterator[Pod]:
 
 
 def _changes(scenario: Scenario, run: _Run) -> PassingChanges | None:
-    """None where there is nothing to change."""
+    """The changes for a scenario; None if it has nothing to change."""
     pods = [*_pods(scenario.objects.get("pods") or ()), *_pods(scenario.pending)]
     return PassingChanges(run.cache, run.nodes, pods, Random(scenario.name)) if run.nodes else None
 
 
 def refusal(scenario: Scenario, registry: Registry) -> ConfigurationError | None:
-    """The error with which the scenario's configuration is refused, if it is."""
+    """The error of the scenario's configuration; None if it is accepted."""
     try:
         _profile_of(scenario, registry)
     except ConfigurationError as error:
@@ -86,8 +86,7 @@ def refusal(scenario: Scenario, registry: Registry) -> ConfigurationError | None
 def _profile_of(scenario: Scenario, registry: Registry) -> Profile:
     """The profile of a scenario's KubeSchedulerConfiguration.
 
-    Whatever it says, preemption tries all nodes (minCandidateNodesPercentage 100), as it did when scenarios were
-    recorded.
+    Preemption always tries all nodes (minCandidateNodesPercentage 100), as it did when scenarios were recorded.
     """
     written: Json = scenario.config if scenario.config is not None else _DEFAULT
     configuration = parse_configuration(written, f"{scenario.name}: config", registry)
@@ -118,7 +117,7 @@ class _Run:
                 elif isinstance(obj, Pod):
                     self.cache.add_pod(obj)
         self.state = CycleState()
-        """Of the decision that was made last."""
+        """The state of the last decision."""
         self.snapshot = Snapshot()
         self.framework = Framework(
             registry,
@@ -136,7 +135,7 @@ class _Run:
         )
 
     def go_through(self, changes: PassingChanges, pod: Pod) -> None:
-        """Let the framework see changes, with the pod in mind, that are gone before the decision."""
+        """Make changes, call the plugins for the pod, and undo the changes, before the decision."""
         for count in (1, 4):
             changes.make(count)
             self._ask(pod)
@@ -195,7 +194,7 @@ class _Run:
         }
 
     def _aborted(self, state: CycleState, pod: Pod, left_over: frozenset[str] | None) -> Json:
-        """An attempt that an error of some node's filter ends; all nodes' verdicts are told nevertheless."""
+        """The decision of an attempt that a filter's error ends, with the verdicts on all nodes."""
         filtered: dict[str, Json] = {}
         feasible: list[NodeInfo] = []
         texts: set[str] = set()
@@ -266,14 +265,14 @@ class _Run:
         return verdicts
 
     def _totals(self, state: CycleState, pod: Pod, feasible: Sequence[NodeInfo]) -> IntArray:
-        """As a scheduler asks for them, rather than summed up from the plugins' scores."""
+        """The totals as a scheduler computes them, not summed up from the plugins' scores."""
         totals, status = self.framework.total_scores(state, pod, feasible)
         if totals is None:
             raise SchedulingError(status)
         return totals.values
 
     def _post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> Json:
-        # Only planned: evictions would change what later pods of the scenario meet.
+        # Only the plan: evictions would change the cluster for later pods of the scenario.
         statuses: dict[str, Status] = {}
         claims: Json = {}
         if devices.plugin_of(self.framework) is not None:
@@ -325,7 +324,7 @@ def _verdict(status: Status) -> Json:
 
 
 def _own_verdict(status: Status) -> Json:
-    """What the plugin itself has said: without what is put before its errors."""
+    """The plugin's own message, without the prefix of errors."""
     prefix = f'running "{status.plugin}" filter plugin: '
     return {
         "code": str(status.code),

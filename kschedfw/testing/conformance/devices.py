@@ -1,4 +1,4 @@
-"""What a decision says about devices, in the form in which it is recorded."""
+"""The devices in a decision, in the form in which they are recorded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kschedfw.plugins.dynamic_resources.results import allocation_result
 from kschedfw.testing.conformance.scenario import Json
 
 _ANY_SHARE = "*"
-"""Identifiers of shares are drawn at random."""
+"""Stands for the identifiers of shares, which are random."""
 
 
 def plugin_of(framework: Framework) -> DynamicResources | None:
@@ -27,7 +27,7 @@ def plugin_of(framework: Framework) -> DynamicResources | None:
 
 
 def on_feasible(state: CycleState, feasible: Sequence[NodeInfo]) -> Json:
-    """The devices on every feasible node, in short; nothing for a pod without claims."""
+    """The devices on every feasible node, in short form; empty for a pod without claims."""
     devices = _devices(state)
     if devices is None:
         return {}
@@ -58,7 +58,7 @@ def on_chosen(state: CycleState, info: NodeInfo) -> Json:
 def freeing(
     framework: Framework, state: CycleState, pod: Pod, node_to_status: NodeToStatus
 ) -> Freeing | None:
-    """What the plugin's post_filter would do; None where it fails, since pre_filter wasn't reached."""
+    """What the plugin's post_filter would do; None if it fails because pre_filter didn't run."""
     plugin = plugin_of(framework)
     if plugin is None or DEVICES not in state:
         return None
@@ -66,7 +66,7 @@ def freeing(
 
 
 def freed_claims(planned: Freeing) -> Json:
-    """Which claims are in question, and what would be asked of the API server."""
+    """The claims to free, and the requests to the API server."""
     calls: list[Mapping[str, str]] = []
     if planned.left_over is not None:
         calls = [{"action": action, "claim": planned.left_over.key} for action in ("update", "delete")]
@@ -84,7 +84,7 @@ def freed_claims(planned: Freeing) -> Json:
 
 
 def write_claims(framework: Framework, state: CycleState, pod: Pod) -> None:
-    """Write what was reserved into the claims, as pre_bind does before it waits for anything."""
+    """Write the reservations into the claims, as pre_bind does before it waits."""
     plugin = plugin_of(framework)
     if plugin is not None and RESERVATION in state:
         plugin.binder.write(state.read(RESERVATION), pod)

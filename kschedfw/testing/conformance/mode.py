@@ -1,4 +1,4 @@
-"""The ways in which recorded decisions are made again; all must come to the same."""
+"""The modes in which recorded decisions are repeated; all must give the same result."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from kschedfw.framework.runtime.evaluation import Evaluation
 
 
 class Mode(Enum):
-    """How the plugins are asked, and what happens between decisions."""
+    """How plugins are called, and what happens between decisions."""
 
     SCALAR = "scalar"
     """Node by node."""
     BATCH = "batch"
     """By batch forms."""
     MEMO = "memo"
-    """With answers kept from one pod to the next, as schedulers do it."""
+    """With the memo, as schedulers do it."""
     CHANGES = "changes"
-    """The same, while the cluster changes back and forth before each decision."""
+    """With the memo, and changes of the cluster before each decision that are undone."""
 
     @property
     def evaluation(self) -> Evaluation:

@@ -21,14 +21,14 @@ LISTS: Final = {kind.plural: kind.name for kind in KINDS.values()}
 
 
 class ScenarioError(KschedfwError):
-    """A scenario file that can't be read, or asks for what isn't supported; names file and line, or scenario."""
+    """A scenario file can't be read, or needs something that isn't supported; names file and line, or scenario."""
 
 
 @attrs.frozen
 class Scenario:
     """One scenario; `sequential` ones assume each pod on its recorded node before the next is decided.
 
-    With `bind` its claims are written, too, and else stay in flight.
+    With `bind` its claims are written, too; otherwise they stay in flight.
     """
 
     name: str
@@ -59,7 +59,7 @@ def read_scenarios(path: Path) -> Iterator[Scenario]:
     """The scenarios of a `.jsonl` or `.jsonl.gz` file, one per line.
 
     Raises:
-        ScenarioError: the file can't be read, or a line is no scenario.
+        ScenarioError: the file can't be read, or a line isn't a scenario.
     """
     try:
         with (

@@ -1,4 +1,4 @@
-"""Calls the hooks of one plugin, and holds what they answer against what the hookspecs allow."""
+"""Calls the hooks of one plugin, and checks that the hookspecs allow the answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ _SUCCESS = Status.success()
 
 
 class Asker:
-    """The hooks of one plugin of a framework. A violation is an exception, or an answer that the hook may not give."""
+    """The hooks of one plugin of a framework. An exception, or an answer that the hookspec doesn't allow, is a
+    violation.
+    """
 
     def __init__(self, framework: Framework, name: str) -> None:
         self.name = name
@@ -24,7 +26,7 @@ class Asker:
         return hook in self._hooks
 
     def answer(self, hook: str, *arguments: object) -> object:
-        """What the hook returns. None where the plugin hasn't got it."""
+        """The hook's answer; None if the plugin doesn't have the hook."""
         function = self._hooks.get(hook)
         if function is None:
             return None
@@ -42,7 +44,7 @@ class Asker:
             )
 
     def status(self, hook: str, *arguments: object) -> Status:
-        """What the hook answers, where that is a status or None."""
+        """The hook's answer, which must be a status or None."""
         return self._allowed(hook, self.answer(hook, *arguments))
 
     def pre_filter(self, *arguments: object) -> PreFilterResult | Status:
@@ -60,7 +62,7 @@ class Asker:
                 )
 
     def filter_batch(self, count: int, *arguments: object) -> None:
-        """Check the form of the answer for so many rows; what it says is compared with the scalar form elsewhere."""
+        """Check the form of the answer for this number of rows; another check compares it with the scalar form."""
         answer = self.answer("filter_batch", *arguments)
         if answer is None:
             return

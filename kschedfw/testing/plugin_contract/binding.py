@@ -1,4 +1,4 @@
-"""post_filter, and the hooks of the binding cycle."""
+"""Checks of post_filter and the hooks of the binding cycle."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PRE_FLIGHT_CODES = frozenset({Code.SUCCESS, Code.ERROR, *(HOOKS["pre_bind_pre_f
 
 
 class BindingChecks(Subject):
-    """Each hook does what it is for, and an outcome that it can't help is a status."""
+    """Checks that each hook does its work, and reports a failure as a status."""
 
     @concerns("post_filter")
     def test_post_filter_nominates_a_node_that_exists_and_only_tries_things_out(self) -> None:
@@ -128,7 +128,7 @@ class BindingChecks(Subject):
 
 
 def _placed(new_stage: Callable[[], Stage]) -> list[tuple[Stage, Placed]]:
-    """Each pod that finds a node, reserved and permitted on a stage where nothing else has happened."""
+    """Each pod that finds a node, reserved and permitted on a new stage."""
     found = []
     for number in range(len(new_stage().pods)):
         stage = new_stage()

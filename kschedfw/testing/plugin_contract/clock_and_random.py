@@ -18,7 +18,7 @@ from kschedfw.testing.plugin_contract.violation import violated
 
 
 class ChanceChecks(Subject):
-    """Time and chance come from the handle, and from nowhere else."""
+    """Checks that time and chance come only from the handle."""
 
     def test_two_instances_with_the_same_seed_and_clock_agree(self) -> None:
         def check(new_stage: Callable[[], Stage]) -> None:
@@ -50,7 +50,7 @@ class ChanceChecks(Subject):
 
 
 def _global_chance() -> object:
-    _, keys, *rest = np.random.get_state()  # that nobody else uses it is the question
+    _, keys, *rest = np.random.get_state()  # this checks that the plugin doesn't use it
     return random.getstate(), np.asarray(keys).tolist(), rest
 
 
@@ -87,7 +87,9 @@ class _LaterDate(datetime.date):
 
 @contextmanager
 def wall_clock_ahead(package: str) -> Iterator[None]:
-    """The wall clock is years ahead: in the modules `time` and `datetime`, and where the package imported from them."""
+    """Set the wall clock years ahead: in the modules `time` and `datetime`, and for names that the package imported
+    from them.
+    """
     later: dict[object, object] = {
         getattr(time, name): _ahead(getattr(time, name), offset) for name, offset in _CLOCKS
     }

@@ -1,4 +1,4 @@
-"""What a plugin says of itself: its hooks, its arguments, the order of the queue, and the events it waits for."""
+"""Checks of a plugin's declarations: hooks, arguments, queue order, and events."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kschedfw.testing.plugin_contract.violation import violated
 
 
 class DeclarationChecks(Subject):
-    """Hooks and arguments, as the framework finds them."""
+    """Checks of hooks and arguments, as the framework finds them."""
 
     def test_hooks_and_arguments_are_accepted(self) -> None:
         self._must_be_accepted()
@@ -114,7 +114,7 @@ class DeclarationChecks(Subject):
         on_stages(self, lambda new_stage: ask_hints(self, new_stage()))
 
     def _default(self) -> object:
-        """The arguments of a profile that gives none; None where some are required."""
+        """The default arguments; None if some arguments are required."""
         cls = self._registry.load(self._name).args_type
         try:
             return plugin_args(self._name, cls, None)
@@ -144,7 +144,7 @@ class DeclarationChecks(Subject):
         )
 
     def _is_made_or_refused(self, written: Mapping[str, object]) -> None:
-        """Arguments at the edge of what their types allow are either refused by `validate`, or good enough."""
+        """Check that a framework can be made with these arguments, or that `validate` refuses them."""
         try:
             Framework(
                 self._registry,
@@ -164,7 +164,7 @@ class DeclarationChecks(Subject):
 
 
 def _edges(cls: type[attrs.AttrsInstance]) -> Iterator[tuple[str, object]]:
-    """Fields of the simple types, with the values that authors forget."""
+    """Fields of simple types, with edge values that authors forget."""
     hints = get_type_hints(cls)
     for field in attrs.fields(cls):
         for value in _EDGES.get(_simple(hints[field.name]), ()):

@@ -1,4 +1,4 @@
-"""The same answers from memory, in batches and node by node."""
+"""Checks that the memo, batch forms and scalar forms give the same answers."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ _REMEDIES = {
 
 
 _STEPS: Final = (1.0, 75.0, 4_000.0, 22_000.0)
-"""How many seconds go by before a question, while the cluster changes: from a moment to a good part of a day."""
+"""Seconds that pass before a call, while the cluster changes: from a moment to many hours."""
 
 
 class EvaluationChecks(Subject):
-    """`filter_batch` and `score_batch` say what `filter` and `score` say; what `reads` and `sign` promise holds."""
+    """Checks that `filter_batch` and `score_batch` agree with `filter` and `score`, and that `reads` and `sign` are
+    right.
+    """
 
     @concerns("filter", "score")
     def test_every_evaluation_gives_the_same_answers_while_the_cluster_changes(self) -> None:
@@ -75,7 +77,7 @@ def _differ(
 
 
 def _answers(framework: Framework, pod: Pod, rows: Sequence[int]) -> Mapping[str, object]:
-    """All that filtering the rows and scoring what passes comes to."""
+    """The results of filtering the rows and scoring those that pass."""
     table, state = framework.handle.snapshot.table, CycleState()
     result, status, _ = framework.run_pre_filter_plugins(state, pod)
     answers: dict[str, object] = {"pre_filter": (result, status, sorted(state.skip_filter_plugins))}

@@ -1,4 +1,4 @@
-"""pre_filter_add_pod and pre_filter_remove_pod: “what if”, on a clone of the state."""
+"""Checks of pre_filter_add_pod and pre_filter_remove_pod, on a clone of the state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ADD, _REMOVE = "pre_filter_add_pod", "pre_filter_remove_pod"
 
 
 class FollowingChecks(Subject):
-    """What pre_filter wrote can be cloned, and follows pods as they come and go."""
+    """Checks that the state that pre_filter wrote can be cloned, and follows added and removed pods."""
 
     @concerns(_ADD, _REMOVE)
     def test_following_pods_is_undone_and_never_reaches_the_original_state(self) -> None:

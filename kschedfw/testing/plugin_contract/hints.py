@@ -1,4 +1,4 @@
-"""Asks queueing hints about things that happen."""
+"""Checks queueing hints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PODS = (EventResource.POD, EventResource.ASSIGNED_POD, EventResource.UNSCHEDULE
 
 
 def ask_hints(subject: Subject, stage: Stage) -> None:
-    """Ask every hint about each kind of change to what it is about."""
+    """Call every hint with each kind of change of its resource."""
     events = stage.hooks.answer("events_to_register")
     assert isinstance(events, Sequence)
     for event in events:
@@ -41,7 +41,7 @@ def ask_hints(subject: Subject, stage: Stage) -> None:
 def _happens(
     subject: Subject, stage: Stage, event: ClusterEvent
 ) -> Iterator[tuple[object | None, object | None]]:
-    """Old and new object of an addition, an update and a deletion; of kinds that the contract has objects of."""
+    """Old and new object of an addition, an update and a deletion, for kinds of which the contract has objects."""
     kind = str(event.resource).rpartition("/")[2]
     objects: list[object] = [each for each in subject.objects if type(each).__name__ == kind]
     if isinstance(event.resource, CustomKind):

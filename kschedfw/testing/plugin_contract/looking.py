@@ -1,4 +1,6 @@
-"""Filters and scores only look: the same answer twice, nothing changed, and scores from 0 to 100."""
+"""Checks that filters and scores have no side effects, give the same answer twice, and that scores are from 0 to
+100.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from kschedfw.testing.plugin_contract.violation import violated
 
 
 class LookingChecks(Subject):
-    """`filter`, `score` and what goes with them."""
+    """Checks of `filter`, `score` and the hooks before and after them."""
 
     @concerns("filter")
     def test_filter_answers_the_same_twice_and_changes_nothing(self) -> None:

@@ -1,4 +1,4 @@
-"""Whether the plugin has an opinion on what is generated, for else the other checks have little to look at."""
+"""Checks that the plugin rejects or scores something in generated clusters: otherwise other checks prove little."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _REMEDY = "Override `pods` and `nodes` so that they have what the plugin looks a
 
 
 class OpinionChecks(Subject):
-    """They are skipped, with the reason, where it has none: that breaks no rule, but little has been tested then."""
+    """These checks are skipped, with the reason, if it doesn't: that breaks no rule, but then little is tested."""
 
     @concerns("filter")
     def test_filter_refuses_some_node(self) -> None:
@@ -63,7 +63,7 @@ class OpinionChecks(Subject):
             )
 
     def _is_seen(self, holds: Callable[[Stage], bool]) -> bool:
-        """Whether it holds in some generated world; those after it aren't set up."""
+        """Whether `holds` is true in some generated world; stops at the first one."""
         seen = False
 
         def check(new_stage: Callable[[], Stage]) -> None:
@@ -74,5 +74,5 @@ class OpinionChecks(Subject):
         return seen
 
     def _tell(self, what: str) -> None:
-        # Not pytest's own, so that the contract runs without it; pytest takes it for a skipped test.
+        # unittest's exception, so that the contract doesn't need pytest, which also understands it.
         raise unittest.SkipTest(f"{what}: its other tests show little. {_REMEDY}")

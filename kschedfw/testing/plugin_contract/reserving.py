@@ -1,4 +1,4 @@
-"""reserve, unreserve and permit: what is taken is given back, and a wait ends."""
+"""Checks of reserve, unreserve and permit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kschedfw.testing.plugin_contract.violation import violated
 
 
 class ReservingChecks(Subject):
-    """The plugin's own books. What is in them is seen from its answers to further pods."""
+    """Checks of what the plugin has reserved, as far as its answers for further pods show it."""
 
     @concerns("reserve", "unreserve")
     def test_unreserve_copes_with_a_reserve_that_never_was(self) -> None:
@@ -123,8 +123,8 @@ def _time_out(stage: Stage, placed: Placed) -> None:
 
 
 def _same_books(expected: Stage, given: Stage, when: str, remedy: str) -> None:
-    """Two stages of one world must look the same to the pods there."""
-    # Time goes on for waits alone, not for what is asked afterwards.
+    """Check that the plugin's answers are the same on two stages of one world."""
+    # Time advances only for waits, not for the calls that follow.
     expected.clock.advance(given.clock.now() - expected.clock.now())
     before, after = expected.books(), given.books()
     if (different := difference(before, after)) != "":

@@ -1,4 +1,4 @@
-"""Where a plugin under test plays: a cluster with all that is in it, its snapshot, and a clock that stands still."""
+"""The stage of a check: a cluster, its snapshot, a clock that stands still, and a new instance of the plugin."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOW: Final = 1_700_000_000.0
 
 @attrs.frozen(eq=False)
 class Placed:
-    """A pod on the node that was chosen for it, and the state of its cycle."""
+    """A pod, its chosen node, and the state of its cycle."""
 
     pod: Pod
     node_name: str
@@ -35,7 +35,7 @@ class Placed:
 
 
 class Stage:
-    """A new instance of the plugin among nodes and pods, with everything of its own: no other stage touches it.
+    """A new instance of the plugin with nodes and pods; stages share nothing.
 
     `pods` are the pending ones.
     """
@@ -56,7 +56,7 @@ class Stage:
     def nodes(self) -> Sequence[NodeInfo]:
         return self.snapshot.node_infos
 
-    # A cycle, up to what is asked about
+    # The steps of a cycle
 
     def begin(self, pod: Pod) -> CycleState | None:
         """The state after pre_filter; None if the cycle ends there."""
@@ -68,7 +68,7 @@ class Stage:
     def verdicts(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo] | None = None
     ) -> dict[str, Status]:
-        """What filter says of the nodes (None: all); nothing where pre_filter has skipped it."""
+        """The statuses of filter for the nodes (None: all); empty if pre_filter skipped it."""
         if self.name in state.skip_filter_plugins:
             return {}
         nodes = self.nodes if nodes is None else nodes
@@ -79,13 +79,13 @@ class Stage:
         return [info for info in self.nodes if info.name not in verdicts or verdicts[info.name].is_success]
 
     def begin_scoring(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> bool:
-        """Whether the plugin is to score the nodes."""
+        """Run pre_score; False if the plugin doesn't score."""
         self.hooks.status("pre_score", state.clone(), pod, nodes)
         status = self.framework.run_pre_score_plugins(state, pod, nodes)
         return status.is_success and bool(nodes) and self.name not in state.skip_score_plugins
 
     def place(self, pod: Pod) -> Placed | None:
-        """Choose the first node that will do, and go through the cycle up to it; None if there is none."""
+        """Choose the first feasible node; None if there is none."""
         state = self.begin(pod)
         nodes = [] if state is None else self.feasible(state, pod)
         if state is None or not nodes:
@@ -95,7 +95,7 @@ class Stage:
         return Placed(pod.bound_to(nodes[0].name), nodes[0].name, state)
 
     def reserve(self, pod: Pod) -> Placed | None:
-        """Place it and reserve the place; None if either is refused, in which case it is unreserved."""
+        """Choose a node and reserve; None, after unreserve, if either fails."""
         placed = self.place(pod)
         if placed is None:
             return None
@@ -105,7 +105,7 @@ class Stage:
         return None
 
     def permit(self, placed: Placed) -> Status:
-        """Ask for permission; a pod that is to wait is among the waiting ones then."""
+        """Run permit; a pod that has to wait is then among the waiting pods."""
         status = self.hooks.status("permit", placed.state, placed.pod, placed.node_name)
         if status.is_wait and status.timeout is not None:
             waiting = WaitingPod(placed.pod, {self.name: status.timeout}, self.clock)
@@ -116,10 +116,10 @@ class Stage:
         self.framework.waiting_pods.remove(placed.pod.uid)
         self.hooks.answer("unreserve", placed.state, placed.pod, placed.node_name)
 
-    # What can be seen from outside
+    # Observations
 
     def answers(self, pod: Pod) -> dict[str, object]:
-        """Everything that the plugin says about a pod, up to scores."""
+        """All answers of the plugin for a pod, up to scores."""
         found: dict[str, object] = {"pre_enqueue": _brief(self.hooks.status("pre_enqueue", pod))}
         answer = self.hooks.pre_filter(CycleState(), pod, self.nodes)
         found["pre_filter"] = _brief(answer) if isinstance(answer, Status) else answer
@@ -137,7 +137,7 @@ class Stage:
         return found
 
     def books(self) -> dict[str, object]:
-        """What the plugin has taken for pods, as far as its answers to further ones show it."""
+        """What the plugin has reserved for pods, as far as its answers for further pods show it."""
         found: dict[str, object] = {}
         reserved: list[Placed] = []
         for pod in self.pods:
@@ -152,7 +152,7 @@ class Stage:
         return found
 
     def surroundings(self) -> Mapping[str, object]:
-        """All that hooks which only look must leave as it is, by name; compare with a later one."""
+        """Everything that filters and scores must not change, by name; to be compared with a later result."""
         table = self.snapshot.table
         return {
             "the order of the snapshot's nodes": [id(info) for info in self.nodes],
@@ -170,7 +170,7 @@ class Stage:
 
 
 def difference(before: Mapping[str, object], after: Mapping[str, object]) -> str:
-    """The first thing that isn't the same any more; empty if everything is."""
+    """The name of the first difference; empty if there is none."""
     return next((name for name in (*before, *after) if before.get(name) != after.get(name)), "")
 
 
@@ -188,7 +188,7 @@ def _looks(info: NodeInfo) -> object:
 
 
 def on_stages(subject: Subject, check: Callable[[Callable[[], Stage]], None]) -> None:
-    """Run the check with a function that sets up stages of one and the same generated world."""
+    """Run the check with a function that makes stages of the same generated world."""
 
     def in_this(world: World) -> None:
         for _ in range(4):

@@ -1,4 +1,4 @@
-"""What an author says of the plugin that is to be tested, and how a check is run on it."""
+"""The plugin under test, as its author describes it, and how checks are run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CONCERNS = "_kschedfw_concerns"
 
 
 def concerns(*hooks: str) -> Callable[[CheckT], CheckT]:
-    """The check is about plugins that have at least one of these hooks; others don't get the test."""
+    """Limit a check to plugins with at least one of these hooks."""
 
     def mark(check: CheckT) -> CheckT:
         setattr(check, _CONCERNS, hooks)
@@ -48,44 +48,44 @@ def concerns(*hooks: str) -> Callable[[CheckT], CheckT]:
 
 
 class Subject:
-    """The plugin under test. Authors set the attributes, and override `pods` and `nodes` where it matters."""
+    """The plugin under test. Authors set the attributes, and override `pods` and `nodes` if necessary."""
 
     plugin: ClassVar[type[AnyPlugin] | str]
     """The plugin's class, or the name under which it is installed."""
     args: ClassVar[object] = None
     """Its arguments, as in a profile: an instance of `args_type`, or a mapping with keys in camelCase."""
     objects: ClassVar[Sequence[Named]] = ()
-    """What the plugin finds in the cluster beside nodes and pods."""
+    """Objects in the cluster other than nodes and pods."""
     other_plugins: ClassVar[Sequence[type[AnyPlugin] | str]] = ()
-    """Other plugins of its profile, for one that asks what these say (a preemption, for example)."""
+    """Other plugins of the profile, if the plugin calls them (preemption, for example)."""
     max_examples: ClassVar[int] = 15
-    """How many generated clusters each check looks at."""
+    """The number of generated clusters for each check."""
 
     def pods(self) -> SearchStrategy[Pod]:
-        """Pods, pending ones and those on nodes; names, uids and places don't matter."""
+        """Pods, both pending and bound; names, uids and nodes are replaced."""
         from kschedfw.testing import strategies
 
         return strategies.pods("pod")
 
     def nodes(self) -> SearchStrategy[Node]:
-        """Nodes; they get names of their own, and labels that have the name follow."""
+        """Nodes; their names are replaced, also in labels that have the name."""
         from kschedfw.testing import strategies
 
         return strategies.nodes("node")
 
     def __init_subclass__(cls) -> None:
-        """Leave out the tests of hooks that the plugin hasn't got, so that none of them passes for nothing."""
+        """Leave out the tests of hooks that the plugin doesn't have."""
         super().__init_subclass__()
         if not hasattr(cls, "plugin"):
             return
         plugin = Registry().load(cls.plugin) if isinstance(cls.plugin, str) else cls.plugin
         for name, check in _checks(cls):
             if not any(hasattr(plugin, hook) for hook in getattr(check, _CONCERNS)):
-                setattr(cls, name, None)  # which pytest doesn't collect
-            elif getattr(cls, name) is None:  # a class above this one is about another plugin
+                setattr(cls, name, None)  # pytest doesn't collect None
+            elif getattr(cls, name) is None:  # a base class left it out for another plugin
                 setattr(cls, name, check)
 
-    # What the checks use
+    # For the checks
 
     @cached_property
     def _registry(self) -> Registry:
@@ -97,7 +97,9 @@ class Subject:
 
     @property
     def _refusal(self) -> KschedfwError | None:
-        """Why no framework can be made with the plugin and its arguments; None if one can. No check can run then."""
+        """The error of making a framework with the plugin and its arguments, without which no check can run; None
+        without an error.
+        """
         try:
             self._framework().close()
         except KschedfwError as error:
@@ -141,7 +143,7 @@ class Subject:
         )
 
     def _in_worlds(self, check: Callable[[World], None]) -> None:
-        """Run the check in generated worlds, the same ones every time; one in which it fails is shown."""
+        """Run the check in generated worlds, which are always the same; a world in which it fails is shown."""
         cls = type(self)
         any_will_do = cls.pods is Subject.pods and cls.nodes is Subject.nodes
         key = (Subject if any_will_do else cls), self.max_examples
@@ -150,12 +152,12 @@ class Subject:
         for ingredients in _DRAWN[key]:
             failure = _failure(check, ingredients)
             if failure is not None:
-                # Not what hypothesis would find: that takes minutes, and this mostly is as plain.
+                # Not hypothesis' own shrinking, which takes minutes and seldom leads to a simpler world.
                 simpler = (_failure(check, fewer) for fewer in ingredients.fewer())
                 raise next((each for each in simpler if type(each) is type(failure)), failure)
 
     def _drawn(self) -> Sequence[Ingredients]:
-        # First, as it says what is missing where hypothesis is.
+        # First, since its error says how to install hypothesis.
         import kschedfw.testing.strategies  # noqa: F401  # isort: skip
         from hypothesis import HealthCheck, Phase, given, settings
         from hypothesis import strategies as st
@@ -182,7 +184,7 @@ class Subject:
 
 @attrs.frozen
 class Ingredients:
-    """What a world is made of, over and over again."""
+    """The nodes and pods of which a world has copies."""
 
     seed: int
     nodes: Sequence[Node]
@@ -192,18 +194,18 @@ class Ingredients:
         return World(Random(self.seed), self.nodes, self.pods)
 
     def fewer(self) -> Iterator[Ingredients]:
-        """The same with only one of the nodes, and one of the pods, over and over."""
+        """The same with only one of the nodes, and one of the pods."""
         for node, pod in itertools.product(self.nodes, self.pods):
             yield Ingredients(self.seed, [node], [pod])
 
     def __str__(self) -> str:
-        """As manifests, without what has its default."""
+        """The manifests, without defaults."""
         lines = "".join(f"\n  {json.dumps(to_manifest(each))}" for each in (*self.nodes, *self.pods))
         return f"in a cluster whose nodes and pods are like these:{lines}"
 
 
 _DRAWN: dict[tuple[type[Subject], int], Sequence[Ingredients]] = {}
-"""Drawing takes longer than most checks, so they share what was drawn: those of a contract, or of all that may."""
+"""Generated worlds, which checks share because generating takes longer than most checks."""
 
 
 def _failure(check: Callable[[World], None], ingredients: Ingredients) -> Exception | None:
@@ -220,7 +222,7 @@ def _name_of(plugin: type[AnyPlugin] | str) -> str:
 
 
 def _checks(cls: type[Subject]) -> Iterator[tuple[str, Callable[..., None]]]:
-    """The checks that are about certain hooks, by name, as the contract has them."""
+    """The checks that are limited to certain hooks, by name."""
     checks: dict[str, Callable[..., None]] = {}
     for base in cls.__mro__:
         for name, value in vars(base).items():

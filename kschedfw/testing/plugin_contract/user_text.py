@@ -1,4 +1,4 @@
-"""Labels and annotations are what users write, and so they are anything."""
+"""Checks that a plugin copes with any text in labels and annotations, which users write."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _ANNOTATIONS: Final = (*_LABELS, "-1", "-Infinity", "1 Gi", "{", "[]", "null", "
 
 
 class UserTextChecks(Subject):
-    """The labels and annotations that the plugin looks at are found by watching it."""
+    """Finds the labels and annotations that the plugin reads by recording look-ups, and sets them to arbitrary
+    texts.
+    """
 
     def test_nothing_that_users_write_makes_a_hook_raise(self) -> None:
         def check(new_stage: Callable[[], Stage]) -> None:
@@ -57,7 +59,7 @@ class UserTextChecks(Subject):
 
 
 class Watched(FrozenDict[str, str]):
-    """Notes what is looked up."""
+    """A dict that records look-ups."""
 
     __slots__ = ("_looked_up",)
 
@@ -84,7 +86,7 @@ def _objects(stage: Stage) -> list[Node | Pod]:
 
 
 def _saying(text: str, keys: Collection[str], obj: Node | Pod) -> Node | Pod:
-    """The object with this text in all annotations of these keys, and labels, as far as it can be one's value."""
+    """The object with this text in all annotations with these keys, and in labels if it is a valid value."""
     written = dict.fromkeys(keys, text)
     return _with(obj, lambda texts: FrozenDict({**texts, **written}), labels=text in _LABELS)
 

@@ -1,4 +1,4 @@
-"""How a check says what is wrong."""
+"""The error of checks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NoReturn
 
 
 class ContractViolation(AssertionError):
-    """A plugin doesn't keep to the contract; the text says what is wrong, and then what to do about it."""
+    """A plugin violates the contract; the text says what is wrong, and how to correct it."""
 
     def __init__(self, wrong: str, remedy: str) -> None:
         super().__init__(f"{wrong}\n  → {remedy}")

@@ -1,4 +1,4 @@
-"""A generated cluster that changes, as the checks of the contract need it."""
+"""A generated cluster that changes at random."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kschedfw.framework.nodes.snapshot import Snapshot, with_image_states
 
 
 class World:
-    """A cluster of up to eight nodes, made of a few nodes and pods, that changes at random."""
+    """A cluster of up to eight nodes, with copies of a few nodes and pods, that changes at random."""
 
     def __init__(self, random: Random, nodes: Sequence[Node], pods: Sequence[Pod]) -> None:
         self._random, self._nodes, self._pods = random, nodes, pods
@@ -35,7 +35,7 @@ class World:
             yield from (each.pod for each in info.pods)
 
     def pending(self) -> Iterator[Pod]:
-        """Pods alike and not alike, so that signatures meet: each is one of a few, or a mixture of two."""
+        """Pending pods, of which some have equal signatures: each is a copy of one of a few, or a mixture of two."""
         for _ in range(3):
             pod, other = (self._random.choice(self._pods) for _ in range(2))
             if self._random.randint(0, 1):
@@ -46,7 +46,7 @@ class World:
             yield self._new(pod, "")
 
     def rows(self) -> Sequence[int]:
-        """All rows in order, or any of them in any."""
+        """All rows in order, or some of them in any order; int64 of shape (k,)."""
         rows = list(range(len(self.snapshot)))
         if self._random.randint(0, 2):
             return rows
@@ -72,7 +72,7 @@ class World:
         self._bring_along()
 
     def _bring_along(self) -> None:
-        """As a cache does it: nodes whose images have spread are others now, too."""
+        """Update the image states of nodes, as a cache does."""
         self._infos |= {info.name: info for info in with_image_states(list(self._infos.values()))}
         if list(self._infos) == [info.name for info in self.snapshot.node_infos]:
             self.snapshot.update(
@@ -82,12 +82,12 @@ class World:
             self.snapshot.replace(self._infos.values())
 
     def _put(self, name: str) -> None:
-        """A node, or another in its place."""
+        """Add a node, or replace it by another one."""
         self._infos[name] = NodeInfo.of(self._node(name))
 
     def _node(self, name: str) -> Node:
         node = self._random.choice(self._nodes)
-        # the hostname, whatever its key
+        # such as the hostname
         labels = {key: name if value == node.name else value for key, value in node.labels.items()}
         return attrs.evolve(node, metadata=attrs.evolve(node.metadata, name=name, labels=FrozenDict(labels)))
 
