@@ -10,13 +10,14 @@ SAMPLE := examples/sample-cluster/
 SEED ?= 1
 SECONDS ?= 600
 DIST ?= plugins/*/
+APPEND ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start many processes, each of which would compile kschedfw anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help demo docs quick test downstream coverage soak fuzz lint fmt changelog build clean
+.PHONY: help demo docs quick test downstream coverage soak fuzz benchmark lint fmt changelog build clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +55,9 @@ soak: $(VENV)/.installed-dev ## run the scheduler through random worlds (SECONDS
 fuzz: $(VENV)/.installed-dev ## hostile input, then plugins and executors that fail on threads (SECONDS=600 each)
 	@$(BIN)/python -m tests.hostile.fuzz $(SECONDS)
 	@$(BIN)/python -m tests.hostile.threads $(SECONDS)
+
+benchmark: $(VENV)/.installed-dev ## what pods cost, against benchmarks/history.jsonl (APPEND=--append adds to it)
+	@$(BIN)/python -m tests.benchmarks.history $(APPEND)
 
 lint: $(VENV)/.installed-dev ## ruff, mypy and import-linter
 	@echo '== ruff check'

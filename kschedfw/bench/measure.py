@@ -7,6 +7,7 @@ Garbage from building the objects is collected before the measurement.
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -40,9 +41,17 @@ MOST_ATTEMPTS = 10
 
 
 def measure(
-    case: Case, timer: Timer, *, registry: Registry | None = None, progress: Progress | None = None
+    case: Case,
+    timer: Timer,
+    *,
+    cpu_timer: Timer = time.process_time,
+    registry: Registry | None = None,
+    progress: Progress | None = None,
+    between: Callable[[], None] | None = None,
 ) -> Measurement:
     """Run the case, and return the measurement.
+
+    `timer` gives real time, `cpu_timer` the processor's. `between` is called after each attempt, off the clocks.
 
     Raises:
         UnknownWorkloadError: there is no such workload.
@@ -54,33 +63,61 @@ def measure(
     if case.form is not None:
         registry = FormRegistry(registry, case.form)
     run = _algorithm if case.part is Part.ALGORITHM else _end_to_end
-    return attrs.evolve(run(case, timer, registry, progress), peak_resident_bytes=peak_resident_bytes())
+    laps = _Laps(case, timer, cpu_timer, progress, between)
+    return attrs.evolve(run(case, laps, registry), peak_resident_bytes=peak_resident_bytes())
 
 
 class _Laps:
     """The duration of each attempt."""
 
-    def __init__(self, case: Case, timer: Timer, progress: Progress | None) -> None:
+    def __init__(
+        self,
+        case: Case,
+        timer: Timer,
+        cpu_timer: Timer,
+        progress: Progress | None,
+        between: Callable[[], None] | None,
+    ) -> None:
         self.timer = timer
         self.seconds: list[float] = []
         self.elapsed = 0.0
+        self.cpu_elapsed = 0.0
+        self._cpu_timer = cpu_timer
         self._case = case
         self._progress = progress
+        self._between = between
         self._told = timer()
+        self._started = self._cpu_started = 0.0
 
     @property
     def is_time_up(self) -> bool:
         return self.elapsed >= self._case.time_limit
 
-    def add(self, seconds: float) -> None:
+    def start(self) -> None:
+        """An attempt begins."""
+        self._cpu_started = self._cpu_timer()
+        self._started = self.timer()
+
+    def stop(self) -> tuple[float, float]:
+        """How long it took, and how long the processor was at work."""
+        seconds = self.timer() - self._started
+        return seconds, self._cpu_timer() - self._cpu_started
+
+    def add(self, taken: tuple[float, float]) -> None:
+        """Count an attempt that took so long."""
+        seconds, cpu_seconds = taken
         self.seconds.append(seconds)
         self.elapsed += seconds
+        self.cpu_elapsed += cpu_seconds
+        if self._between is not None:
+            self._between()
         if self._progress is not None and self.timer() - self._told >= PROGRESS_INTERVAL:
             self._told = self.timer()
             self._progress(min(len(self.seconds), self._case.pods), self._case.pods)
 
 
-def _algorithm(case: Case, timer: Timer, registry: Registry, progress: Progress | None) -> Measurement:
+def _algorithm(case: Case, laps: _Laps, registry: Registry) -> Measurement:
+    timer = laps.timer
     objects = Objects.of(case)
     cluster = InMemoryCluster(objects.cluster)
     stage = AlgorithmStage.of(case, cluster, registry)
@@ -93,7 +130,6 @@ def _algorithm(case: Case, timer: Timer, registry: Registry, progress: Progress 
             stage.cache.add_pod(pod.bound_to(objects.node_name(index)))
     measured = in_cluster(cluster, objects.measured)
     churn = Churn(case.workload.churn, CHURN_INTERVAL)
-    laps = _Laps(case, timer, progress)
     places: list[str] = []
     uses = watch_plugins(stage.framework, case.nodes)
     with _garbage_collection(timer) as collected:
@@ -125,9 +161,9 @@ def fill(stage: AlgorithmStage, cluster: InMemoryCluster, placed: Iterable[Pod])
 
 def _attempt(stage: AlgorithmStage, pod: Pod, laps: _Laps) -> str:
     state = CycleState()
-    started = laps.timer()
+    laps.start()
     node_name = _place(stage, state, pod)
-    laps.add(laps.timer() - started)
+    laps.add(laps.stop())
     if node_name:
         _settle(stage, state, pod, node_name)
     return node_name
@@ -166,7 +202,8 @@ def _settle(stage: AlgorithmStage, state: CycleState, pod: Pod, node_name: str) 
             raise SchedulingError(status)
 
 
-def _end_to_end(case: Case, timer: Timer, registry: Registry, progress: Progress | None) -> Measurement:
+def _end_to_end(case: Case, laps: _Laps, registry: Registry) -> Measurement:
+    timer = laps.timer
     objects = Objects.of(case)
     cluster = InMemoryCluster((*objects.cluster, *objects.placed))
     to_place = in_cluster(cluster, objects.to_place)
@@ -182,7 +219,6 @@ def _end_to_end(case: Case, timer: Timer, registry: Registry, progress: Progress
     measured = in_cluster(cluster, objects.measured)
     create_seconds = timer() - started
     churn = Churn(case.workload.churn, CHURN_INTERVAL)
-    laps = _Laps(case, timer, progress)
     uses = watch_plugins(scheduler.frameworks[case.profile.scheduler_name], case.nodes)
     with _garbage_collection(timer) as collected:
         while not laps.is_time_up and len(laps.seconds) < MOST_ATTEMPTS * case.pods:
@@ -210,10 +246,10 @@ def _end_to_end(case: Case, timer: Timer, registry: Registry, progress: Progress
 
 def _attempt_next(scheduler: Scheduler, laps: _Laps) -> bool:
     """One iteration of `Scheduler.run_until_idle`; False if no pod is active."""
-    started = laps.timer()
+    laps.start()
     scheduler.tick()
     tried = scheduler.schedule_one()
-    took = laps.timer() - started
+    took = laps.stop()
     if tried:
         laps.add(took)
     return tried
@@ -246,6 +282,7 @@ def _measurement(
         placed=placed,
         attempts=len(laps.seconds),
         seconds=laps.elapsed,
+        cpu_seconds=laps.cpu_elapsed,
         latency=Latency.of(laps.seconds),
         garbage_collection=collected,
         plugins=plugins,

@@ -54,7 +54,8 @@ class Measurement:
     """The result of one workload, in one process.
 
     Of the `wanted` pods, `finished` were placed or found to fit nowhere in `attempts`; these are fewer than wanted
-    if the time limit was reached. `seconds` is the time of the attempts. `create_seconds` is the time to create the
+    if the time limit was reached. `seconds` is the time of the attempts, `cpu_seconds` the processor's time in them, of
+    all threads; on a machine that others use, too, it says more. `create_seconds` is the time to create the
     pods in the cluster, which adds them to the queue; it isn't a part of `seconds`, and 0 if only the algorithm is
     measured. `peak_resident_bytes` is that of the whole process, with Python and all objects. `plugins` says how
     often filter and score plugins were called. `places` are the nodes of the measured pods, in the order of their
@@ -72,6 +73,7 @@ class Measurement:
     placed: int
     attempts: int
     seconds: float
+    cpu_seconds: float
     latency: Latency
     garbage_collection: GarbageCollection
     plugins: tuple[PluginUse, ...] = ()
@@ -87,6 +89,10 @@ class Measurement:
     def seconds_per_pod(self) -> float:
         return self.seconds / self.finished if self.finished else 0.0
 
+    @property
+    def cpu_seconds_per_pod(self) -> float:
+        return self.cpu_seconds / self.finished if self.finished else 0.0
+
     def to_json(self) -> dict[str, object]:
         """The measurement in types that `json.dumps` knows; the keys are part of kschedfw's interface."""
         return {
@@ -99,6 +105,8 @@ class Measurement:
             "pods": {"wanted": self.wanted, "finished": self.finished, "placed": self.placed},
             "attempts": self.attempts,
             "seconds": self.seconds,
+            "cpuSeconds": self.cpu_seconds,
+            "cpuSecondsPerPod": self.cpu_seconds_per_pod,
             "podsPerSecond": self.pods_per_second,
             "latencySeconds": attrs.asdict(self.latency),
             "createSeconds": self.create_seconds,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
+from pathlib import Path
 from random import Random
 
 import attrs
@@ -51,7 +52,8 @@ class Case:
 
     `percentage` is `percentage_of_nodes_to_score`; 0 adapts to the number of nodes. No attempt begins after
     `time_limit` seconds of attempts; initial pods that can't be scheduled within that time are bound to the nodes in
-    turn. `own_placement` and `own_devices` replace the workload's.
+    turn. `own_placement` and `own_devices` replace the workload's. `trace` is the folder of the OpenB trace, for
+    `openb`.
     """
 
     workload_name: str
@@ -66,6 +68,7 @@ class Case:
     evaluation: Evaluation = Evaluation.MEMO
     form: PluginForm | None = None
     own_devices: int | None = None
+    trace: Path | None = None
 
     @classmethod
     def of(
@@ -95,7 +98,7 @@ class Case:
 
     @property
     def workload(self) -> Workload:
-        return find_workload(self.workload_name)
+        return find_workload(self.workload_name, self.trace)
 
     @property
     def placement(self) -> Placement:

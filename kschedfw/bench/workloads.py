@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from pathlib import Path
 
 from kschedfw.api.errors import KschedfwError
-from kschedfw.bench import kinds, shapes, storage
+from kschedfw.bench import kinds, openb, shapes, storage
 from kschedfw.bench.device_workloads import DEVICE_WORKLOADS
+from kschedfw.bench.distinct import distinct
 from kschedfw.bench.shapes import Manifest
 from kschedfw.bench.workload import Placement, Workload, nothing
 
@@ -20,7 +22,7 @@ class UnknownWorkloadError(KschedfwError):
         self.name = name
 
     def __str__(self) -> str:
-        similar = get_close_matches(self.name, WORKLOADS, n=1)
+        similar = get_close_matches(self.name, [*WORKLOADS, *DISTINCT_WORKLOADS], n=1)
         hint = f"did you mean {similar[0]!r}? " if similar else ""
         return f"there is no workload {self.name!r}; {hint}`kschedfw bench --help` lists them"
 
@@ -375,17 +377,28 @@ _ALL = (
     ),
 )
 
-WORKLOADS: Mapping[str, Workload] = {workload.name: workload for workload in (*_ALL, *DEVICE_WORKLOADS)}
+SCHEDULER_PERF: Mapping[str, Workload] = {workload.name: workload for workload in (*_ALL, *DEVICE_WORKLOADS)}
+"""Those with the shapes of scheduler_perf's, by name."""
+
+WORKLOADS: Mapping[str, Workload] = {**SCHEDULER_PERF, openb.NAME: openb.openb()}
 """All workloads, by name."""
 
+DISTINCT_WORKLOADS: Mapping[str, Workload] = {
+    workload.name: workload for workload in map(distinct, SCHEDULER_PERF.values())
+}
+"""The variants whose pods differ, by name; the pods of `openb` are what they are."""
 
-def find_workload(name: str) -> Workload:
-    """The workload of this name.
+
+def find_workload(name: str, trace: Path | None = None) -> Workload:
+    """The workload, or the variant, of this name; `openb` with the OpenB trace in that folder, if one is given.
 
     Raises:
         UnknownWorkloadError: there is none.
+        OpenbError, OSError: the trace can't be read.
     """
-    try:
-        return WORKLOADS[name]
-    except KeyError:
-        raise UnknownWorkloadError(name) from None
+    if name == openb.NAME:
+        return openb.openb(trace)
+    found = WORKLOADS.get(name) or DISTINCT_WORKLOADS.get(name)
+    if found is None:
+        raise UnknownWorkloadError(name)
+    return found

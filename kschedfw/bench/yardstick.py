@@ -8,7 +8,7 @@ import attrs
 
 from kschedfw.bench.results import Measurement, Part
 from kschedfw.bench.stage import ADAPTIVE, ALL_NODES
-from kschedfw.bench.workloads import WORKLOADS
+from kschedfw.bench.workloads import find_workload
 
 SOURCE = "kube-scheduler v1.36, 2 cores, for orientation: another machine"
 """How they were measured: kube-scheduler's own SchedulePod and assume in one process, without an API server."""
@@ -41,7 +41,7 @@ RESIDENT_MIB = (145, 235)
 def kube_scheduler_pods_per_second(measurement: Measurement) -> float | None:
     """The figure to compare the measurement with; None if there is none for this part, size or percentage."""
     measured = KUBE_SCHEDULER.get(measurement.workload)
-    workload = WORKLOADS[measurement.workload]
+    workload = find_workload(measurement.workload)
     same_size = (measurement.nodes, measurement.initial_pods) == (workload.nodes, workload.initial_pods)
     if measured is None or measurement.part is not Part.ALGORITHM or not same_size:
         return None

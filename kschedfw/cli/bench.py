@@ -18,10 +18,12 @@ from kschedfw.bench.child_process import BenchmarkError, footprint_in_child, mea
 from kschedfw.bench.forms import LEAST_REPEATS, REPEATS, FormsComparison, comparison, form_cases, in_form
 from kschedfw.bench.growth import INITIAL_PODS, NODES, PODS, Axis, GrowthRow, cases, measure_row
 from kschedfw.bench.measure import Progress
+from kschedfw.bench.openb import NAME as OPENB
+from kschedfw.bench.openb import NODES_FILE, PODS_FILE
 from kschedfw.bench.report import BenchReport, Machine
 from kschedfw.bench.results import Measurement, Part
 from kschedfw.bench.stage import ADAPTIVE, ALL_NODES, DEFAULT_TIME_LIMIT, Case
-from kschedfw.bench.workloads import WORKLOADS, find_workload
+from kschedfw.bench.workloads import DISTINCT_WORKLOADS, WORKLOADS, find_workload
 from kschedfw.cli.bench_output import print_bench_report
 from kschedfw.cli.configurations import selected_configuration, selected_profile
 from kschedfw.cli.enabled import UsageError, changed_default_profile, enabled_plugin
@@ -35,7 +37,8 @@ from kschedfw.framework.runtime.evaluation import Evaluation
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 
-ALL = "all"
+ALL = {"all": WORKLOADS, "all-distinct": DISTINCT_WORKLOADS}
+"""The names that stand for several workloads."""
 
 Bar = Callable[[str], AbstractContextManager[Progress | None]]
 """A progress bar with this label."""
@@ -56,6 +59,10 @@ differ by chance: --enable NAME --forms scalar,batch,memo repeats them, and says
 \b
 Workloads:
 {_NAMES}
+Each but openb has a variant NAME-distinct in which no two of the measured pods are alike, as in most real clusters:
+they have requests, and where the workload has any, labels and affinity values of their own. all-distinct is all of
+these.
+
 \b
 Exit codes:
   0    done
@@ -73,7 +80,7 @@ bench_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 @bench_app.command(help=BENCH_HELP)
 def bench(
     workload: Annotated[
-        list[str] | None, typer.Option(metavar="NAME|all", help="Default: basic. Repeatable.")
+        list[str] | None, typer.Option(metavar="NAME|all|all-distinct", help="Default: basic. Repeatable.")
     ] = None,
     nodes: Annotated[
         int | None,
@@ -91,6 +98,14 @@ def bench(
             min=1,
             metavar="D",
             help="Devices of each node, in workloads about devices. Default: the workload's.",
+        ),
+    ] = None,
+    openb: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help=f"For the workload openb: where {NODES_FILE} and {PODS_FILE} of the OpenB trace are. "
+            "Without it, nodes and pods like the trace's are made.",
         ),
     ] = None,
     percentage: Annotated[
@@ -192,13 +207,21 @@ def bench(
         raise UsageError("--forms is measured by itself; --growth and --evaluation don't go with it")
     if compared is None and repeats is not None:
         raise UsageError("--repeats goes with --forms")
-    names = list(WORKLOADS) if ALL in (workload or ()) else (workload or ["basic"])
+    names = list(dict.fromkeys(each for name in workload or ["basic"] for each in ALL.get(name, [name])))
+    if openb is not None:
+        if OPENB not in names:
+            raise UsageError(f"--openb goes with --workload {OPENB}")
+        if missing := [name for name in (NODES_FILE, PODS_FILE) if not (openb / name).is_file()]:
+            raise UsageError(f"--openb {openb}: there is no {missing[0]}")
     planned = [
         attrs.evolve(
-            Case.of(find_workload(name), nodes=nodes, initial_pods=init_pods, pods=pods, devices=devices),
+            Case.of(
+                find_workload(name, openb), nodes=nodes, initial_pods=init_pods, pods=pods, devices=devices
+            ),
             profile=measured,
             time_limit=time_limit,
             evaluation=evaluation,
+            trace=openb,
         )
         for name in names
     ]

@@ -14,7 +14,7 @@ from kschedfw.bench.measure import measure
 from kschedfw.bench.results import Latency, Measurement, Part
 from kschedfw.bench.stage import ADAPTIVE, ALL_NODES, Case
 from kschedfw.bench.workload import Placement
-from kschedfw.bench.workloads import WORKLOADS
+from kschedfw.bench.workloads import DISTINCT_WORKLOADS, WORKLOADS
 from kschedfw.cli.enabled import changed_default_profile
 from tests.bench.plugins import Broken
 
@@ -47,11 +47,11 @@ def measured(workload: str, part: Part, **changes: Any) -> Measurement:
 
 
 @each_part
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("name", [*WORKLOADS, *DISTINCT_WORKLOADS])
 def test_deals_with_every_pod(name: str, part: Part) -> None:
     found = measured(name, part)
     assert found.finished == found.wanted == 5
-    assert found.placed == (0 if name == "unschedulable" else 5)
+    assert found.placed == (0 if name.startswith("unschedulable") and "churn" not in name else 5)
     assert found.attempts >= 5
     assert 0 < found.latency.p50 <= found.latency.p99 <= found.latency.max <= found.seconds
     assert found.pods_per_second > 0
@@ -71,6 +71,34 @@ def test_preemption_makes_room_end_to_end_only() -> None:
     assert (alone.finished, alone.placed) == (3, 0)
     assert (whole.finished, whole.placed) == (3, 3)
     assert whole.attempts == 6, "one to make room, one to take it"
+
+
+@each_part
+def test_preemption_makes_room_for_pods_that_differ_too(part: Part) -> None:
+    full = {"nodes": 5, "initial_pods": 20, "pods": 3}
+    assert measured("preemption-distinct", part, **full).placed == (0 if part is Part.ALGORITHM else 3)
+
+
+@each_part
+def test_the_processor_s_time_is_beside_the_real_one(part: Part) -> None:
+    wall, processor = Ticking(1.0), Ticking(0.25)
+    found = measure(case("basic", part=part, pods=4), wall, cpu_timer=processor, registry=INSTALLED)
+    assert found.cpu_seconds == 4 * 0.25
+    assert found.cpu_seconds_per_pod == 0.25
+    assert found.to_json()["cpuSecondsPerPod"] == 0.25
+
+
+@each_part
+def test_what_is_done_between_attempts_takes_none_of_their_time(part: Part) -> None:
+    processor, calls = Ticking(1.0), 0
+
+    def between() -> None:
+        nonlocal calls
+        calls += 1
+        processor()
+
+    found = measure(case("basic", part=part), time.perf_counter, cpu_timer=processor, between=between)
+    assert (calls, found.cpu_seconds) == (found.attempts, found.attempts)
 
 
 @each_part

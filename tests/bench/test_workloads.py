@@ -16,7 +16,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.bench.shapes import bound, made
 from kschedfw.bench.workload import Workload
-from kschedfw.bench.workloads import WORKLOADS, UnknownWorkloadError, find_workload
+from kschedfw.bench.workloads import SCHEDULER_PERF, WORKLOADS, UnknownWorkloadError, find_workload
 
 SharedData = Callable[[str], Path]
 
@@ -24,6 +24,9 @@ SharedData = Callable[[str], Path]
 NAMES_OF_OURS = {"target": "scheduler-perf-node"}
 
 each = pytest.mark.parametrize("workload", WORKLOADS.values(), ids=lambda workload: workload.name)
+each_of_theirs = pytest.mark.parametrize(
+    "workload", SCHEDULER_PERF.values(), ids=lambda workload: workload.name
+)
 
 
 @each
@@ -70,6 +73,8 @@ def test_pods_share_what_pods_from_a_file_would() -> None:
 def test_an_unknown_name_is_answered_with_one_that_is_meant() -> None:
     with pytest.raises(UnknownWorkloadError, match="no workload 'mixd'; did you mean 'mixed'"):
         find_workload("mixd")
+    with pytest.raises(UnknownWorkloadError, match="did you mean 'mixed-distinct'"):
+        find_workload("mixed-distint")
 
 
 # Against scheduler_perf itself
@@ -94,7 +99,7 @@ def followed(workload: Workload, scheduler_perf: Mapping[str, Any]) -> dict[str,
     return next(each for each in flat if (each["testCase"], each["workload"]) == (test_case, size))
 
 
-@each
+@each_of_theirs
 def test_sizes(workload: Workload, scheduler_perf: dict[str, Any]) -> None:
     if "1000 pods" in workload.follows:
         pytest.skip("scheduler_perf's is too small, or goes on for a time instead")
@@ -112,7 +117,7 @@ def test_sizes(workload: Workload, scheduler_perf: dict[str, Any]) -> None:
     assert (workload.nodes, workload.initial_pods, workload.pods) == (nodes, initial, measured)
 
 
-@each
+@each_of_theirs
 def test_nodes(workload: Workload, scheduler_perf: dict[str, Any]) -> None:
     ops = [
         op
@@ -143,7 +148,7 @@ def node_shape(node: Mapping[str, Any], zone: str | None = None, limits: Mapping
     return json.dumps([labels, resources, taints], sort_keys=True)
 
 
-@each
+@each_of_theirs
 def test_measured_pods(workload: Workload, scheduler_perf: dict[str, Any]) -> None:
     perf = followed(workload, scheduler_perf)
     if workload.name == "unschedulable":
@@ -154,7 +159,7 @@ def test_measured_pods(workload: Workload, scheduler_perf: dict[str, Any]) -> No
     assert pod_shape(workload.measured_pod(7)) == pod_shape(manifest(path, scheduler_perf))
 
 
-@each
+@each_of_theirs
 def test_claims_and_volumes(workload: Workload, scheduler_perf: dict[str, Any]) -> None:
     measured = [op for op in followed(workload, scheduler_perf)["ops"] if op.get("collectMetrics")]
     op: Mapping[str, Any] = measured[0] if measured else EMPTY
@@ -179,7 +184,7 @@ def test_claims_and_volumes(workload: Workload, scheduler_perf: dict[str, Any]) 
         assert "pod-7" in made_ours.name
 
 
-@each
+@each_of_theirs
 def test_initial_pods(workload: Workload, scheduler_perf: dict[str, Any]) -> None:
     perf = followed(workload, scheduler_perf)
     default = perf["defaultPodTemplatePath"] or "templates/pod-default.yaml"
@@ -207,7 +212,7 @@ def specs(manifests: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, An
     return found
 
 
-@each
+@each_of_theirs
 def test_classes_and_claims(workload: Workload, scheduler_perf: dict[str, Any]) -> None:
     if not workload.devices:
         pytest.skip("it has none")

@@ -17,8 +17,10 @@ from kschedfw.bench.child_process import BenchmarkError
 from kschedfw.bench.clock import Timer
 from kschedfw.bench.footprint import Footprint
 from kschedfw.bench.measure import Progress, measure
+from kschedfw.bench.openb import NODES_FILE, PODS_FILE
 from kschedfw.bench.results import Measurement
 from kschedfw.bench.stage import Case
+from kschedfw.bench.workloads import DISTINCT_WORKLOADS
 from kschedfw.bench.yardstick import KUBE_SCHEDULER
 from kschedfw.cli.app import run
 from kschedfw.config import default_profile
@@ -123,6 +125,8 @@ class TestReport:
             "pods",
             "attempts",
             "seconds",
+            "cpuSeconds",
+            "cpuSecondsPerPod",
             "podsPerSecond",
             "latencySeconds",
             "createSeconds",
@@ -142,6 +146,24 @@ class TestReport:
         report = json.loads(bench(capsys, *SMALL, *chosen, "--json"))
         found = [(m["workload"], m["percentage"]) for m in report["measurements"]]
         assert found == [("mixed", 50)] * 2 + [("daemonset", 50)] * 2
+
+    def test_all_distinct(self, capsys: pytest.CaptureFixture[str]) -> None:
+        chosen = ["--workload", "all-distinct", "--workload", "basic", "--percentage", "100"]
+        size = ["--nodes", "2", "--init-pods", "0", "--pods", "1"]
+        report = json.loads(bench(capsys, *size, *chosen, "--json"))
+        names = list(dict.fromkeys(m["workload"] for m in report["measurements"]))
+        assert names == [*DISTINCT_WORKLOADS, "basic"]
+
+    def test_openb(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        (tmp_path / NODES_FILE).write_text("sn,cpu_milli,memory_mib,gpu,model\nn-0,64000,262144,2,P100\n")
+        header = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,"
+        (tmp_path / PODS_FILE).write_text(
+            f"{header}creation_time,deletion_time,scheduled_time\np-0,64000,16384,1,1000,,LS,Running,0,9,0\n"
+        )
+        chosen = ["--workload", "openb", "--openb", str(tmp_path), "--percentage", "100", *SMALL[:2]]
+        report = json.loads(bench(capsys, *chosen, "--init-pods", "0", "--pods", "12", "--json"))
+        (algorithm, _) = report["measurements"]
+        assert algorithm["pods"] == {"wanted": 12, "finished": 12, "placed": 10}, "one of these fills a node"
 
     def test_growth(self, capsys: pytest.CaptureFixture[str]) -> None:
         out = bench(capsys, "--growth", "nodes", "--sizes", "3,6", "--pods", "2", "--init-pods", "5")
@@ -321,6 +343,8 @@ class TestReport:
             "kschedfw: there is no workload 'mixd'; did you mean 'mixed'? `kschedfw bench --help` lists them\n",
         ),
         (["--workload", "?"], "kschedfw: there is no workload '?'; `kschedfw bench --help` lists them\n"),
+        (["--openb", "."], "--openb goes with --workload openb"),
+        (["--workload", "openb", "--openb", "."], "--openb .: there is no openb_node_list_all_node.csv"),
         (["--enable", "NodeNam"], "did you mean 'NodeName'?"),
         (["--enable", "NodeName=0"], "--enable NodeName=0: the weight must be 1–2147483647"),
         (["--disable", "NodeNam"], "--disable NodeNam: the default profile has no such plugin; did you mean"),
