@@ -11,9 +11,13 @@ from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.runtime.memo_report import PluginMemo
+from kschedfw.framework.runtime.memo_report import PluginMemo, objection
 
 _FORMS = ((ExtensionPoint.FILTER, "filter_batch"), (ExtensionPoint.SCORE, "score_batch"))
+
+
+REPETITIVE = 0.9
+"""The share of answers that come again from which on keeping them is suggested."""
 
 
 @attrs.frozen
@@ -23,7 +27,8 @@ class PluginUse:
     `rows_asked` counts nodes about which either form of its hooks was called, `rows_asked_before` those of the attempts
     before these. `rows_in_question` is what the first would be if every attempt asked about every node at each of its
     `points`. `why_not` says what keeps its answers from being
-    used again; empty if nothing does.
+    used again; empty if nothing does. `promises` is whether it declares `reads` and `sign`; of one that doesn't,
+    `repeated` is the share of its answers about a node that were those for the pod before, None if that isn't known.
     """
 
     plugin: str
@@ -36,6 +41,18 @@ class PluginUse:
     rows_in_question: int
     why_not: str
     rows_asked_before: int = 0
+    promises: bool = True
+    repeated: float | None = None
+
+    @property
+    def suggestion(self) -> str:
+        """What would spare most of the questions at the least cost; empty where that isn't known."""
+        if self.promises or self.repeated is None or self.repeated < REPETITIVE:
+            return ""
+        return (
+            f"{self.repeated:.0%} of its answers about a node were those for the pod before: with `reads` and "
+            "`sign`, which need no batch form, they would be kept"
+        )
 
     @property
     def rows_per_attempt(self) -> float:
@@ -57,6 +74,8 @@ class PluginUse:
             "rowsAskedPerAttempt": self.rows_per_attempt,
             "spared": self.spared,
             "whyNot": self.why_not or None,
+            "repeated": self.repeated,
+            "suggestion": self.suggestion or None,
         }
 
 
@@ -93,6 +112,8 @@ def _sum(uses: Sequence[PluginUse]) -> PluginUse:
         rows_in_question=sum(use.rows_in_question for use in uses),
         rows_asked_before=sum(use.rows_asked_before for use in uses),
         why_not="; ".join(dict.fromkeys(use.why_not for use in uses if use.why_not)),
+        # the least: promises have to hold everywhere
+        repeated=min((use.repeated for use in uses if use.repeated is not None), default=None),
     )
 
 
@@ -111,6 +132,7 @@ def _use(
         rows_in_question=attempts * nodes * len(forms),
         why_not="; ".join(_obstacles(plugin, counts)),
         rows_asked_before=asked_before,
+        promises=not objection(plugin),
     )
 
 

@@ -192,6 +192,7 @@ def _plugins(uses: Sequence[PluginUse]) -> Padding:
         table,
         "asked: nodes that the plugin's filter and score were really called for, in either form, per attempt",
         "spared: the share of all nodes that it wasn't asked about, since answers were known or it had nothing to say",
+        *(f"note: {use.plugin}: {use.suggestion}" for use in uses if use.suggestion),
     )
 
 

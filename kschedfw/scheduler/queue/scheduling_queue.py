@@ -218,9 +218,10 @@ class SchedulingQueue(BlockingQueue):
 
         A pod in flight is tried again if it comes back; pods that aren't known are left alone.
         """
-        with self._changing:
-            for pod in pods:
-                self._activate(pod.uid)
+        if pods := tuple(pods):  # mostly there are none
+            with self._changing:
+                for pod in pods:
+                    self._activate(pod.uid)
 
     def activate_at(self, time: float, pods: Iterable[Pod]) -> None:
         """Do at that time (seconds on the queue's clock) what `activate` does; at once if it has come.
