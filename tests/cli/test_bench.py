@@ -102,6 +102,7 @@ class TestReport:
             "measurements",
             "baseline",
             "yardstick",
+            "yardstickSideBySide",
             "growth",
             "forms",
             "plugins",
@@ -132,6 +133,7 @@ class TestReport:
             "peakResidentBytes",
             "plugins",
             "kubeSchedulerPodsPerSecond",
+            "kubeSchedulerSideBySidePodsPerSecond",
         }
         assert set(first["latencySeconds"]) == {"p50", "p99", "max"}
         assert first["pods"] == {"wanted": 4, "finished": 4, "placed": 4}
