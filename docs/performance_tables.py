@@ -1,7 +1,8 @@
 """Writes the figures of docs/performance.md: `python docs/performance_tables.py REPORT...`.
 
-The reports come from `kschedfw bench --json`. Each fills the table of its kind: of the workloads, of growth by nodes,
-by placed pods or by devices; the others stay as they are. Workloads about devices have tables of their own.
+The reports come from `kschedfw bench --json`. Each fills the tables of its kind: of the workloads, of growth by nodes,
+by placed pods or by devices; the others stay as they are. Workloads about devices have tables of their own, and so have
+those whose pods differ.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kschedfw.bench.workloads import WORKLOADS
+from kschedfw.bench.workloads import DISTINCT_WORKLOADS, find_workload
 
 PAGE = Path(__file__).parent / "performance.md"
 
@@ -30,17 +31,30 @@ _LEFT = {"workload", "part", "sampling"}
 
 def filled(page: str, report: Report) -> str:
     """The page with the report's figures in place of those that it had."""
+    for table, lines in _tables(report):
+        begin, end = f"<!-- figures: {table} -->\n", "<!-- end of figures -->"
+        before, found, rest = page.partition(begin)
+        if not found:
+            raise SystemExit(f"{PAGE.name} has no line {begin.strip()}")
+        text = "\n".join([*lines, "", _origin(report), "", end])
+        page = f"{before}{begin}\n{text}{rest.partition(end)[2]}"
+    return page
+
+
+def _tables(report: Report) -> Iterator[tuple[str, Iterable[str]]]:
+    """The tables that the report has figures for: what they are called, and their lines."""
     growth = report["growth"]
-    table = "workloads" if growth is None else f"growth-{growth['axis']}"
-    measured = report["measurements"] if growth is None else [row["measurement"] for row in growth["rows"]]
-    if all(WORKLOADS[each["workload"]].devices for each in measured):
-        table = f"device-{table}"
-    begin, end = f"<!-- figures: {table} -->\n", "<!-- end of figures -->"
-    before, found, rest = page.partition(begin)
-    if not found:
-        raise SystemExit(f"{PAGE.name} has no line {begin.strip()}")
-    lines = _workloads(report) if growth is None else _growth(growth)
-    return f"{before}{begin}\n" + "\n".join([*lines, "", _origin(report), "", end]) + rest.partition(end)[2]
+    if growth is not None:
+        about_devices = all(find_workload(row["measurement"]["workload"]).devices for row in growth["rows"])
+        yield f"{'device-' * about_devices}growth-{growth['axis']}", _growth(growth)
+        return
+    rows: dict[str, list[Report]] = {}
+    for each in report["measurements"]:
+        kind = "device-" * bool(find_workload(each["workload"]).devices)
+        kind += "distinct-" * (each["workload"] in DISTINCT_WORKLOADS)
+        rows.setdefault(f"{kind}workloads", []).append(each)
+    for table, measured in rows.items():
+        yield table, _workloads(measured)
 
 
 def _origin(report: Report) -> str:
@@ -51,23 +65,26 @@ def _origin(report: Report) -> str:
     )
 
 
-def _workloads(report: Report) -> Iterator[str]:
+def _workloads(measurements: Iterable[Report]) -> Iterator[str]:
     def row(measured: Report) -> Sequence[str]:
         latency, yardstick = measured["latencySeconds"], measured["kubeSchedulerPodsPerSecond"]
+        side_by_side = measured["kubeSchedulerSideBySidePodsPerSecond"]
         return (
             measured["workload"],
             _PARTS[measured["part"]],
             _SAMPLINGS.get(measured["percentage"], f"{measured['percentage']} %"),
             f"{measured['podsPerSecond']:,.0f}",
+            _milliseconds(measured["cpuSecondsPerPod"]),
             _milliseconds(latency["p50"]),
             _milliseconds(latency["p99"]),
             _mib(measured),
             "" if yardstick is None else f"{yardstick:,.0f}",
             "" if yardstick is None else f"{measured['podsPerSecond'] / yardstick:,.2f}",
+            "" if side_by_side is None else f"{side_by_side:,.0f}",
         )
 
-    headers = ("workload", "part", "sampling", "pods/s", "p50", "p99", "memory", "kube-scheduler", "ratio")
-    yield from _table(headers, map(row, report["measurements"]))
+    headers = ("workload", "part", "sampling", "pods/s", "CPU/pod", "p50", "p99", "memory")
+    yield from _table((*headers, "kube-scheduler", "ratio", "side by side"), map(row, measurements))
 
 
 def _growth(growth: Report) -> Iterator[str]:
@@ -78,6 +95,7 @@ def _growth(growth: Report) -> Iterator[str]:
         return (
             f"{each['size']:,}",
             _milliseconds(per_pod),
+            _milliseconds(measured["cpuSecondsPerPod"]),
             _milliseconds(latency["p50"]),
             _milliseconds(latency["p99"]),
             f"{each['bytesEach'] / 1024:,.2f}",
@@ -85,7 +103,7 @@ def _growth(growth: Report) -> Iterator[str]:
         )
 
     grown, each = _GROWN[growth["axis"]]
-    yield from _table((grown, "per pod", "p50", "p99", each, "memory"), map(row, growth["rows"]))
+    yield from _table((grown, "per pod", "CPU/pod", "p50", "p99", each, "memory"), map(row, growth["rows"]))
 
 
 def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

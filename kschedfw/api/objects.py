@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
@@ -100,8 +101,13 @@ def supported_kind(manifest: object, kind: str | None = None) -> Kind | None:
             )
         if not isinstance(value, str):
             raise ManifestError((FieldError(field, f"Invalid value: {shown(value)}: must be a string"),))
-    known, group = KINDS.get(str(name)), group_of(str(version))
-    if known is None or known.reads(str(version)):
+    return _kind_of(str(name), str(version))
+
+
+@functools.lru_cache
+def _kind_of(name: str, version: str) -> Kind | None:
+    known, group = KINDS.get(name), group_of(version)
+    if known is None or known.reads(version):
         return known
     if group not in BUILT_IN_GROUPS:
         return None

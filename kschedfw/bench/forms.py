@@ -9,6 +9,7 @@ from statistics import median
 import attrs
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.bench.derived_registry import DerivedRegistry
 from kschedfw.bench.results import Measurement
 from kschedfw.bench.stage import Case, PluginForm
 from kschedfw.bench.workloads import find_workload
@@ -30,23 +31,11 @@ class FormError(KschedfwError):
     """The plugin doesn't have the form."""
 
 
-class FormRegistry(Registry):
-    """A registry in which one plugin has only the given form."""
-
-    def __init__(self, inner: Registry, form: PluginForm) -> None:
-        super().__init__(entry_points=False)
-        self._inner = inner
-        self._form = form
-
-    def load(self, name: str) -> type[AnyPlugin]:
-        plugin = self._inner.load(name)
-        return in_form(plugin, self._form.form) if name == self._form.plugin else plugin
-
-    def distribution(self, name: str) -> str | None:
-        return self._inner.distribution(name)
-
-    def names(self) -> list[str]:
-        return self._inner.names()
+def with_form(registry: Registry, form: PluginForm) -> Registry:
+    """The registry, in which one plugin has only this form."""
+    return DerivedRegistry(
+        registry, lambda plugin: in_form(plugin, form.form) if plugin.name == form.plugin else plugin
+    )
 
 
 def in_form(plugin: type[AnyPlugin], form: Evaluation) -> type[AnyPlugin]:

@@ -16,15 +16,18 @@ import attrs
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.bench.clock import SkippingClock, Timer
-from kschedfw.bench.forms import FormRegistry
+from kschedfw.bench.derived_registry import DerivedRegistry
+from kschedfw.bench.forms import with_form
 from kschedfw.bench.memo import PluginUse, watch_plugins
 from kschedfw.bench.memory import peak_resident_bytes
+from kschedfw.bench.repeats import Listener
 from kschedfw.bench.results import GarbageCollection, Latency, Measurement, Part
-from kschedfw.bench.stage import AlgorithmStage, Case, Churn, Objects, in_cluster, scheduler_of
+from kschedfw.bench.stage import ALL_NODES, AlgorithmStage, Case, Churn, Objects, in_cluster, scheduler_of
 from kschedfw.bench.workload import CHURN_INTERVAL
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError
+from kschedfw.framework.runtime.evaluation import Evaluation
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler import Scheduler
 from kschedfw.scheduler.errors import SchedulingError
@@ -35,6 +38,9 @@ Progress = Callable[[int, int], None]
 
 PROGRESS_INTERVAL = 0.1
 """Seconds between two such calls."""
+
+LISTENED_NODES, LISTENED_PODS = 50, 20
+"""How many are enough to hear whether a plugin repeats itself."""
 
 MOST_ATTEMPTS = 10
 """The average number of attempts per pod after which a workload is aborted."""
@@ -61,10 +67,41 @@ def measure(
     """
     registry = Registry() if registry is None else registry
     if case.form is not None:
-        registry = FormRegistry(registry, case.form)
+        registry = with_form(registry, case.form)
     run = _algorithm if case.part is Part.ALGORITHM else _end_to_end
-    laps = _Laps(case, timer, cpu_timer, progress, between)
-    return attrs.evolve(run(case, laps, registry), peak_resident_bytes=peak_resident_bytes())
+    measurement = run(case, _Laps(case, timer, cpu_timer, progress, between), registry)
+    measurement = attrs.evolve(measurement, peak_resident_bytes=peak_resident_bytes())
+    if case.evaluation is not Evaluation.MEMO or case.form is not None:
+        return measurement
+    return attrs.evolve(measurement, plugins=_with_repeats(measurement.plugins, case, timer, registry))
+
+
+def _with_repeats(
+    uses: tuple[PluginUse, ...], case: Case, timer: Timer, registry: Registry
+) -> tuple[PluginUse, ...]:
+    """The same, with how often those that promise nothing repeat themselves: in a small run of its own."""
+    listener = Listener([use.plugin for use in uses if use.rows_asked and not use.promises])
+    if not listener.answers:
+        return uses
+    small = attrs.evolve(
+        case,
+        nodes=min(case.nodes, LISTENED_NODES),
+        initial_pods=0,
+        pods=min(case.pods, LISTENED_PODS),
+        part=Part.ALGORITHM,
+        percentage=ALL_NODES,
+        evaluation=Evaluation.SCALAR,
+    )
+    try:
+        _algorithm(
+            small,
+            _Laps(small, timer, timer, None, None),
+            DerivedRegistry(registry, listener.listened_to),
+        )
+    except SchedulingError:  # of a plugin that fails nothing can be said
+        return uses
+    shares = {name: answers.share for name, answers in listener.answers.items()}
+    return tuple(attrs.evolve(use, repeated=shares.get(use.plugin)) for use in uses)
 
 
 class _Laps:

@@ -16,13 +16,19 @@ from kschedfw.framework.runtime.plugin_memo import PluginMemo
 _FORMS = ((ExtensionPoint.FILTER, "filter_batch"), (ExtensionPoint.SCORE, "score_batch"))
 
 
+REPETITIVE = 0.9
+"""The share of answers that come again from which on keeping them is suggested."""
+
+
 @attrs.frozen
 class PluginUse:
     """How often a filter or score plugin was called in `attempts`.
 
     `rows_asked` is the number of nodes for which either form of its hooks was called, `rows_asked_before` that
     number in earlier attempts. `rows_in_question` is what `rows_asked` would be if every attempt called it for every
-    node at each of its `points`. `why_not` says why its answers can't be used again; empty if they can.
+    node at each of its `points`. `why_not` says why its answers can't be used again; empty if they can. `promises` says
+    whether it declares `reads` and `sign`. If it doesn't, `repeated` is the share of its answers about a node that
+    were those for the pod before, None if that isn't known.
     """
 
     plugin: str
@@ -35,6 +41,18 @@ class PluginUse:
     rows_in_question: int
     why_not: str
     rows_asked_before: int = 0
+    promises: bool = True
+    repeated: float | None = None
+
+    @property
+    def suggestion(self) -> str:
+        """What would spare most of the questions at the least cost; empty where that isn't known."""
+        if self.promises or self.repeated is None or self.repeated < REPETITIVE:
+            return ""
+        return (
+            f"{self.repeated:.0%} of its answers about a node were those for the pod before: with `reads` and "
+            "`sign`, which need no batch form, they would be kept"
+        )
 
     @property
     def rows_per_attempt(self) -> float:
@@ -56,6 +74,8 @@ class PluginUse:
             "rowsAskedPerAttempt": self.rows_per_attempt,
             "spared": self.spared,
             "whyNot": self.why_not or None,
+            "repeated": self.repeated,
+            "suggestion": self.suggestion or None,
         }
 
 
@@ -92,6 +112,8 @@ def _sum(uses: Sequence[PluginUse]) -> PluginUse:
         rows_in_question=sum(use.rows_in_question for use in uses),
         rows_asked_before=sum(use.rows_asked_before for use in uses),
         why_not="; ".join(dict.fromkeys(use.why_not for use in uses if use.why_not)),
+        # the least: promises have to hold everywhere
+        repeated=min((use.repeated for use in uses if use.repeated is not None), default=None),
     )
 
 
@@ -110,6 +132,7 @@ def _use(
         rows_in_question=attempts * nodes * len(forms),
         why_not="; ".join(_obstacles(plugin, counts)),
         rows_asked_before=asked_before,
+        promises=not PluginMemo.of(plugin).objection,
     )
 
 

@@ -15,7 +15,12 @@ from kschedfw.bench.growth import LIMIT_BYTES, Axis, GrowthRow
 from kschedfw.bench.memo import PluginUse, together
 from kschedfw.bench.results import Measurement
 from kschedfw.bench.stage import ALL_NODES
-from kschedfw.bench.yardstick import SOURCE, kube_scheduler_pods_per_second
+from kschedfw.bench.yardstick import (
+    SIDE_BY_SIDE_SOURCE,
+    SOURCE,
+    kube_scheduler_pods_per_second,
+    side_by_side_pods_per_second,
+)
 from kschedfw.framework.profile import ExtensionPoint, Profile
 from kschedfw.framework.runtime.evaluation import Evaluation
 
@@ -86,6 +91,7 @@ class BenchReport:
             "measurements": [_with_yardstick(measurement) for measurement in self.measurements],
             "baseline": [_with_yardstick(measurement) for measurement in self.baseline],
             "yardstick": SOURCE,
+            "yardstickSideBySide": SIDE_BY_SIDE_SOURCE,
             "growth": None
             if self.axis is None
             else {
@@ -108,4 +114,7 @@ def _what(measurement: Measurement) -> tuple[object, ...]:
 
 
 def _with_yardstick(measurement: Measurement) -> dict[str, object]:
-    return measurement.to_json() | {"kubeSchedulerPodsPerSecond": kube_scheduler_pods_per_second(measurement)}
+    return measurement.to_json() | {
+        "kubeSchedulerPodsPerSecond": kube_scheduler_pods_per_second(measurement),
+        "kubeSchedulerSideBySidePodsPerSecond": side_by_side_pods_per_second(measurement),
+    }

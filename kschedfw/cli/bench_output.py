@@ -14,7 +14,13 @@ from kschedfw.bench.memo import PluginUse
 from kschedfw.bench.report import BenchReport
 from kschedfw.bench.results import Measurement, Part
 from kschedfw.bench.stage import ADAPTIVE, ALL_NODES
-from kschedfw.bench.yardstick import RESIDENT_MIB, SOURCE, kube_scheduler_pods_per_second
+from kschedfw.bench.yardstick import (
+    RESIDENT_MIB,
+    SIDE_BY_SIDE_SOURCE,
+    SOURCE,
+    kube_scheduler_pods_per_second,
+    side_by_side_pods_per_second,
+)
 from kschedfw.cli.tables import block, plain_table, print_parts, stdout_console
 from kschedfw.config import default_profile
 from kschedfw.framework.runtime.evaluation import Evaluation
@@ -83,15 +89,18 @@ def _measurements(title: str, measured: Sequence[Measurement], report: BenchRepo
     headers = ["workload", "nodes", "placed\nbefore", "sampling", "pods/s", "CPU/pod", "p50", "p99", "memory"]
     if report.baseline:
         headers.append("cost")
-    table = plain_table(title, *headers, *(("kube-\nscheduler", "ratio") if reference else ()))
+    table = plain_table(
+        title, *headers, *(("kube-\nscheduler", "ratio", "side\nby side") if reference else ())
+    )
 
     def add(name: RenderableType, each: Measurement, cost: str) -> None:
         yardstick = kube_scheduler_pods_per_second(each)
+        other = side_by_side_pods_per_second(each)
         beside = (
             ("", "")
             if yardstick is None
             else (f"{yardstick:,.0f}", f"{each.pods_per_second / yardstick:,.2f}")
-        )
+        ) + ("" if other is None else f"{other:,.0f}",)
         table.add_row(
             name,
             f"{each.nodes:,}",
@@ -123,6 +132,7 @@ def _measurements(title: str, measured: Sequence[Measurement], report: BenchRepo
     if reference:
         least, most = RESIDENT_MIB
         lines.append(f"kube-scheduler: pods/s of {SOURCE}; it had {least}–{most} MiB resident")
+        lines.append(f"side by side: {SIDE_BY_SIDE_SOURCE}")
     return block(table, *lines)
 
 
@@ -192,6 +202,7 @@ def _plugins(uses: Sequence[PluginUse]) -> Padding:
         table,
         "asked: nodes that the plugin's filter and score were really called for, in either form, per attempt",
         "spared: the share of all nodes that it wasn't asked about, since answers were known or it had nothing to say",
+        *(f"note: {use.plugin}: {use.suggestion}" for use in uses if use.suggestion),
     )
 
 

@@ -10,7 +10,7 @@ import attrs
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.resource import Resource
-from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from kschedfw.api.resource_names import PODS
 from kschedfw.cluster import Cluster, EventType, WatchEvent
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError
@@ -133,8 +133,8 @@ class Ledger:
         if self._cluster.get(Node, pod.node_name) is not None:
             self._held = self._held.plus(pod.requests.amounts)
             self._pods_held += 1
-            for resource in (CPU, MEMORY, EPHEMERAL_STORAGE, *self._held.scalar_resources):
-                self.peak[resource] = max(self.peak[resource], self._held.get(resource))
+            for resource, amount in self._held.items():
+                self.peak[resource] = max(self.peak[resource], amount)
             self.peak[PODS] = max(self.peak[PODS], self._pods_held)
         if self._started:
             entry = self.entry(pod.uid)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from typing import Any, ClassVar
+from uuid import UUID, uuid5
 
 import attrs
 from hypothesis import given
+from hypothesis import strategies as st
 
 from kschedfw.api.affinity import NodeInclusionPolicy, PodAffinity, TolerationOperator
 from kschedfw.api.containers import Protocol
-from kschedfw.api.defaults import default_node, default_pod, default_priorities
+from kschedfw.api.defaults import default_metadata, default_node, default_pod, default_priorities
 from kschedfw.api.manifests import (
     node_from_manifest,
     object_from_manifest,
     pod_from_manifest,
     to_manifest,
 )
+from kschedfw.api.meta import ObjectMeta
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PreemptionPolicy
 from kschedfw.api.quantity import Quantity
@@ -253,3 +256,9 @@ def test_defaults_of_pods_are_stable(given_pod: Pod) -> None:
 def test_defaults_of_nodes_are_stable(node: Node) -> None:
     assert default_node(node) == node
     assert node_from_manifest(to_manifest(node)) == node
+
+
+@given(st.text())
+def test_made_up_uids_are_those_of_uuid5(name: str) -> None:
+    made = default_metadata(ObjectMeta(name=name), "Node", namespaced=False)
+    assert made.uid == str(uuid5(UUID("7c6cb0bb-5f0e-5a53-8f0f-6b7363686564"), f"Node//{name}"))

@@ -52,6 +52,16 @@ class Choosy(Plugin):
         pass
 
 
+class Fickle(Plugin):
+    """Says something else of a node for every pod, and nothing of what it reads."""
+
+    name = "Fickle"
+
+    @hookimpl
+    def score(self, pod: Pod, node_info: NodeInfo) -> int:
+        return sum(map(ord, pod.name + node_info.node.name)) % 101
+
+
 class Broken(Plugin):
     name = "Broken"
 

@@ -12,7 +12,7 @@ from kschedfw.bench.memo import PluginUse, together
 from kschedfw.bench.results import Part
 from kschedfw.bench.stage import Case
 from kschedfw.framework.plugin import AnyPlugin
-from tests.bench.plugins import Choosy, Open, Silent
+from tests.bench.plugins import Choosy, Fickle, Open, Silent
 
 NODES = 20
 PODS = 5
@@ -40,7 +40,29 @@ def test_a_plugin_that_promises_nothing_is_asked_about_every_node_for_every_pod(
         "rowsAskedPerAttempt": NODES,
         "spared": 0.0,
         "whyNot": "it doesn't declare reads and sign",
+        "repeated": 1.0,
+        "suggestion": "100% of its answers about a node were those for the pod before: with `reads` and `sign`, which "
+        "need no batch form, they would be kept",
     }
+
+
+def test_keeping_answers_is_suggested_to_plugins_that_repeat_themselves_alone() -> None:
+    plugins = used(Silent, Fickle, Open)
+    assert plugins["Silent"].suggestion
+    repeated = plugins["Fickle"].repeated
+    assert repeated is not None
+    assert repeated < 0.9
+    assert not plugins["Fickle"].suggestion
+    assert plugins["Open"].repeated is None
+    assert not plugins["Open"].suggestion
+
+
+def test_they_are_listened_to_in_a_run_of_its_own() -> None:
+    for part in Part:
+        silent = used(Silent, Open, part=part)["Silent"]
+        assert (silent.rows_asked, silent.repeated) == (PODS * NODES, 1.0)
+    for evaluation in (Evaluation.SCALAR, Evaluation.BATCH):
+        assert used(Silent, Open, evaluation=evaluation)["Silent"].repeated is None
 
 
 def test_one_that_promises_all_is_hardly_asked() -> None:

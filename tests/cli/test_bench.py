@@ -104,6 +104,7 @@ class TestReport:
             "measurements",
             "baseline",
             "yardstick",
+            "yardstickSideBySide",
             "growth",
             "forms",
             "plugins",
@@ -134,6 +135,7 @@ class TestReport:
             "peakResidentBytes",
             "plugins",
             "kubeSchedulerPodsPerSecond",
+            "kubeSchedulerSideBySidePodsPerSecond",
         }
         assert set(first["latencySeconds"]) == {"p50", "p99", "max"}
         assert first["pods"] == {"wanted": 4, "finished": 4, "placed": 4}

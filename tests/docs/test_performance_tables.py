@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from kschedfw import Evaluation, Registry, default_profile
@@ -41,6 +42,21 @@ def test_a_report_fills_its_table_whatever_stood_there(report: BenchReport, row:
     once = filled(page, report.to_json())
     assert row in once
     assert filled(once, report.to_json()) == once
+
+
+def test_workloads_whose_pods_differ_and_those_about_devices_have_tables_of_their_own() -> None:
+    names = ("basic", "basic-distinct", "claim-template", "claim-template-distinct")
+    measured = [attrs.evolve(MEASURED, workload=name, nodes=1_234) for name in names]
+    report = BenchReport(Machine.this(), default_profile(), Evaluation.MEMO, measured)
+    tables = filled(PAGE.read_text(encoding="utf-8"), report.to_json()).split("<!-- figures: ")[1:]
+    rows = {
+        table.partition(" ")[0]: [line.split()[1] for line in table.splitlines() if "| algorithm |" in line]
+        for table in tables
+    }
+    assert rows["workloads"] == ["basic"]
+    assert rows["distinct-workloads"] == ["basic-distinct"]
+    assert rows["device-workloads"] == ["claim-template"]
+    assert rows["device-distinct-workloads"] == ["claim-template-distinct"]
 
 
 def test_the_tables_leave_each_other_alone() -> None:

@@ -220,9 +220,10 @@ class SchedulingQueue(BlockingQueue):
 
         A pod in flight is tried again if it comes back. Unknown pods are ignored.
         """
-        with self._changing:
-            for pod in pods:
-                self._activate(pod.uid)
+        if pods := tuple(pods):  # mostly there are none
+            with self._changing:
+                for pod in pods:
+                    self._activate(pod.uid)
 
     def activate_at(self, time: float, pods: Iterable[Pod]) -> None:
         """Call `activate` at that time, in seconds on the queue's clock; at once if it has come.
