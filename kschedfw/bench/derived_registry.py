@@ -17,7 +17,9 @@ class DerivedRegistry(Registry):
         self._derive = derive
 
     def load(self, name: str) -> type[AnyPlugin]:
-        return self._derive(self._inner.load(name))
+        if name not in super().names():
+            self.register(self._derive(self._inner.load(name)))
+        return super().load(name)
 
     def distribution(self, name: str) -> str | None:
         return self._inner.distribution(name)
