@@ -20,7 +20,14 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
 def pytest_collection_finish() -> None:
-    """Spare every garbage collection, of which tests that measure make many, what pytest knows of all tests."""
+    """Spare every garbage collection what pytest knows of all tests."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="module")
+def _little_garbage() -> None:
+    """For modules in which much is measured: each measurement begins with a full collection."""
     gc.collect()
     gc.freeze()
 

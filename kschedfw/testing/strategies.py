@@ -10,6 +10,11 @@ This module needs hypothesis: `pip install 'kschedfw[testing]'`.
 
 `pod_manifests` and `node_manifests` generate the manifests, to which more fields can be added; `clusters` generates
 nodes, bound pods and pending pods.
+What is drawn again and again is made once, as a constant: hypothesis checks every new strategy, which takes longer than
+drawing from it.
+
+`pod_manifests` and `node_manifests` give the manifests themselves, to put more fields into; `clusters` gives nodes,
+pods on them, and pending ones.
 """
 
 from __future__ import annotations
@@ -62,22 +67,19 @@ def quantities(largest: int = 10_000) -> st.SearchStrategy[Quantity]:
     return quantity_texts(largest).map(Quantity.parse)
 
 
-def _cpu() -> st.SearchStrategy[str]:
-    return st.sampled_from(["0", "1m", "100m", "250m", "0.5", "1", "1500m", "4"])
-
-
-def _memory() -> st.SearchStrategy[str]:
-    return st.sampled_from(["0", "1", "64Mi", "128Mi", "1Gi", "1.5Gi", "500M", "4Gi"])
+_CPU = st.lists(st.sampled_from(["0", "1m", "100m", "250m", "0.5", "1", "1500m", "4"]), max_size=2)
+_MEMORY = st.lists(st.sampled_from(["0", "1", "64Mi", "128Mi", "1Gi", "1.5Gi", "500M", "4Gi"]), max_size=2)
+_REQUESTS_OR_LIMITS = st.sampled_from(["requests", "limits"])
 
 
 @st.composite
 def resources(draw: st.DrawFn) -> Manifest:
     """A container's `resources`: requests within limits, either of which may be missing."""
     given: Manifest = {"requests": {}, "limits": {}}
-    for name, amounts in (("cpu", _cpu()), ("memory", _memory()), ("ephemeral-storage", _memory())):
-        chosen = sorted(draw(st.lists(amounts, max_size=2)), key=Quantity.parse)
+    for name, amounts in (("cpu", _CPU), ("memory", _MEMORY), ("ephemeral-storage", _MEMORY)):
+        chosen = sorted(draw(amounts), key=Quantity.parse)
         if chosen:
-            where = draw(st.sampled_from(["requests", "limits"])) if len(chosen) == 1 else "requests"
+            where = draw(_REQUESTS_OR_LIMITS) if len(chosen) == 1 else "requests"
             given[where][name] = chosen[0]
         if len(chosen) == 2:
             given["limits"][name] = chosen[1]
@@ -89,11 +91,13 @@ def resources(draw: st.DrawFn) -> Manifest:
 # --- Labels and selectors ----------------------------------------------------------------------------------------
 
 
+_KEYS = st.sampled_from(sorted(LABELS))
+_PAIRS_OF = {key: st.tuples(st.just(key), st.sampled_from(values)) for key, values in LABELS.items()}
+_PAIRS = _KEYS.flatmap(_PAIRS_OF.__getitem__)
+
+
 def labels(most: int = len(LABELS)) -> st.SearchStrategy[dict[str, str]]:
-    pairs = st.sampled_from(sorted(LABELS)).flatmap(
-        lambda key: st.tuples(st.just(key), st.sampled_from(LABELS[key]))
-    )
-    return st.lists(pairs, max_size=most).map(dict)
+    return st.lists(_PAIRS, max_size=most).map(dict)
 
 
 def requirements(*, of_nodes: bool = False, least: int = -1) -> st.SearchStrategy[Manifest]:
@@ -120,7 +124,8 @@ def requirements(*, of_nodes: bool = False, least: int = -1) -> st.SearchStrateg
         )
         return sets | existence | comparisons if of_nodes else sets | existence
 
-    return st.sampled_from(sorted(LABELS)).flatmap(with_values)
+    by_key = {key: with_values(key) for key in LABELS}
+    return _KEYS.flatmap(by_key.__getitem__)
 
 
 def label_selectors() -> st.SearchStrategy[Manifest]:
@@ -149,14 +154,19 @@ def node_selector_terms(
 # --- Pods --------------------------------------------------------------------------------------------------------
 
 
+_LABELS = labels()
+_ONE_LABEL = labels(1)
+_LABEL_SELECTORS = label_selectors()
+_NAMESPACE = st.sampled_from(NAMESPACES)
+_NAMESPACES = st.lists(_NAMESPACE, max_size=2, unique=True)
+_TOPOLOGY_KEY = st.sampled_from(["kubernetes.io/hostname", "topology.kubernetes.io/zone"])
+
+
 @st.composite
 def _pod_affinity_terms(draw: st.DrawFn) -> Manifest:
-    term: Manifest = {
-        "topologyKey": draw(st.sampled_from(["kubernetes.io/hostname", "topology.kubernetes.io/zone"])),
-        "labelSelector": draw(label_selectors()),
-    }
+    term: Manifest = {"topologyKey": draw(_TOPOLOGY_KEY), "labelSelector": draw(_LABEL_SELECTORS)}
     if draw(st.booleans()):
-        term["namespaces"] = draw(st.lists(st.sampled_from(NAMESPACES), max_size=2, unique=True))
+        term["namespaces"] = draw(_NAMESPACES)
     if draw(st.booleans()):
         term["matchLabelKeys"] = ["app"]
     if draw(st.booleans()):
@@ -164,34 +174,32 @@ def _pod_affinity_terms(draw: st.DrawFn) -> Manifest:
     return term
 
 
+_WEIGHT = st.integers(1, 100)
+_REQUIRED_NODES = st.lists(node_selector_terms(), max_size=2)
+# A preferred term that can't be compiled is an error; a required one only matches nothing.
+_PREFERRED_NODES = st.lists(
+    st.fixed_dictionaries({"weight": _WEIGHT, "preference": node_selector_terms(least=0)}), max_size=2
+)
+_REQUIRED_PODS = st.lists(_pod_affinity_terms(), max_size=1)
+_PREFERRED_PODS = st.lists(
+    st.fixed_dictionaries({"weight": _WEIGHT, "podAffinityTerm": _pod_affinity_terms()}), max_size=1
+)
+
+
 @st.composite
 def _affinities(draw: st.DrawFn) -> Manifest:
     affinity: Manifest = {}
-    weights = st.integers(1, 100)
     if draw(st.booleans()):
-        # A preferred term that can't be compiled is an error; a required one only matches nothing.
-        preferred = st.builds(
-            lambda weight, term: {"weight": weight, "preference": term}, weights, node_selector_terms(least=0)
-        )
-        affinity["nodeAffinity"] = {
-            "preferredDuringSchedulingIgnoredDuringExecution": draw(st.lists(preferred, max_size=2))
-        }
-        terms = draw(st.lists(node_selector_terms(), max_size=2))
+        affinity["nodeAffinity"] = {"preferredDuringSchedulingIgnoredDuringExecution": draw(_PREFERRED_NODES)}
+        terms = draw(_REQUIRED_NODES)
         if terms:
             required = {"nodeSelectorTerms": terms}
             affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = required
     for kind in ("podAffinity", "podAntiAffinity"):
         if draw(st.integers(0, 2)) == 0:
-            weighted = st.builds(
-                lambda weight, term: {"weight": weight, "podAffinityTerm": term},
-                weights,
-                _pod_affinity_terms(),
-            )
             affinity[kind] = {
-                "requiredDuringSchedulingIgnoredDuringExecution": draw(
-                    st.lists(_pod_affinity_terms(), max_size=1)
-                ),
-                "preferredDuringSchedulingIgnoredDuringExecution": draw(st.lists(weighted, max_size=1)),
+                "requiredDuringSchedulingIgnoredDuringExecution": draw(_REQUIRED_PODS),
+                "preferredDuringSchedulingIgnoredDuringExecution": draw(_PREFERRED_PODS),
             }
     return affinity
 
@@ -213,19 +221,20 @@ def tolerations() -> st.SearchStrategy[Manifest]:
     return everything | by_key | by_value
 
 
+_TOPOLOGY_KEYS = st.lists(_TOPOLOGY_KEY, unique=True)
+_WHEN_UNSATISFIABLE = st.sampled_from(["DoNotSchedule", "ScheduleAnyway"])
+
+
 @st.composite
 def _spread_constraints(draw: st.DrawFn) -> list[Manifest]:
-    keys = draw(
-        st.lists(st.sampled_from(["kubernetes.io/hostname", "topology.kubernetes.io/zone"]), unique=True)
-    )
     constraints = []
-    for key in keys:
-        action = draw(st.sampled_from(["DoNotSchedule", "ScheduleAnyway"]))
+    for key in draw(_TOPOLOGY_KEYS):
+        action = draw(_WHEN_UNSATISFIABLE)
         constraint = {
             "maxSkew": draw(st.integers(1, 3)),
             "topologyKey": key,
             "whenUnsatisfiable": action,
-            "labelSelector": draw(label_selectors()),
+            "labelSelector": draw(_LABEL_SELECTORS),
         }
         if action == "DoNotSchedule" and draw(st.booleans()):
             constraint["minDomains"] = draw(st.integers(1, 4))
@@ -233,16 +242,19 @@ def _spread_constraints(draw: st.DrawFn) -> list[Manifest]:
     return constraints
 
 
-def _ports() -> st.SearchStrategy[list[Manifest]]:
-    port = st.fixed_dictionaries(
+_PORTS = st.lists(
+    st.fixed_dictionaries(
         {"containerPort": st.sampled_from([80, 443, 8080])},
         optional={
             "hostPort": st.sampled_from([80, 8080]),
             "hostIP": st.sampled_from(["", "0.0.0.0", "127.0.0.1"]),
             "protocol": st.sampled_from(["TCP", "UDP", "SCTP"]),
         },
-    )
-    return st.lists(port, max_size=2)
+    ),
+    max_size=2,
+)
+_IMAGE = st.sampled_from(["web:1", "db:2"])
+_RESOURCES = resources()
 
 
 @st.composite
@@ -250,46 +262,48 @@ def _containers(draw: st.DrawFn, prefix: str, least: int, most: int) -> list[Man
     return [
         {
             "name": f"{prefix}-{index}",
-            "image": draw(st.sampled_from(["web:1", "db:2"])),
-            "resources": draw(resources()),
-            "ports": draw(_ports()),
+            "image": draw(_IMAGE),
+            "resources": draw(_RESOURCES),
+            "ports": draw(_PORTS),
         }
         for index in range(draw(st.integers(least, most)))
     ]
 
 
-def _restart_rules() -> st.SearchStrategy[Manifest]:
-    """Restart rules of containers; a pod with a rule that restarts all containers needs a declared feature of its
-    node.
-    """
-    return st.builds(
-        lambda action: {
-            "restartPolicy": "Never",
-            "restartPolicyRules": [{"action": action, "exitCodes": {"operator": "In", "values": [42]}}],
-        },
-        st.sampled_from(["Restart", "RestartAllContainers"]),
-    )
+# What makes containers start again; a pod in which one can make all of them needs a feature of its node.
+_RESTART_RULES = st.sampled_from(["Restart", "RestartAllContainers"]).map(
+    lambda action: {
+        "restartPolicy": "Never",
+        "restartPolicyRules": [{"action": action, "exitCodes": {"operator": "In", "values": [42]}}],
+    }
+)
+_INIT_CONTAINERS = _containers("init", 0, 2)
+_CONTAINERS = _containers("main", 1, 2)
+_AFFINITIES = _affinities()
+_TOLERATIONS = st.lists(tolerations(), max_size=2)
+_SPREAD_CONSTRAINTS = _spread_constraints()
+_PRIORITY = st.none() | st.integers(-10, 10)
 
 
 @st.composite
 def pod_manifests(draw: st.DrawFn, name: str | None = None, node_name: str = "") -> Manifest:
     """Pods that the API server would accept; bound to `node_name`, or pending without one."""
     name = name if name is not None else f"pod-{draw(st.integers(0, 99))}"
-    init_containers = draw(_containers("init", 0, 2))
+    init_containers = draw(_INIT_CONTAINERS)
     for container in init_containers:
         if draw(st.booleans()):
             container["restartPolicy"] = "Always"
-    containers = draw(_containers("main", 1, 2))
+    containers = draw(_CONTAINERS)
     if draw(st.integers(0, 3)) == 0:
-        containers[0] |= draw(_restart_rules())
+        containers[0] |= draw(_RESTART_RULES)
     spec: Manifest = {
         "containers": containers,
         "initContainers": init_containers,
-        "affinity": draw(_affinities()),
-        "tolerations": draw(st.lists(tolerations(), max_size=2)),
-        "topologySpreadConstraints": draw(_spread_constraints()),
-        "nodeSelector": draw(labels(1)),
-        "priority": draw(st.none() | st.integers(-10, 10)),
+        "affinity": draw(_AFFINITIES),
+        "tolerations": draw(_TOLERATIONS),
+        "topologySpreadConstraints": draw(_SPREAD_CONSTRAINTS),
+        "nodeSelector": draw(_ONE_LABEL),
+        "priority": draw(_PRIORITY),
         "nodeName": node_name,
     }
     if draw(st.integers(0, 3)) == 0:
@@ -299,8 +313,8 @@ def pod_manifests(draw: st.DrawFn, name: str | None = None, node_name: str = "")
         "kind": "Pod",
         "metadata": {
             "name": name,
-            "namespace": draw(st.sampled_from(NAMESPACES)),
-            "labels": draw(labels()),
+            "namespace": draw(_NAMESPACE),
+            "labels": draw(_LABELS),
             "creationTimestamp": f"2024-01-01T00:00:{draw(st.integers(0, 59)):02}Z",
         },
         "spec": spec,
@@ -315,43 +329,51 @@ def pods(name: str | None = None, node_name: str = "") -> st.SearchStrategy[Pod]
 # --- Nodes and clusters ------------------------------------------------------------------------------------------
 
 
+_ZONE = st.sampled_from(ZONES)
+_TAINTS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "key": st.sampled_from(["dedicated", "spot"]),
+            "value": st.sampled_from(["", "gpu", "web"]),
+            "effect": st.sampled_from(EFFECTS),
+        }
+    ),
+    max_size=2,
+    unique_by=lambda taint: taint["key"],
+)
+_CAPACITY = st.fixed_dictionaries(
+    {
+        "cpu": st.sampled_from(["500m", "2", "8", "64"]),
+        "memory": st.sampled_from(["1Gi", "4Gi", "64Gi"]),
+        "pods": st.sampled_from(["0", "3", "110"]),
+    },
+    optional={GPU: st.integers(0, 8).map(str)},
+)
+_IMAGES = st.lists(
+    st.sampled_from([("web:1", 50_000_000), ("db:2", 900_000_000)]).map(
+        lambda image: {"names": [image[0]], "sizeBytes": image[1]}
+    ),
+    max_size=1,
+)
+_DECLARED_FEATURES = st.sampled_from([(), ("RestartAllContainersOnContainerExits",), ("Other",)]).map(list)
+
+
 @st.composite
 def node_manifests(draw: st.DrawFn, name: str | None = None) -> Manifest:
     """Nodes that the API server would accept."""
     name = name if name is not None else f"node-{draw(st.integers(0, 9))}"
-    given = {**draw(labels()), "kubernetes.io/hostname": name}
+    given = {**draw(_LABELS), "kubernetes.io/hostname": name}
     if draw(st.booleans()):
-        given["topology.kubernetes.io/zone"] = draw(st.sampled_from(ZONES))
-    keys = draw(st.lists(st.sampled_from(["dedicated", "spot"]), max_size=2, unique=True))
-    taints = [
-        {
-            "key": key,
-            "value": draw(st.sampled_from(["", "gpu", "web"])),
-            "effect": draw(st.sampled_from(EFFECTS)),
-        }
-        for key in keys
-    ]
-    capacity = {
-        "cpu": draw(st.sampled_from(["500m", "2", "8", "64"])),
-        "memory": draw(st.sampled_from(["1Gi", "4Gi", "64Gi"])),
-        "pods": draw(st.sampled_from(["0", "3", "110"])),
-    }
-    if draw(st.booleans()):
-        capacity[GPU] = str(draw(st.integers(0, 8)))
-    images = st.sampled_from(
-        [{"names": ["web:1"], "sizeBytes": 50_000_000}, {"names": ["db:2"], "sizeBytes": 900_000_000}]
-    )
+        given["topology.kubernetes.io/zone"] = draw(_ZONE)
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": given},
-        "spec": {"taints": taints, "unschedulable": draw(st.integers(0, 9)) == 0},
+        "spec": {"taints": draw(_TAINTS), "unschedulable": draw(st.integers(0, 9)) == 0},
         "status": {
-            "capacity": capacity,
-            "images": draw(st.lists(images, max_size=1)),
-            "declaredFeatures": draw(
-                st.sampled_from([[], ["RestartAllContainersOnContainerExits"], ["Other"]])
-            ),
+            "capacity": draw(_CAPACITY),
+            "images": draw(_IMAGES),
+            "declaredFeatures": draw(_DECLARED_FEATURES),
         },
     }
 

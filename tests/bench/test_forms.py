@@ -28,7 +28,7 @@ from kschedfw.framework.runtime.evaluation import Evaluation
 from tests.bench.plugins import Open, Silent
 from tests.bench.test_measure import Ticking, case
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("_little_garbage")]
 
 SCALAR, BATCH, MEMO = Evaluation.SCALAR, Evaluation.BATCH, Evaluation.MEMO
 

@@ -18,7 +18,7 @@ from kschedfw.bench.workloads import DISTINCT_WORKLOADS, WORKLOADS
 from kschedfw.cli.enabled import changed_default_profile
 from tests.bench.plugins import Broken
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("_little_garbage")]
 
 INSTALLED = Registry()
 """Shared, since finding out what is installed takes longer than most measurements here."""

@@ -16,7 +16,7 @@ from kschedfw.bench.memory import held_memory, peak_resident_bytes
 from kschedfw.bench.stage import Case
 from kschedfw.bench.workload import Placement
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("_little_garbage")]
 
 INSTALLED = Registry()
 

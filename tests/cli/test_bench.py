@@ -25,7 +25,7 @@ from kschedfw.bench.yardstick import KUBE_SCHEDULER
 from kschedfw.cli.app import run
 from kschedfw.config import default_profile
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("_little_garbage")]
 
 INSTALLED = Registry()
 

@@ -153,8 +153,11 @@ class Memo:
             if signature is None:
                 each.counts.classes_unsigned += 1
             elif signature is not _NOT_KEPT:
-                each.counts.classes_signed += 1
-                assert each.plugin.reads is not None
                 key = each.plugin.name, signature
-                answers[each.plugin.name] = self._answers.setdefault(key, Answers(each.plugin.reads))
+                known = self._answers.get(key)
+                if known is None:
+                    each.counts.classes_signed += 1
+                    assert each.plugin.reads is not None
+                    known = self._answers[key] = Answers(each.plugin.reads)
+                answers[each.plugin.name] = known
         return answers
