@@ -78,13 +78,15 @@ def bench(
     nodes: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="Default: the workload's; pods are in proportion, unless given."
+            min=1,
+            metavar="N",
+            help="Default: the workload's. The numbers of pods change in proportion, unless given.",
         ),
     ] = None,
     init_pods: Annotated[
-        int | None, typer.Option(min=0, metavar="M", help="Pods that are on the nodes before.")
+        int | None, typer.Option(min=0, metavar="M", help="Pods that are placed before the measurement.")
     ] = None,
-    pods: Annotated[int | None, typer.Option(min=1, metavar="P", help="Pods that are measured.")] = None,
+    pods: Annotated[int | None, typer.Option(min=1, metavar="P", help="Measured pods.")] = None,
     devices: Annotated[
         int | None,
         typer.Option(
@@ -99,14 +101,16 @@ def bench(
             min=0,
             max=100,
             metavar="X",
-            help="Of the nodes, how many to find feasible before scoring; 0: as kube-scheduler does. "
-            "Default: what --profile says, or else both 0 and 100.",
+            help=(
+                "percentageOfNodesToScore; 0 is kube-scheduler's own rule. Default: that of --profile, or else "
+                "both 0 and 100."
+            ),
         ),
     ] = None,
     profile: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="A configuration whose profile to measure, instead of the default one."
+            metavar="FILE", help="Measure the profile of this configuration instead of the default profile."
         ),
     ] = None,
     scheduler_name: Annotated[
@@ -119,7 +123,7 @@ def bench(
     ] = None,
     disable: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A plugin to take out of the default profile. Repeatable."),
+        typer.Option(metavar="NAME", help="A plugin to remove from the default profile. Repeatable."),
     ] = None,
     args: Annotated[
         list[str] | None,
@@ -131,22 +135,26 @@ def bench(
     compare: Annotated[
         bool,
         typer.Option(
-            "--compare/--no-compare", help="Measure with the default profile, too, if it was changed."
+            "--compare/--no-compare", help="If the profile is changed, measure the default profile, too."
         ),
     ] = True,
     evaluation: Annotated[
         Evaluation,
         typer.Option(
-            help="How plugins are asked: node by node, by batch forms, or with answers kept as well. "
-            "The decisions are the same."
+            help=(
+                "How plugins are called: node by node, by batch forms, or with memoised answers, too. The "
+                "decisions are the same."
+            )
         ),
     ] = Evaluation.MEMO,
     forms: Annotated[
         str | None,
         typer.Option(
             metavar="FORM,...",
-            help="Compare forms of the plugin of --enable instead: scalar, batch and memo, with the others as ever. "
-            "The algorithm alone, in turns.",
+            help=(
+                "Compare forms of the plugin of --enable instead: scalar, batch and memo, with the other plugins"
+                " unchanged. Measures the algorithm alone, in rounds."
+            ),
         ),
     ] = None,
     repeats: Annotated[
@@ -154,22 +162,27 @@ def bench(
         typer.Option(
             min=LEAST_REPEATS,
             metavar="N",
-            help=f"For --forms: how often each is measured. Default: {REPEATS}.",
+            help=f"For --forms: how often each form is measured. Default: {REPEATS}.",
         ),
     ] = None,
     growth: Annotated[
         Axis | None,
         typer.Option(
-            help="Show how cost and memory grow instead: with the nodes, the pods on them, or the devices of each."
+            help=(
+                "Measure instead how time and memory grow with the number of nodes, of pods on them, or of "
+                "devices per node."
+            )
         ),
     ] = None,
     sizes: Annotated[
         str | None,
-        typer.Option(metavar="N,N,...", help="For --growth: how many nodes, pods on them, or devices."),
+        typer.Option(metavar="N,N,...", help="For --growth: the numbers of nodes, pods or devices."),
     ] = None,
     time_limit: Annotated[
         float,
-        typer.Option(min=0.0, metavar="SECONDS", help="End a measurement after so long, ready or not."),
+        typer.Option(
+            min=0.0, metavar="SECONDS", help="End a measurement after this time, even if pods are left."
+        ),
     ] = DEFAULT_TIME_LIMIT,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     no_progress: NoProgressOption = False,

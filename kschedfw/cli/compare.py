@@ -87,19 +87,26 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="CONDITION",
-            help="Exit with 3 if it holds of any configuration but the first: moved, unplaced, 'moved > 5%', "
-            "'placed < baseline.placed' … Repeatable.",
+            help=(
+                "Exit with 3 if this holds for any configuration except the first: moved, unplaced, 'moved > "
+                "5%', 'placed < baseline.placed' … Repeatable."
+            ),
         ),
     ] = None,
     show: Annotated[
-        int, typer.Option(min=0, metavar="N", help="List so many of the pods that fared differently.")
+        int, typer.Option(min=0, metavar="N", help="How many of the pods that fared differently to list.")
     ] = 5,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print it as JSON, with every node and every pod that moved.")
+        bool,
+        typer.Option(
+            "--json", help="Print the comparison as JSON, with every node and every pod that moved."
+        ),
     ] = False,
     html: Annotated[
         Path | None,
-        typer.Option("--html", metavar="FILE", help="Write a page with plots, too. Needs the extra compare."),
+        typer.Option(
+            "--html", metavar="FILE", help="Also write an HTML page with plots. Needs the extra compare."
+        ),
     ] = None,
     no_progress: NoProgressOption = False,
 ) -> None:

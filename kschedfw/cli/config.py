@@ -72,7 +72,7 @@ ORIGIN_WIDTH = 12
 
 config_app = typer.Typer(help=HELP, add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @config_app.command(help=CHECK_HELP, short_help="Say what is wrong with configurations.")

@@ -93,25 +93,25 @@ def explain(
     seed: SeedOption = 0,
     percentage: Annotated[
         int | None,
-        typer.Option(
-            min=0, max=100, metavar="X", help="Of the nodes, how many to find feasible before scoring."
-        ),
+        typer.Option(min=0, max=100, metavar="X", help="percentageOfNodesToScore."),
     ] = None,
     skip_invalid: SkipInvalidOption = False,
     field_validation: FieldValidationOption = FieldValidation.STRICT,
     limit: LimitOption = None,
     now: Annotated[
-        bool, typer.Option("--now", help="As if the pod were first, and the cluster as the files say.")
+        bool, typer.Option("--now", help="Schedule the pod first, with the cluster as it is in the files.")
     ] = False,
     recorded: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FILE", help="What `kschedfw simulate --explain FILE` wrote."),
+        typer.Option("--from", metavar="FILE", help="A file written by `kschedfw simulate --explain FILE`."),
     ] = None,
     attempt: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Which attempt. Default: the last one.")
     ] = None,
-    node: Annotated[str | None, typer.Option(metavar="NAME", help="All about one node.")] = None,
-    plugin: Annotated[str | None, typer.Option(metavar="NAME", help="All that one plugin said.")] = None,
+    node: Annotated[str | None, typer.Option(metavar="NAME", help="Print all details of one node.")] = None,
+    plugin: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Print all answers of one plugin.")
+    ] = None,
     top: Annotated[int, typer.Option(min=1, metavar="N", help="How many nodes to show.")] = 5,
     as_json_: Annotated[bool, typer.Option("--json", help="Print JSON, with every node.")] = False,
 ) -> None:

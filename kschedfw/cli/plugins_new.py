@@ -56,14 +56,14 @@ def new_plugin(
         typer.Option(metavar="DIR", help="Where to put it: a new or an empty directory. Without it, ./NAME."),
     ] = None,
     class_name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The plugin's name, if not the one that follows.")
+        str | None, typer.Option(metavar="NAME", help="The plugin's name, if it isn't to be made from NAME.")
     ] = None,
     description: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What the plugin does, in a line.")
+        str | None, typer.Option(metavar="TEXT", help="What the plugin does, in one line.")
     ] = None,
-    author: Annotated[str | None, typer.Option(metavar="NAME", help="Who holds the copyright.")] = None,
-    licence: Annotated[Licence | None, typer.Option("--license", help="Which licence it has.")] = None,
-    defaults: Annotated[bool, typer.Option("--defaults", help="Ask nothing.")] = False,
+    author: Annotated[str | None, typer.Option(metavar="NAME", help="The copyright holder.")] = None,
+    licence: Annotated[Licence | None, typer.Option("--license", help="The project's licence.")] = None,
+    defaults: Annotated[bool, typer.Option("--defaults", help="Use defaults instead of asking.")] = False,
 ) -> None:
     names = ProjectNames.of(name, class_name)
     target = Path(names.distribution) if dest is None else dest

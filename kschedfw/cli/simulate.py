@@ -75,29 +75,31 @@ def simulate(
     select_host: SelectHostOption = SelectHost.RANDOM,
     reschedule: RescheduleOption = None,
     arrivals: Annotated[
-        bool, typer.Option("--arrivals", help="Pods come and go by their own times, where they have some.")
+        bool, typer.Option("--arrivals", help="Pods arrive and end at their own times, if they have any.")
     ] = False,
     arrival_rate: Annotated[
         float | None,
-        typer.Option(metavar="N", help="Pods without a time of their own come at random, N per second."),
+        typer.Option(metavar="N", help="Pods without an arrival time arrive at random times, N per second."),
     ] = None,
     mean_duration: Annotated[
         float | None,
-        typer.Option(
-            metavar="SECONDS", help="Pods without a duration of their own stay so long, on average."
-        ),
+        typer.Option(metavar="SECONDS", help="Pods without a duration run this long, on average."),
     ] = None,
     ignore_own_times: Annotated[
         bool,
         typer.Option(
             "--ignore-own-times",
-            help="--arrival-rate and --mean-duration draw times for all pods, also for those with times of their own.",
+            help="Use --arrival-rate and --mean-duration for all pods, also for those with times of their own.",
         ),
     ] = False,
     start_time: StartTimeOption = None,
     attempt_time: AttemptTimeOption = None,
     seed: Annotated[
-        int, typer.Option(metavar="N", help="Decides between nodes of equal score, and draws times.")
+        int,
+        typer.Option(
+            metavar="N",
+            help="Seed of the random choice between nodes with equal scores, and of random times.",
+        ),
     ] = 0,
     percentage: Annotated[
         int | None,
@@ -105,8 +107,10 @@ def simulate(
             min=0,
             max=100,
             metavar="X",
-            help="Of the nodes, how many to find feasible before scoring; 0: as kube-scheduler does. "
-            "Takes the place of the configuration's; a profile's own comes first.",
+            help=(
+                "percentageOfNodesToScore; 0 is kube-scheduler's own rule. Replaces the configuration's value; a"
+                " profile's own takes precedence."
+            ),
         ),
     ] = None,
     parallelism: ParallelismOption = 1,
@@ -118,7 +122,7 @@ def simulate(
         typer.Option(
             "--explain",
             metavar="FILE",
-            help="Write down why, for every attempt (JSON lines; see `kschedfw explain --from`).",
+            help="Write the details of every attempt (JSON lines; see `kschedfw explain --from`).",
         ),
     ] = None,
     as_json: Annotated[
@@ -127,9 +131,7 @@ def simulate(
     no_progress: NoProgressOption = False,
     fail_fast: Annotated[
         bool,
-        typer.Option(
-            "--fail-fast", help="End as soon as a plugin fails; the report says what was done so far."
-        ),
+        typer.Option("--fail-fast", help="End when a plugin fails, and report what was done until then."),
     ] = False,
 ) -> None:
     options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
