@@ -44,14 +44,14 @@ _NAMES = "".join(f"  {workload.name:<48}{workload.measures}\n" for workload in W
 
 BENCH_HELP = f"""Measure how fast a profile schedules on this machine, and how much memory that takes.
 
-Each workload has the shape of one of Kubernetes' scheduler_perf. It is measured twice: the algorithm alone, and end to
-end, from the queue to the binding; and both with kube-scheduler's default sampling of nodes and with all nodes, unless
---percentage says otherwise. Every measurement has a process of its own.
+Each workload is like one of Kubernetes' scheduler_perf. It is measured twice: the algorithm alone, and end to end,
+from the queue to the binding. Both are measured with kube-scheduler's default sampling of nodes and with all nodes,
+unless --percentage is given. Every measurement has a process of its own.
 
-The profile is the default one, changed by --enable, --disable and --args: a plugin of any installed distribution can
-be enabled. Or it is a configuration's, with --profile; its extenders aren't asked. Unless it is the default one, every
-measurement is made with that, too, which shows what the difference costs; --no-compare saves that time. Single runs
-differ by chance: --enable NAME --forms scalar,batch,memo repeats them, and says what is more than noise.
+The profile is the default profile, changed by --enable, --disable and --args; plugins of all installed distributions
+can be enabled. With --profile it is that of a configuration; its extenders aren't called. For a changed profile, every
+measurement is also made with the default profile, to show the difference; --no-compare saves this time. Single runs
+differ by chance: --enable NAME --forms scalar,batch,memo repeats them and says which differences are significant.
 
 \b
 Workloads:
@@ -59,11 +59,11 @@ Workloads:
 \b
 Exit codes:
   0    done
-  1    a measurement broke off: a plugin failed, or there wasn't enough memory; what was measured before is shown.
-       With --forms also: the plugin wasn't asked about any node, or its forms decide differently
+  1    a measurement failed: a plugin failed, or there wasn't enough memory; earlier measurements are shown.
+       With --forms also: the plugin wasn't called for any node, or its forms decide differently
   2    bad usage; nothing was done
   70   a bug in kschedfw
-  130  interrupted; what was measured before is shown
+  130  interrupted; earlier measurements are shown
 """
 
 

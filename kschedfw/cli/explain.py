@@ -50,19 +50,20 @@ from kschedfw.simulator.state import VirtualClock
 
 EXPLAIN_HELP = """Explain why a pod goes to a node, or to none.
 
-The arguments are CLUSTER... POD. CLUSTER are manifests, as for `kschedfw simulate`; POD is a pending pod of it, as NAME
-or NAMESPACE/NAME. The simulation runs until the pod has a place, or to its end: pods that are ahead in the queue are
-scheduled before, may be preempted, and so on. With --now the pod is taken first, and the cluster is as the files say.
-With --from the argument is POD alone, and the explanation comes from a file of `kschedfw simulate --explain`.
+The arguments are CLUSTER... POD. CLUSTER are manifests, as for `kschedfw simulate`; POD is the NAME or
+NAMESPACE/NAME of a pending pod among them. The simulation runs until the pod is placed, or to its end: pods before it
+in the queue are scheduled first, pods may be preempted, and so on. With --now the pod is scheduled first, with the
+cluster as it is in the files. With --from the only argument is POD, and the explanation is read from a file of
+`kschedfw simulate --explain`.
 
-A pod may be tried several times. The last attempt is explained, unless --attempt says which; the others are listed.
-What the decision did without is asked for, too (all filters about all nodes, scores of a single feasible node), and
-marked as such.
+There may be several attempts to schedule a pod. The last one is explained, or that of --attempt; the others are listed.
+Answers that the decision didn't need are computed, too (all filters for all nodes, scores of a single feasible node),
+and marked as such.
 
 \b
 Exit codes:
-  0    the pod has a place (or, with --attempt, got one in that attempt)
-  1    it has none; or a plugin failed, and standard error says how
+  0    the pod was placed (with --attempt: in that attempt)
+  1    it wasn't; or a plugin failed (see standard error)
   2    bad usage or bad input
   70   a bug in kschedfw
   130  interrupted

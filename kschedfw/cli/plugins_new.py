@@ -26,14 +26,14 @@ TEMPLATE = Path(__file__).parent / "plugin_template"
 
 NEW_HELP = """Make a distribution with a plugin: code, tests, an example, CI.
 
-NAME is the distribution's. kschedfw-gpu-share has the package kschedfw_gpu_share and the plugin GpuShare, a small one
-that works, with a filter, a score and an argument. Its own tests pass as they are.
+NAME is the distribution's name. kschedfw-gpu-share has the package kschedfw_gpu_share and the plugin GpuShare, a small
+working plugin with a filter, a score and an argument. Its tests pass as they are.
 
-What no option says is asked for on a terminal, unless with --defaults.
+On a terminal, options that aren't given are asked for, unless --defaults is given.
 
 \b
 Exit codes:
-  0    the project is there
+  0    the project was written
   1    the extra new isn't installed
   2    bad usage, or the directory isn't empty; nothing was written
   70   a bug in kschedfw

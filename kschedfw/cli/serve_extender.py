@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 NEEDS_EXTRA = "serve-extender needs the extra serve: pip install 'kschedfw[serve]'"
 
-SERVE_EXTENDER_HELP = """Offer plugins to a stock kube-scheduler, as a scheduler extender.
+SERVE_EXTENDER_HELP = """Serve plugins to a stock kube-scheduler, as a scheduler extender.
 
 The plugins are those of --plugin, with arguments by --args, or those of a profile of --config.
 
 The server answers POST /filter, /prioritize and /preempt as k8s.io/kube-scheduler/extender/v1 says, and GET
 /healthz. Configure it in kube-scheduler with filterVerb: filter, prioritizeVerb: prioritize and, with --cluster,
-preemptVerb: preempt. The pods on the nodes, and nodes that kube-scheduler only names (nodeCacheCapable: true),
-are looked up in what --cluster gives, which doesn't change while the server runs.
+preemptVerb: preempt. The pods on the nodes, and nodes of which kube-scheduler sends only the names (nodeCacheCapable:
+true), are those of --cluster, which don't change while the server runs.
 
-It serves until Ctrl-C or SIGTERM. Then requests in progress have 5 seconds to end, and it ends within 8; a second
-signal ends it at once.
+It serves until Ctrl-C or SIGTERM. Then requests in progress have 5 seconds to finish, and the server ends within 8; a
+second signal ends it at once.
 
 \b
 Exit codes:

@@ -47,18 +47,18 @@ SIMULATE_HELP = """Schedule the pending pods of a cluster in virtual time, and s
 
 CLUSTER are manifests: files (YAML or JSON, plain or gzipped), directories of them, or - for the
 standard input. Pending pods in them are scheduled, by priority and then in the order in which they were read. They may
-preempt others, bound ones too, and are tried again when that makes sense.
+preempt other pods, also bound ones, and are retried after events that may help them.
 
-All pods are there from the start and stay, or with --arrivals, --arrival-rate or --mean-duration they come and go.
+All pods exist from the start and never end, unless --arrivals, --arrival-rate or --mean-duration are given.
 
 \b
 Exit codes:
   0    done, whether or not all pods fit
-  1    a plugin failed, and standard error says how; or nothing to simulate: no nodes,
+  1    a plugin failed (see standard error); or there is nothing to simulate: no nodes,
        or no pods to schedule
   2    bad usage or bad input; nothing was done
   70   a bug in kschedfw
-  130  interrupted; the report says what was done so far
+  130  interrupted; the report has the results so far
 """
 
 simulate_app = typer.Typer(add_completion=False, rich_markup_mode=None)
