@@ -36,13 +36,16 @@ COMMANDS = {
     "compare": Command("Compare configurations on the same cluster.", "kschedfw.cli.compare:compare_app"),
     "explain": Command("Explain why a pod goes to a node, or to none.", "kschedfw.cli.explain:explain_app"),
     "serve-extender": Command(
-        "Offer plugins to a stock kube-scheduler.", "kschedfw.cli.serve_extender:serve_extender_app"
+        "Serve plugins to a stock kube-scheduler as an extender.",
+        "kschedfw.cli.serve_extender:serve_extender_app",
     ),
     "run": Command("Schedule the pods of a cluster.", "kschedfw.cli.run:run_app"),
     "dump": Command("Write the state of a live cluster to a file.", "kschedfw.cli.dump:dump_app"),
     "bench": Command("Measure how fast a profile schedules on this machine.", "kschedfw.cli.bench:bench_app"),
     "config": Command("Check, show and compare configurations.", "kschedfw.cli.config:config_app"),
-    "plugins": Command("Show the installed plugins, or begin a new one.", "kschedfw.cli.plugins:plugins_app"),
+    "plugins": Command(
+        "Show the installed plugins, or create a new one.", "kschedfw.cli.plugins:plugins_app"
+    ),
 }
 
 

@@ -47,14 +47,14 @@ _NAMES = "".join(f"  {workload.name:<48}{workload.measures}\n" for workload in W
 
 BENCH_HELP = f"""Measure how fast a profile schedules on this machine, and how much memory that takes.
 
-Each workload has the shape of one of Kubernetes' scheduler_perf. It is measured twice: the algorithm alone, and end to
-end, from the queue to the binding; and both with kube-scheduler's default sampling of nodes and with all nodes, unless
---percentage says otherwise. Every measurement has a process of its own.
+Each workload is like one of Kubernetes' scheduler_perf. It is measured twice: the algorithm alone, and end to end,
+from the queue to the binding. Both are measured with kube-scheduler's default sampling of nodes and with all nodes,
+unless --percentage is given. Every measurement has a process of its own.
 
-The profile is the default one, changed by --enable, --disable and --args: a plugin of any installed distribution can
-be enabled. Or it is a configuration's, with --profile; its extenders aren't asked. Unless it is the default one, every
-measurement is made with that, too, which shows what the difference costs; --no-compare saves that time. Single runs
-differ by chance: --enable NAME --forms scalar,batch,memo repeats them, and says what is more than noise.
+The profile is the default profile, changed by --enable, --disable and --args; plugins of all installed distributions
+can be enabled. With --profile it is that of a configuration; its extenders aren't called. For a changed profile, every
+measurement is also made with the default profile, to show the difference; --no-compare saves this time. Single runs
+differ by chance: --enable NAME --forms scalar,batch,memo repeats them and says which differences are significant.
 
 \b
 Workloads:
@@ -66,11 +66,11 @@ these.
 \b
 Exit codes:
   0    done
-  1    a measurement broke off: a plugin failed, or there wasn't enough memory; what was measured before is shown.
-       With --forms also: the plugin wasn't asked about any node, or its forms decide differently
+  1    a measurement failed: a plugin failed, or there wasn't enough memory; earlier measurements are shown.
+       With --forms also: the plugin wasn't called for any node, or its forms decide differently
   2    bad usage; nothing was done
   70   a bug in kschedfw
-  130  interrupted; what was measured before is shown
+  130  interrupted; earlier measurements are shown
 """
 
 
@@ -85,13 +85,15 @@ def bench(
     nodes: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="Default: the workload's; pods are in proportion, unless given."
+            min=1,
+            metavar="N",
+            help="Default: the workload's. The numbers of pods change in proportion, unless given.",
         ),
     ] = None,
     init_pods: Annotated[
-        int | None, typer.Option(min=0, metavar="M", help="Pods that are on the nodes before.")
+        int | None, typer.Option(min=0, metavar="M", help="Pods that are placed before the measurement.")
     ] = None,
-    pods: Annotated[int | None, typer.Option(min=1, metavar="P", help="Pods that are measured.")] = None,
+    pods: Annotated[int | None, typer.Option(min=1, metavar="P", help="Measured pods.")] = None,
     devices: Annotated[
         int | None,
         typer.Option(
@@ -114,14 +116,16 @@ def bench(
             min=0,
             max=100,
             metavar="X",
-            help="Of the nodes, how many to find feasible before scoring; 0: as kube-scheduler does. "
-            "Default: what --profile says, or else both 0 and 100.",
+            help=(
+                "percentageOfNodesToScore; 0 is kube-scheduler's own rule. Default: that of --profile, or else "
+                "both 0 and 100."
+            ),
         ),
     ] = None,
     profile: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="A configuration whose profile to measure, instead of the default one."
+            metavar="FILE", help="Measure the profile of this configuration instead of the default profile."
         ),
     ] = None,
     scheduler_name: Annotated[
@@ -134,7 +138,7 @@ def bench(
     ] = None,
     disable: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A plugin to take out of the default profile. Repeatable."),
+        typer.Option(metavar="NAME", help="A plugin to remove from the default profile. Repeatable."),
     ] = None,
     args: Annotated[
         list[str] | None,
@@ -146,22 +150,26 @@ def bench(
     compare: Annotated[
         bool,
         typer.Option(
-            "--compare/--no-compare", help="Measure with the default profile, too, if it was changed."
+            "--compare/--no-compare", help="If the profile is changed, measure the default profile, too."
         ),
     ] = True,
     evaluation: Annotated[
         Evaluation,
         typer.Option(
-            help="How plugins are asked: node by node, by batch forms, or with answers kept as well. "
-            "The decisions are the same."
+            help=(
+                "How plugins are called: node by node, by batch forms, or with memoised answers, too. The "
+                "decisions are the same."
+            )
         ),
     ] = Evaluation.MEMO,
     forms: Annotated[
         str | None,
         typer.Option(
             metavar="FORM,...",
-            help="Compare forms of the plugin of --enable instead: scalar, batch and memo, with the others as ever. "
-            "The algorithm alone, in turns.",
+            help=(
+                "Compare forms of the plugin of --enable instead: scalar, batch and memo, with the other plugins"
+                " unchanged. Measures the algorithm alone, in rounds."
+            ),
         ),
     ] = None,
     repeats: Annotated[
@@ -169,22 +177,27 @@ def bench(
         typer.Option(
             min=LEAST_REPEATS,
             metavar="N",
-            help=f"For --forms: how often each is measured. Default: {REPEATS}.",
+            help=f"For --forms: how often each form is measured. Default: {REPEATS}.",
         ),
     ] = None,
     growth: Annotated[
         Axis | None,
         typer.Option(
-            help="Show how cost and memory grow instead: with the nodes, the pods on them, or the devices of each."
+            help=(
+                "Measure instead how time and memory grow with the number of nodes, of pods on them, or of "
+                "devices per node."
+            )
         ),
     ] = None,
     sizes: Annotated[
         str | None,
-        typer.Option(metavar="N,N,...", help="For --growth: how many nodes, pods on them, or devices."),
+        typer.Option(metavar="N,N,...", help="For --growth: the numbers of nodes, pods or devices."),
     ] = None,
     time_limit: Annotated[
         float,
-        typer.Option(min=0.0, metavar="SECONDS", help="End a measurement after so long, ready or not."),
+        typer.Option(
+            min=0.0, metavar="SECONDS", help="End a measurement after this time, even if pods are left."
+        ),
     ] = DEFAULT_TIME_LIMIT,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     no_progress: NoProgressOption = False,

@@ -48,18 +48,18 @@ from kschedfw.simulator import Failures
 
 COMPARE_HELP = """Schedule the pending pods of a cluster under several configurations, and show how they differ.
 
-CLUSTER is what simulate takes. Each configuration gets the cluster as it is and the same seed. The first one is the
-baseline: pods that fare differently under another are counted and listed, with what made the difference.
+CLUSTER is as for simulate. Each configuration starts with the same cluster and the same seed. The first one is the
+baseline: pods that fare differently under another one are counted and listed, with the reason of the difference.
 
 \b
 Exit codes:
   0    done, whether or not all pods fit
-  1    a plugin failed under one of them, and standard error says how; or nothing to compare:
+  1    a plugin failed under one of them (see standard error); or there is nothing to compare:
        no nodes, or no pods to schedule; or the extra compare isn't installed
   2    bad usage or bad input; nothing was done
   3    a condition of --fail-on holds
   70   a bug in kschedfw
-  130  interrupted; what is shown was done so far
+  130  interrupted; the results so far are shown
 """
 
 
@@ -91,19 +91,26 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="CONDITION",
-            help="Exit with 3 if it holds of any configuration but the first: moved, unplaced, 'moved > 5%', "
-            "'placed < baseline.placed' … Repeatable.",
+            help=(
+                "Exit with 3 if this holds for any configuration except the first: moved, unplaced, 'moved > "
+                "5%', 'placed < baseline.placed' … Repeatable."
+            ),
         ),
     ] = None,
     show: Annotated[
-        int, typer.Option(min=0, metavar="N", help="List so many of the pods that fared differently.")
+        int, typer.Option(min=0, metavar="N", help="How many of the pods that fared differently to list.")
     ] = 5,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print it as JSON, with every node and every pod that moved.")
+        bool,
+        typer.Option(
+            "--json", help="Print the comparison as JSON, with every node and every pod that moved."
+        ),
     ] = False,
     html: Annotated[
         Path | None,
-        typer.Option("--html", metavar="FILE", help="Write a page with plots, too. Needs the extra compare."),
+        typer.Option(
+            "--html", metavar="FILE", help="Also write an HTML page with plots. Needs the extra compare."
+        ),
     ] = None,
     no_progress: NoProgressOption = False,
 ) -> None:

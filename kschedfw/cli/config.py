@@ -29,41 +29,41 @@ from kschedfw.config.effective import effective, plain, settings_of
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.from_configuration import profiles_of
 
-HELP = """Check, show and compare configurations: KubeSchedulerConfigurations, and Policies of old."""
+HELP = """Check, show and compare configurations: KubeSchedulerConfigurations, and Policies."""
 
-CHECK_HELP = """Say everything that is wrong with configurations.
+CHECK_HELP = """Validate configurations, and print all problems.
 
 \b
 Exit codes:
-  0  kube-scheduler would take them (v1.36; for a Policy v1.20), every plugin is installed, and all of them can be made
-  1  one is refused; standard output has a line for each problem
+  0  kube-scheduler would accept them (v1.36; for a Policy v1.20), and every plugin is installed and can be instantiated
+  1  one of them is invalid; standard output has a line for each problem
   2  a file can't be read
 """
 
-SHOW_HELP = """Show a configuration as it takes effect.
+SHOW_HELP = """Show the effective settings of a configuration, defaults included.
 
-That is every profile's plugins per extension point, in order: the weight of scores, why the plugin is there
-(default, multiPoint, explicit, Policy, provider), the distribution that it comes from, and of a Policy the predicates
-and priorities that it stands for; the arguments with their defaults; and everything else.
+For every profile these are: the plugins of each extension point, in order, with the weight of scores, why the plugin is
+enabled (default, multiPoint, explicit, Policy, provider), the distribution that it comes from, and, for a Policy, the
+predicates and priorities that it implements; and the arguments with their defaults.
 
 Without FILE and --algorithm-provider: kube-scheduler's defaults.
 
 \b
 Exit codes:
   0  done
-  2  it is refused or can't be read
+  2  it is invalid or can't be read
 """
 
-DIFF_HELP = """Compare what two configurations do.
+DIFF_HELP = """Compare the effective settings of two configurations.
 
-Profiles are compared by their names, or with each other where both files have only one. Why a plugin is there makes
+Profiles are matched by name; if both files have only one profile, these two are compared. Why a plugin is enabled makes
 no difference.
 
 \b
 Exit codes:
-  0  they do the same
+  0  their settings are equal
   1  they differ
-  2  one of them is refused or can't be read
+  2  one of them is invalid or can't be read
 """
 
 REFUSED = DIFFERENT = 1
@@ -72,7 +72,7 @@ ORIGIN_WIDTH = 12
 
 config_app = typer.Typer(help=HELP, add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @config_app.command(help=CHECK_HELP, short_help="Say what is wrong with configurations.")

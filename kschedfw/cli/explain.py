@@ -51,21 +51,21 @@ from kschedfw.simulator.state import VirtualClock
 
 EXPLAIN_HELP = """Explain why a pod goes to a node, or to none.
 
-The arguments are CLUSTER... POD. CLUSTER are manifests, as for `kschedfw simulate`; POD is a pending pod of it, as NAME
-or NAMESPACE/NAME. The simulation runs until the pod has a place, or to its end: pods that are ahead in the queue are
-scheduled before, may be preempted, and so on. With --now the pod is taken first, and the cluster is as the files say.
-With --context or --kubeconfig the cluster is a live one, which is read once; CLUSTER, if there is any, is what comes on
-top of it.
-With --from the argument is POD alone, and the explanation comes from a file of `kschedfw simulate --explain`.
+The arguments are CLUSTER... POD. CLUSTER are manifests, as for `kschedfw simulate`; POD is the NAME or
+NAMESPACE/NAME of a pending pod among them. The simulation runs until the pod is placed, or to its end: pods before it
+in the queue are scheduled first, pods may be preempted, and so on. With --now the pod is scheduled first, with the
+cluster as it is in the files. With --context or --kubeconfig a live cluster is read once; objects in CLUSTER are
+added to it. With --from the only argument is POD, and the explanation is read from a file of `kschedfw simulate
+--explain`.
 
-A pod may be tried several times. The last attempt is explained, unless --attempt says which; the others are listed.
-What the decision did without is asked for, too (all filters about all nodes, scores of a single feasible node), and
-marked as such.
+There may be several attempts to schedule a pod. The last one is explained, or that of --attempt; the others are listed.
+Answers that the decision didn't need are computed, too (all filters for all nodes, scores of a single feasible node),
+and marked as such.
 
 \b
 Exit codes:
-  0    the pod has a place (or, with --attempt, got one in that attempt)
-  1    it has none; or a plugin failed, and standard error says how
+  0    the pod was placed (with --attempt: in that attempt)
+  1    it wasn't; or a plugin failed (see standard error)
   2    bad usage or bad input
   70   a bug in kschedfw
   130  interrupted
@@ -99,25 +99,25 @@ def explain(
     seed: SeedOption = 0,
     percentage: Annotated[
         int | None,
-        typer.Option(
-            min=0, max=100, metavar="X", help="Of the nodes, how many to find feasible before scoring."
-        ),
+        typer.Option(min=0, max=100, metavar="X", help="percentageOfNodesToScore."),
     ] = None,
     skip_invalid: SkipInvalidOption = False,
     field_validation: FieldValidationOption = FieldValidation.STRICT,
     limit: LimitOption = None,
     now: Annotated[
-        bool, typer.Option("--now", help="As if the pod were first, and the cluster as the files say.")
+        bool, typer.Option("--now", help="Schedule the pod first, with the cluster as it is in the files.")
     ] = False,
     recorded: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FILE", help="What `kschedfw simulate --explain FILE` wrote."),
+        typer.Option("--from", metavar="FILE", help="A file written by `kschedfw simulate --explain FILE`."),
     ] = None,
     attempt: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Which attempt. Default: the last one.")
     ] = None,
-    node: Annotated[str | None, typer.Option(metavar="NAME", help="All about one node.")] = None,
-    plugin: Annotated[str | None, typer.Option(metavar="NAME", help="All that one plugin said.")] = None,
+    node: Annotated[str | None, typer.Option(metavar="NAME", help="Print all details of one node.")] = None,
+    plugin: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Print all answers of one plugin.")
+    ] = None,
     top: Annotated[int, typer.Option(min=1, metavar="N", help="How many nodes to show.")] = 5,
     as_json_: Annotated[bool, typer.Option("--json", help="Print JSON, with every node.")] = False,
 ) -> None:

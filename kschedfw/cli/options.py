@@ -22,26 +22,26 @@ ClusterArgument = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="CLUSTER",
-        help="Files or directories of manifests; or a node CSV. With a live cluster, what comes on top of it.",
+        help="Files or directories of manifests, or a CSV of nodes; added to a live cluster if there is one.",
         show_default=False,
     ),
 ]
 PodsOption = Annotated[
     list[Path] | None,
-    typer.Option(metavar="FILE", help="More manifests to read, or the pod CSV. Repeatable."),
+    typer.Option(metavar="FILE", help="More manifests, or a CSV of pods. Repeatable."),
 ]
 FormatOption = Annotated[
     InputFormat, typer.Option(help="openb: CLUSTER and --pods are CSVs of the OpenB trace.")
 ]
 SkipInvalidOption = Annotated[
-    bool, typer.Option("--skip-invalid", help="Leave invalid objects out instead of giving up.")
+    bool, typer.Option("--skip-invalid", help="Leave invalid objects out instead of ending with an error.")
 ]
 LimitOption = Annotated[
     list[str] | None,
     typer.Option(
         "--limit",
         metavar="NAME=N",
-        help="Read more, or less: "
+        help="Change a limit of the input: "
         + ", ".join(f"{name}={limit}" for name, limit in attrs.asdict(DEFAULT_LIMITS).items())
         + ". Repeatable.",
     ),
@@ -50,7 +50,7 @@ FieldValidationOption = Annotated[
     FieldValidation,
     typer.Option(
         case_sensitive=False,
-        help="What to do about fields that Kubernetes doesn't know: refuse their object, warn, or pass over them.",
+        help="What to do about fields that Kubernetes doesn't know: refuse the object, warn, or ignore the field.",
     ),
 ]
 ConfigOption = Annotated[
@@ -65,7 +65,7 @@ ProviderOption = Annotated[
     typer.Option(
         "--algorithm-provider",
         metavar="NAME",
-        help=f"Instead of a file, what kube-scheduler v1.20 had: {' or '.join(PROVIDERS)}.",
+        help=f"Instead of a file, an algorithm provider of kube-scheduler v1.20: {' or '.join(PROVIDERS)}.",
     ),
 ]
 GatesOption = Annotated[
@@ -97,7 +97,12 @@ class SelectHost(StrEnum):
 
 SelectHostOption = Annotated[
     SelectHost,
-    typer.Option(help="Which of equally good nodes: one at random, each in turn as until v1.15, or by name."),
+    typer.Option(
+        help=(
+            "Which of the nodes with the highest score: a random one, each in turn as until v1.15, or the "
+            "first by name."
+        )
+    ),
 ]
 _LONGEST_ATTEMPT = 3600.0
 
@@ -144,11 +149,13 @@ AttemptTimeOption = Annotated[
         help="Virtual time that each attempt to schedule a pod takes, e.g. 3ms. Default: none.",
     ),
 ]
-SeedOption = Annotated[int, typer.Option(metavar="N", help="Decides between nodes of equal score.")]
+SeedOption = Annotated[
+    int, typer.Option(metavar="N", help="Seed of the random choice between nodes with equal scores.")
+]
 ParallelismOption = Annotated[
     int,
     typer.Option(
-        min=1, metavar="N", help="Threads for plugins. Pays off where they block; changes no decision."
+        min=1, metavar="N", help="Threads for plugins. Faster only if plugins block; decisions don't change."
     ),
 ]
 NoProgressOption = Annotated[bool, typer.Option("--no-progress", help="No progress bar.")]

@@ -19,7 +19,7 @@ from kschedfw.cli.tables import LIST_WIDTH, print_parts, stdout_console
 from kschedfw.framework.runtime.registry import Registry
 
 plugins_app = typer.Typer(
-    help="Show the installed plugins, or begin a new one.",
+    help="Show the installed plugins, or create a new one.",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,

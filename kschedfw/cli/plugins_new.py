@@ -26,14 +26,14 @@ TEMPLATE = Path(__file__).parent / "plugin_template"
 
 NEW_HELP = """Make a distribution with a plugin: code, tests, an example, CI.
 
-NAME is the distribution's. kschedfw-gpu-share has the package kschedfw_gpu_share and the plugin GpuShare, a small one
-that works, with a filter, a score and an argument. Its own tests pass as they are.
+NAME is the distribution's name. kschedfw-gpu-share has the package kschedfw_gpu_share and the plugin GpuShare, a small
+working plugin with a filter, a score and an argument. Its tests pass as they are.
 
-What no option says is asked for on a terminal, unless with --defaults.
+On a terminal, options that aren't given are asked for, unless --defaults is given.
 
 \b
 Exit codes:
-  0    the project is there
+  0    the project was written
   1    the extra new isn't installed
   2    bad usage, or the directory isn't empty; nothing was written
   70   a bug in kschedfw
@@ -56,14 +56,14 @@ def new_plugin(
         typer.Option(metavar="DIR", help="Where to put it: a new or an empty directory. Without it, ./NAME."),
     ] = None,
     class_name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The plugin's name, if not the one that follows.")
+        str | None, typer.Option(metavar="NAME", help="The plugin's name, if it isn't to be made from NAME.")
     ] = None,
     description: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What the plugin does, in a line.")
+        str | None, typer.Option(metavar="TEXT", help="What the plugin does, in one line.")
     ] = None,
-    author: Annotated[str | None, typer.Option(metavar="NAME", help="Who holds the copyright.")] = None,
-    licence: Annotated[Licence | None, typer.Option("--license", help="Which licence it has.")] = None,
-    defaults: Annotated[bool, typer.Option("--defaults", help="Ask nothing.")] = False,
+    author: Annotated[str | None, typer.Option(metavar="NAME", help="The copyright holder.")] = None,
+    licence: Annotated[Licence | None, typer.Option("--license", help="The project's licence.")] = None,
+    defaults: Annotated[bool, typer.Option("--defaults", help="Use defaults instead of asking.")] = False,
 ) -> None:
     names = ProjectNames.of(name, class_name)
     target = Path(names.distribution) if dest is None else dest

@@ -27,8 +27,10 @@ RescheduleOption = Annotated[
     typer.Option(
         OPTION,
         metavar="WHAT",
-        help="Take bound pods off their nodes first, those of daemons and mirror pods excepted: all, node:NAME, "
-        "or a label selector (app=web). Repeatable.",
+        help=(
+            "Unbind pods first, except pods of DaemonSets and mirror pods: all, node:NAME, or a label "
+            "selector (app=web). Repeatable."
+        ),
     ),
 ]
 

@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 NEEDS_EXTRA = "serve-extender needs the extra serve: pip install 'kschedfw[serve]'"
 
-SERVE_EXTENDER_HELP = """Offer plugins to a stock kube-scheduler, as a scheduler extender.
+SERVE_EXTENDER_HELP = """Serve plugins to a stock kube-scheduler, as a scheduler extender.
 
 The plugins are those of --plugin, with arguments by --args, or those of a profile of --config.
 
 The server answers POST /filter, /prioritize and /preempt as k8s.io/kube-scheduler/extender/v1 says, and GET
 /healthz. Configure it in kube-scheduler with filterVerb: filter, prioritizeVerb: prioritize and, with --cluster,
-preemptVerb: preempt. The pods on the nodes, and nodes that kube-scheduler only names (nodeCacheCapable: true),
-are looked up in what --cluster gives, which doesn't change while the server runs.
+preemptVerb: preempt. The pods on the nodes, and nodes of which kube-scheduler sends only the names (nodeCacheCapable:
+true), are those of --cluster, which don't change while the server runs.
 
-It serves until Ctrl-C or SIGTERM. Then requests in progress have 5 seconds to end, and it ends within 8; a second
-signal ends it at once.
+It serves until Ctrl-C or SIGTERM. Then requests in progress have 5 seconds to finish, and the server ends within 8; a
+second signal ends it at once.
 
 \b
 Exit codes:
@@ -74,7 +74,7 @@ def serve_extender(
     config: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Instead of --plugin: a configuration whose profile's plugins to run."
+            metavar="FILE", help="Instead of --plugin: run the plugins of a profile of this configuration."
         ),
     ] = None,
     scheduler_name: Annotated[
@@ -87,7 +87,7 @@ def serve_extender(
     ] = None,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="N", help="0: any free one; it is printed.")
+        int, typer.Option(min=0, max=65535, metavar="N", help="0 takes a free port and prints it.")
     ] = 8888,
     tls_cert: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Serve https with this certificate (PEM).")
@@ -96,7 +96,8 @@ def serve_extender(
     tls_client_ca: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Answer clients only whose certificate is signed by one of these (PEM)."
+            metavar="FILE",
+            help="Answer only clients with a certificate signed by one of these authorities (PEM).",
         ),
     ] = None,
     allowed_host: Annotated[
@@ -110,11 +111,14 @@ def serve_extender(
     max_body_mib: Annotated[
         int,
         typer.Option(
-            min=1, max=1024, metavar="N", help="What a request may have; all of them, twice as much."
+            min=1,
+            max=1024,
+            metavar="N",
+            help="The largest request body. All requests together may have twice as much.",
         ),
     ] = 64,
     parallelism: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Threads for plugins. Pays off where they block.")
+        int, typer.Option(min=1, metavar="N", help="Threads for plugins. Faster only if plugins block.")
     ] = 1,
     skip_invalid: SkipInvalidOption = False,
     field_validation: FieldValidationOption = FieldValidation.STRICT,

@@ -48,18 +48,18 @@ SIMULATE_HELP = """Schedule the pending pods of a cluster in virtual time, and s
 
 CLUSTER are manifests: files (YAML or JSON, plain or gzipped), directories of them, or - for the
 standard input. Pending pods in them are scheduled, by priority and then in the order in which they were read. They may
-preempt others, bound ones too, and are tried again when that makes sense.
+preempt other pods, also bound ones, and are retried after events that may help them.
 
-All pods are there from the start and stay, or with --arrivals, --arrival-rate or --mean-duration they come and go.
+All pods exist from the start and never end, unless --arrivals, --arrival-rate or --mean-duration are given.
 
 \b
 Exit codes:
   0    done, whether or not all pods fit
-  1    a plugin failed, and standard error says how; or nothing to simulate: no nodes,
+  1    a plugin failed (see standard error); or there is nothing to simulate: no nodes,
        or no pods to schedule
   2    bad usage or bad input; nothing was done
   70   a bug in kschedfw
-  130  interrupted; the report says what was done so far
+  130  interrupted; the report has the results so far
 """
 
 simulate_app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -79,29 +79,31 @@ def simulate(
     select_host: SelectHostOption = SelectHost.RANDOM,
     reschedule: RescheduleOption = None,
     arrivals: Annotated[
-        bool, typer.Option("--arrivals", help="Pods come and go by their own times, where they have some.")
+        bool, typer.Option("--arrivals", help="Pods arrive and end at their own times, if they have any.")
     ] = False,
     arrival_rate: Annotated[
         float | None,
-        typer.Option(metavar="N", help="Pods without a time of their own come at random, N per second."),
+        typer.Option(metavar="N", help="Pods without an arrival time arrive at random times, N per second."),
     ] = None,
     mean_duration: Annotated[
         float | None,
-        typer.Option(
-            metavar="SECONDS", help="Pods without a duration of their own stay so long, on average."
-        ),
+        typer.Option(metavar="SECONDS", help="Pods without a duration run this long, on average."),
     ] = None,
     ignore_own_times: Annotated[
         bool,
         typer.Option(
             "--ignore-own-times",
-            help="--arrival-rate and --mean-duration draw times for all pods, also for those with times of their own.",
+            help="Use --arrival-rate and --mean-duration for all pods, also for those with times of their own.",
         ),
     ] = False,
     start_time: StartTimeOption = None,
     attempt_time: AttemptTimeOption = None,
     seed: Annotated[
-        int, typer.Option(metavar="N", help="Decides between nodes of equal score, and draws times.")
+        int,
+        typer.Option(
+            metavar="N",
+            help="Seed of the random choice between nodes with equal scores, and of random times.",
+        ),
     ] = 0,
     percentage: Annotated[
         int | None,
@@ -109,8 +111,10 @@ def simulate(
             min=0,
             max=100,
             metavar="X",
-            help="Of the nodes, how many to find feasible before scoring; 0: as kube-scheduler does. "
-            "Takes the place of the configuration's; a profile's own comes first.",
+            help=(
+                "percentageOfNodesToScore; 0 is kube-scheduler's own rule. Replaces the configuration's value; a"
+                " profile's own takes precedence."
+            ),
         ),
     ] = None,
     parallelism: ParallelismOption = 1,
@@ -122,7 +126,7 @@ def simulate(
         typer.Option(
             "--explain",
             metavar="FILE",
-            help="Write down why, for every attempt (JSON lines; see `kschedfw explain --from`).",
+            help="Write the details of every attempt (JSON lines; see `kschedfw explain --from`).",
         ),
     ] = None,
     as_json: Annotated[
@@ -131,9 +135,7 @@ def simulate(
     no_progress: NoProgressOption = False,
     fail_fast: Annotated[
         bool,
-        typer.Option(
-            "--fail-fast", help="End as soon as a plugin fails; the report says what was done so far."
-        ),
+        typer.Option("--fail-fast", help="End when a plugin fails, and report what was done until then."),
     ] = False,
 ) -> None:
     options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))

@@ -50,31 +50,33 @@ FEATURE_GATES: Mapping[str, FeatureGate] = {
             DEFAULT_POD_TOPOLOGY_SPREAD,
             Stage.BETA,
             True,
-            "PodTopologySpread does what SelectorSpread did; without it SelectorSpread is enabled",
+            "PodTopologySpread with its system defaults replaces SelectorSpread; "
+            "without the gate SelectorSpread is enabled",
         ),
         FeatureGate(
             DISABLE_PREEMPTION,
             Stage.DEPRECATED,
             False,
-            "no DefaultPreemption: what the field disablePreemption was until v1.18",
+            "DefaultPreemption is disabled, as by the field disablePreemption until v1.18",
         ),
         FeatureGate(
             EVEN_PODS_SPREAD,
             Stage.GA,
             True,
-            "PodTopologySpread exists, as a default and under the names EvenPodsSpread and EvenPodsSpreadPriority",
+            "PodTopologySpread is enabled by default and has the names EvenPodsSpread and EvenPodsSpreadPriority",
         ),
         FeatureGate(
             RESOURCE_LIMITS,
             Stage.ALPHA,
             False,
-            "ResourceLimits exists, as a default of weight 1 and under the name ResourceLimitsPriority",
+            "ResourceLimits is enabled by default with weight 1 and has the name ResourceLimitsPriority",
         ),
         FeatureGate(
             TAINT_NODES_BY_CONDITION,
             Stage.GA,
             True,
-            "taints say what is wrong with a node; without it the CheckNode… plugins look at its conditions",
+            "a node's conditions are represented by taints; "
+            "without the gate the CheckNode… plugins check its conditions",
         ),
     )
 }

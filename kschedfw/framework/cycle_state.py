@@ -88,6 +88,11 @@ class CycleState:
         """Forget the key; no error where there is nothing."""
         self._data.pop(key.name, None)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is written."""
+        return not self._data
+
     def take(self, other: CycleState) -> None:
         """Write everything that was written in another state."""
         self._data.update(other._data)

@@ -23,8 +23,8 @@ _NON_ZERO = (CPU, MEMORY)
 
 _MOST_KEPT = 4096
 
-# Such amounts, their sums, and 100 times that are exact as float64, and so is the integer part of a quotient of two.
-_LARGEST_AMOUNT = 2**53 // (4 * MAX_NODE_SCORE)
+# The sum of two amounts, times 100, is still an int64.
+_LARGEST_AMOUNT = np.iinfo(np.int64).max // (2 * MAX_NODE_SCORE)
 
 
 @attrs.frozen

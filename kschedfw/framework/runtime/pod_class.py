@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import Final, TypeVar, cast
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Final, TypeAlias, TypeVar, cast
 
 import attrs
 import numpy as np
@@ -56,17 +56,25 @@ class Answers:
         return self._scores
 
 
-@attrs.frozen(eq=False)
-class Preparation:
-    """What the pre_filter (or pre_score) hooks that are marked `per_signature` did for a class of pods.
+@attrs.define(eq=False)
+class PreparedStep:
+    """What the hooks before a `hook` did for all pods of a class, and that hook, which is called for every pod.
 
-    `written` is what they wrote, `skipped` names those that answered SKIP. `left` are the hooks that have to be called
-    for every pod.
+    `written` is what they wrote, None if nothing; `skipped` names those that answered SKIP. There is no hook in the
+    last step.
     """
 
-    written: CycleState
-    skipped: frozenset[str]
-    left: tuple[tuple[str, Hook], ...]
+    written: CycleState | None = None
+    skipped: frozenset[str] = frozenset()
+    name: str = ""
+    hook: Hook | None = None
+
+
+Preparation: TypeAlias = Sequence[PreparedStep]
+"""The pre_filter (or pre_score) hooks for a class of pods, in profile order.
+
+The order matters: what comes after a hook that refuses the pod has never happened.
+"""
 
 
 @attrs.frozen(eq=False)

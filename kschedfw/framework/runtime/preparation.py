@@ -12,7 +12,7 @@ from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.results import PreFilterResult, no_nodes_left
 from kschedfw.framework.runtime.calls import checked
 from kschedfw.framework.runtime.hooks import Hook, is_per_signature
-from kschedfw.framework.runtime.pod_class import Preparation
+from kschedfw.framework.runtime.pod_class import Preparation, PreparedStep
 from kschedfw.framework.status import Code, Status
 
 _SUCCESS, _SKIP = Status.success(), Status.skip()
@@ -32,40 +32,45 @@ def prepare(
 
     A hook that answers anything but success or SKIP is left to be called for every pod.
     """
-    written = CycleState()
-    skipped: set[str] = set()
-    left: list[tuple[str, Hook]] = []
+    steps = [PreparedStep()]
     for name, hook in hooks:
-        if name not in kept or not is_per_signature(plugins[name], hook_name):
-            left.append((name, hook))
-            continue
-        own = CycleState()
-        try:
-            answer = hook(own, pod, nodes)
-        except HOOK_FAILURES:
-            left.append((name, hook))
-            continue
-        if answer is None or (isinstance(answer, Status) and answer.is_success):
-            written.take(own)
-        elif isinstance(answer, Status) and answer.is_skip:
-            written.take(own)
-            skipped.add(name)
-        else:
-            left.append((name, hook))
-    return Preparation(written, frozenset(skipped), tuple(left))
+        step = steps[-1]
+        if name in kept and is_per_signature(plugins[name], hook_name):
+            own = CycleState()
+            try:
+                answer = hook(own, pod, nodes)
+            except HOOK_FAILURES as error:
+                answer = Status.from_error(error)
+            is_skip = isinstance(answer, Status) and answer.is_skip
+            if answer is None or is_skip or (isinstance(answer, Status) and answer.is_success):
+                if not own.is_empty:
+                    step.written = step.written or CycleState()
+                    step.written.take(own)
+                if is_skip:
+                    step.skipped |= {name}
+                continue
+        step.name, step.hook = name, hook
+        steps.append(PreparedStep())
+    return tuple(steps)
 
 
 def run_pre_filters(
     preparation: Preparation, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
 ) -> tuple[PreFilterResult | None, Status, frozenset[str]]:
     """Write what was prepared, and call the pre_filters that are left; see `Framework.run_pre_filter_plugins`."""
-    state.take(preparation.written)
-    skipped = set(preparation.skipped)
+    skipped: set[str] = set()
     narrowing: set[str] = set()
     result: PreFilterResult | None = None
     rejection = _SUCCESS
     try:
-        for name, hook in preparation.left:
+        for step in preparation:
+            if step.written is not None:
+                state.take(step.written)
+            if step.skipped:
+                skipped |= step.skipped
+            name, hook = step.name, step.hook
+            if hook is None:
+                break
             try:
                 answer = hook(state, pod, nodes)
             except HOOK_FAILURES as error:
@@ -102,10 +107,16 @@ def run_pre_scores(
     preparation: Preparation, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
 ) -> Status:
     """Write what was prepared, and call the pre_scores that are left; see `Framework.run_pre_score_plugins`."""
-    state.take(preparation.written)
-    skipped = set(preparation.skipped)
+    skipped: set[str] = set()
     try:
-        for name, hook in preparation.left:
+        for step in preparation:
+            if step.written is not None:
+                state.take(step.written)
+            if step.skipped:
+                skipped |= step.skipped
+            name, hook = step.name, step.hook
+            if hook is None:
+                break
             try:
                 answer = hook(state, pod, nodes)
                 if answer is None:

@@ -207,20 +207,20 @@ class RequiredState:
         """For each topology key the verdict on a domain by its code, and last on nodes without the label."""
         by_key: dict[str, _Codes] = {}
 
-        def note(key: str, refused: npt.NDArray[np.bool_], code: int) -> None:
+        def refuse(key: str, refused: npt.NDArray[np.bool_], code: int) -> None:
             codes = refused.view(np.int8) * np.int8(code)
             by_key[key] = np.maximum(by_key[key], codes) if key in by_key else codes
 
         for key in self.averse.keys:
-            note(key, self.averse.occupied(key, nodes), _UNWELCOME_CODE)
+            refuse(key, self.averse.occupied(key, nodes), _UNWELCOME_CODE)
         for key in self.avoided.keys:
-            note(key, self.avoided.occupied(key, nodes), _BAD_COMPANY_CODE)
+            refuse(key, self.avoided.occupied(key, nodes), _BAD_COMPANY_CODE)
         may_be_first = self._may_be_first
         for key in _keys(self.terms):
             alone = ~self.wanted.occupied(key, nodes)
             if may_be_first:
                 alone[:-1] = False
-            note(key, alone, _NO_COMPANY_CODE)
+            refuse(key, alone, _NO_COMPANY_CODE)
         return by_key
 
 

@@ -1,8 +1,8 @@
 """The scoring strategies for many nodes at once; `scoring` says what each means, and these agree with it exactly.
 
-Division is done in float64, which takes a third of the time of int64's. It gives the same integers: with amounts up to
-2⁵³ ÷ 400, the quotient of two integers is never rounded up to the next integer. Scores are sums of a few products, and
-as exact.
+Division is done in float64 where amounts are small enough, which takes a third of the time of int64's. It gives the
+same integers: with amounts up to 2⁵³ ÷ 400, the quotient of two integers is never rounded up to the next integer.
+Larger amounts, of which 100 times the sum of two must be an int64, are divided as integers.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from kschedfw.plugins.node_resources_fit.args import (
 )
 from kschedfw.plugins.node_resources_fit.scoring import shape_table
 
-ColumnUsage = tuple[IntArray, int, IntArray, int]
-"""Of one resource: how much is requested on each node, the pod's request, the allocatable amounts, the weight.
+ColumnUsage = tuple[IntArray, IntArray, int]
+"""Of one resource: how much each node would have requested with the pod, its allocatable amount, the weight.
 
 Where the allocatable amount is 0, the resource doesn't count.
 """
+
+_LARGEST_EXACT = 2**53 // (4 * MAX_NODE_SCORE)
 
 _Floats = npt.NDArray[np.float64]
 
@@ -52,9 +54,8 @@ def batch_scorer_of(strategy: ScoringStrategy) -> BatchScorer:
 
 def least_allocated(usages: Iterable[ColumnUsage], count: int) -> IntArray:
     average = _Average(count)
-    for used, request, allocatable, weight in usages:
-        free = allocatable - used
-        free -= request
+    for requested, allocatable, weight in usages:
+        free = allocatable - requested
         if count and free[free.argmin()] < 0:
             np.maximum(free, 0, out=free)
         average.add(free, allocatable, weight)
@@ -63,8 +64,8 @@ def least_allocated(usages: Iterable[ColumnUsage], count: int) -> IntArray:
 
 def most_allocated(usages: Iterable[ColumnUsage], count: int) -> IntArray:
     average = _Average(count)
-    for used, request, allocatable, weight in usages:
-        average.add(np.minimum(used + request, allocatable), allocatable, weight)
+    for requested, allocatable, weight in usages:
+        average.add(np.minimum(requested, allocatable), allocatable, weight)
     return average.scores()
 
 
@@ -77,6 +78,10 @@ class _Average:
 
     def add(self, amounts: IntArray, allocatable: IntArray, weight: int) -> None:
         """Count in a resource of which these amounts, 0 up to what is allocatable, are free or used."""
+        if len(allocatable) and allocatable[allocatable.argmax()] > _LARGEST_EXACT:
+            self._weights = self._weights + np.where(allocatable > 0, float(weight), 0.0)
+            self._total += amounts * MAX_NODE_SCORE // np.maximum(allocatable, 1) * weight
+            return
         shares = amounts * float(MAX_NODE_SCORE)
         if len(allocatable) and allocatable[allocatable.argmin()] > 0:
             np.divide(shares, allocatable, out=shares)
@@ -100,9 +105,8 @@ def requested_to_capacity_ratio(ratio: RequestedToCapacityRatio) -> BatchScorer:
 
     def score_by_shape(usages: Iterable[ColumnUsage], count: int) -> IntArray:
         score, weights = np.zeros((2, count), dtype=np.int64)
-        for used, request, allocatable, weight in usages:
-            requested = np.minimum(used + request, allocatable)
-            utilization = requested * MAX_UTILIZATION // np.maximum(allocatable, 1)
+        for requested, allocatable, weight in usages:
+            utilization = np.minimum(requested, allocatable) * MAX_UTILIZATION // np.maximum(allocatable, 1)
             value = np.where(allocatable > 0, table[utilization], 0)
             score += value * weight
             weights += np.where(value > 0, weight, 0)

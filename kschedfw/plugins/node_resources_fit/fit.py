@@ -110,7 +110,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         if columns is None:
             return None
         usages = [
-            (used, request, allocatable, resource.weight)
+            (used + request, allocatable, resource.weight)
             for (resource, request), (allocatable, used) in zip(plan, columns, strict=True)
         ]
         return self._batch_scorer(usages, len(rows))

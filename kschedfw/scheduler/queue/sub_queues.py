@@ -110,7 +110,7 @@ class SubQueues:
             info.initial_attempt_timestamp = self._clock.now()
         self.unschedulable.remove(info.pod.uid)
         self.active.push(info.pod.uid, info)
-        self._rejections.note(info)
+        self._rejections.count(info)
         self._metrics.pod_incoming(Place.ACTIVE, event)
 
     def from_backoff_to_active(self, info: QueuedPodInfo, event: str) -> None:
@@ -123,14 +123,14 @@ class SubQueues:
             return
         self.unschedulable.remove(info.pod.uid)
         self.backoff.add(info)
-        self._rejections.note(info)
+        self._rejections.count(info)
         self._metrics.pod_incoming(Place.BACKOFF, event)
 
     def _park(self, info: QueuedPodInfo, event: str) -> None:
         if info.pod.uid not in self.unschedulable:
             self._metrics.pod_incoming(Place.UNSCHEDULABLE, event)
         self.unschedulable.put(info)
-        self._rejections.note(info)
+        self._rejections.count(info)
 
     def _is_held_back(self, info: QueuedPodInfo) -> bool:
         """Run the pre_enqueue plugins of the pod's profile; True if one rejects the pod, which is stored in its
@@ -168,7 +168,7 @@ class Rejections:
         self._listens = listens(metrics)
         self._told: dict[str, tuple[str, frozenset[str]]] = {}
 
-    def note(self, info: QueuedPodInfo) -> None:
+    def count(self, info: QueuedPodInfo) -> None:
         """Count the plugins that rejected a pod in the queue."""
         if not self._listens:
             return
