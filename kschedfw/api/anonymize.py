@@ -18,6 +18,8 @@ from kschedfw.api.meta import Named
 from kschedfw.api.objects import object_from_manifest, to_manifest
 from kschedfw.api.pod import Pod
 
+_SEPARATOR = re.compile(r"(/|__)")
+
 _KEPT_FIELDS: Final = frozenset(
     {
         *(
@@ -137,7 +139,7 @@ class Anonymizer:
         # Both halves of a key, of `namespace/name`, of a request and its alternative, of a volume in several zones.
         return "".join(
             part if part in ("/", "__") or _is_kept(part) else self._text(part, label)
-            for part in ([text] if _is_kept(text) else re.split(r"(/|__)", text))
+            for part in ([text] if _is_kept(text) else _SEPARATOR.split(text))
         )
 
     def _text(self, text: str, label: str) -> str:

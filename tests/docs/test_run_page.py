@@ -7,12 +7,11 @@ from pathlib import Path
 
 import typer
 
-from kschedfw.cli.app import app
 from kschedfw.cli.exits import ExitCode
-from kschedfw.cli.run import RUN_HELP
+from kschedfw.cli.run import RUN_HELP, run_app
 
 PAGE = (Path(__file__).parents[2] / "docs" / "run.md").read_text(encoding="utf-8")
-COMMAND = typer.main.get_group(app).commands["run"]
+COMMAND = typer.main.get_command(run_app)
 
 
 def rows(heading: str) -> list[list[str]]:

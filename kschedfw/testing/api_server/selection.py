@@ -13,6 +13,8 @@ from kschedfw.api.selectors import Selector
 from kschedfw.testing.api_server.resources import Resource
 from kschedfw.testing.api_server.status import bad_request
 
+_COMMA = re.compile(r"(?<!\\),")
+
 _TERM: Final = re.compile(r"(?P<field>[^=!]+)(?P<operator>==|=|!=)(?P<value>.*)", re.DOTALL)
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
@@ -93,7 +95,7 @@ def selection_of(resource: Resource, namespace: str, query: Mapping[str, str]) -
         raise bad_request(f"unable to parse requirement: {error}") from None
     if len(fields) > 4_000:
         raise bad_request("the field selector is too long")
-    terms = [_term(part, fields, resource) for part in re.split(r"(?<!\\),", fields) if part]
+    terms = [_term(part, fields, resource) for part in _COMMA.split(fields) if part]
     return Selection(selector, tuple(terms), namespace)
 
 

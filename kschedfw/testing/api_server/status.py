@@ -10,6 +10,8 @@ import attrs
 
 from kschedfw.testing.api_server.resources import Resource
 
+_WORD_END = re.compile(r"[ :]")
+
 
 @attrs.frozen
 class StatusError(Exception):
@@ -119,7 +121,7 @@ def invalid(resource: Resource, name: str, problems: Iterable[tuple[str, str]]) 
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     causes = [
         {
-            "reason": _CAUSES.get(re.split(r"[ :]", text, maxsplit=1)[0], "FieldValueInvalid"),
+            "reason": _CAUSES.get(_WORD_END.split(text, maxsplit=1)[0], "FieldValueInvalid"),
             "message": text,
             "field": path,
         }
