@@ -19,9 +19,10 @@ SECRET = "…"
 
 
 def plain(value: object) -> object:
-    """A value with all its defaults, as a configuration would have it; without fields that are null or empty.
+    """A value with all its defaults, as in a configuration; without fields that are null or empty.
 
-    So is a field that kube-scheduler's arguments don't have (by its metadata) and that is as it always is.
+    Fields that kube-scheduler's arguments don't have (by their metadata) are left out, too, if they have their
+    defaults.
     """
     if isinstance(value, Quantity):
         return str(value)
@@ -58,7 +59,7 @@ def _of_type(value: object, type_: object) -> object:
 
 
 def settings_of(configuration: SchedulerConfiguration) -> dict[str, object]:
-    """Everything beside the profiles."""
+    """All settings except the profiles."""
     return {json_name(field): plain(getattr(configuration, field.name)) for field in attrs.fields(Settings)}
 
 
@@ -78,7 +79,7 @@ def profile_of(profile: ProfileConfiguration) -> dict[str, object]:
 
 
 def effective(configuration: SchedulerConfiguration) -> dict[str, object]:
-    """The whole configuration, as JSON has it."""
+    """The whole configuration, as it is written in JSON."""
     return {
         "apiVersion": configuration.api_version,
         **settings_of(configuration),

@@ -1,4 +1,6 @@
-"""Handles failed attempts: requeues the pod and tells the cluster (kube-scheduler `handleSchedulingFailure`)."""
+"""Handles failed attempts: requeues the pod, and writes its condition and an event (kube-scheduler
+`handleSchedulingFailure`).
+"""
 
 from __future__ import annotations
 
