@@ -126,7 +126,7 @@ class Cache:
         Raises:
             CacheError: the pod is in the cache already.
             ConcurrentCycleError: another pod was assumed since this one's cycle began (`update_snapshot`), which
-                therefore didn't see it; the pod has to be scheduled anew.
+                therefore didn't see it; the pod has to be scheduled again.
         """
         uid = pod.metadata.uid
         with self._lock:
@@ -224,7 +224,7 @@ class Cache:
             return pod.uid in self._assumed
 
     def expire_assumed_pods(self) -> list[Pod]:
-        """Remove the assumed pods whose time has come, and return them."""
+        """Remove the assumed pods that have expired, and return them."""
         if not self._ttl or self._clock is None:
             return []
         now = self._clock.now()

@@ -205,7 +205,7 @@ def look_up(cluster: Cluster, pod: Pod) -> Pod | None:
     """The pod as it is in the cluster; the given state if the cluster can't be reached."""
     try:
         return cluster.get(Pod, pod.key)
-    except Exception:  # an attempt too many is better than a pod that gets lost
+    except Exception:  # a superfluous attempt is better than a lost pod
         _log.exception("can't look up %s", pod.key)
         return pod
 
