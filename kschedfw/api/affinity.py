@@ -1,4 +1,4 @@
-"""What a pod says about the nodes it may run on: affinity, tolerations, spread constraints (core/v1)."""
+"""The constraints on a pod's nodes: affinity, tolerations, spread constraints (core/v1)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Toleration:
 
 @attrs.frozen(cache_hash=True)
 class NodeAffinity:
-    """Which nodes a pod must, or would rather, go to."""
+    """Which nodes a pod requires, and which it prefers (core/v1 NodeAffinity)."""
 
     required: NodeSelector | None = attrs.field(
         default=None, metadata={"json": "requiredDuringSchedulingIgnoredDuringExecution"}
@@ -63,7 +63,7 @@ class NodeAffinity:
 
 @attrs.frozen
 class PodAffinityTerm:
-    """Which pods to be near (or far from), and what "near" means (`topology_key`).
+    """The pods whose nodes' topology values a pod must, or must not, share (core/v1 PodAffinityTerm).
 
     Pods count in the namespaces that `namespaces` lists or `namespace_selector` selects; where both are absent, in the
     namespace of the pod that has the term. The loader merges `match_label_keys` and `mismatch_label_keys` into
@@ -123,7 +123,7 @@ class NodeInclusionPolicy(StrEnum):
 
 @attrs.frozen(cache_hash=True)
 class TopologySpreadConstraint:
-    """How evenly matching pods must lie over the values of a node label (core/v1 TopologySpreadConstraint)."""
+    """How evenly matching pods must be spread over the values of a node label (core/v1 TopologySpreadConstraint)."""
 
     max_skew: int
     topology_key: str

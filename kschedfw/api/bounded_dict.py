@@ -1,4 +1,4 @@
-"""A dict with a limit, for what is worth keeping but can be made again."""
+"""A dict with a maximal size, for caches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ V = TypeVar("V")
 class BoundedDict(OrderedDict[K, V]):
     """A dict that holds at most `limit` items: adding one more removes the oldest.
 
-    An item's age counts from when its key was added. Neither reading it nor giving it another value makes it younger.
+    The oldest item is the one whose key was added first; reading it or replacing its value doesn't change that.
 
     Raises:
         ValueError: the limit is below 1.

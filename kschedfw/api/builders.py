@@ -37,7 +37,7 @@ class _Builder:
         self._manifest: Manifest = {"metadata": {"name": name}, "spec": {}}
 
     def labels(self, labels: Mapping[str, str] | None = None, /, **more: str) -> Self:
-        """Add labels; keywords serve those whose keys are identifiers."""
+        """Add labels; keywords are for keys that are identifiers."""
         _at(self._manifest, "metadata", "labels").update({**(labels or {}), **more})
         return self
 
@@ -66,7 +66,7 @@ class PodBuilder(_Builder):
         return self
 
     def requests(self, requests: Mapping[str, str | int] | None = None, /, **more: str | int) -> Self:
-        """Set requests of the last container: `requests(cpu="500m", memory="1Gi")`.
+        """Set requests of the container added last: `requests(cpu="500m", memory="1Gi")`.
 
         Resources that can't be overcommitted, such as GPUs, get an equal limit, which the API requires.
         """
@@ -115,7 +115,7 @@ class PodBuilder(_Builder):
         return self
 
     def node(self, name: str) -> Self:
-        """Bind it to the node."""
+        """Bind the pod to the node."""
         return self._spec("nodeName", name)
 
     def nominated_node(self, name: str) -> Self:

@@ -1,4 +1,4 @@
-"""What a persistent volume claim asks for, and the template of a claim that is made for one pod alone."""
+"""The spec of persistent volume claims, and the template of a generic ephemeral volume's claim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pod's containers, and what they ask for (core/v1)."""
+"""A pod's containers, with their resources and ports (core/v1)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class ContainerRestartRuleOnExitCodes:
 
 @attrs.frozen
 class ContainerRestartRule:
-    """What happens when a container ends with such an exit code (core/v1 ContainerRestartRule)."""
+    """A rule for containers that end with certain exit codes (core/v1 ContainerRestartRule)."""
 
     action: RestartRuleAction
     exit_codes: ContainerRestartRuleOnExitCodes
@@ -94,7 +94,7 @@ class Container:
 
 @attrs.frozen
 class ContainerStatus:
-    """What the kubelet has granted a container; matters while an in-place resize is under way."""
+    """The resources that the kubelet has allocated to a container; read during an in-place resize."""
 
     name: str = ""
     allocated_resources: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)

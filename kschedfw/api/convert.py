@@ -1,8 +1,7 @@
 """Between manifests (plain dicts, lists and scalars) and the attrs classes of this package.
 
-There are two converters that differ in one point. The quick one stops at the first thing that is wrong, and then
-the thorough one goes over the same manifest again and collects everything, with its paths. Nearly all manifests
-are right, and so loading costs what the quick one costs.
+There are two converters. The fast one stops at the first error; then the thorough one reads the same manifest again
+and collects all errors with their paths. Nearly all manifests are valid, so loading is as fast as the fast one.
 
 As in Kubernetes' decoding: keys are camelCase, unknown keys are ignored, null means absent, and a scalar of the
 wrong type is an error, never converted: a label `yes` without quotes is a boolean, and refused.
@@ -52,16 +51,16 @@ def structure(manifest: object, cls: type[T]) -> T:
     """Read a manifest as `cls`, without defaults.
 
     Raises:
-        FieldErrors: with everything that has the wrong type, or is missing without being optional.
+        FieldErrors: fields have the wrong type, or required fields are missing.
     """
     try:
         return _QUICK.structure(manifest, cls)
-    except Exception:  # whatever it was, the thorough converter finds it again and says where
+    except Exception:  # the thorough converter raises it again, with the field
         return _THOROUGH.structure(manifest, cls)
 
 
 def unstructure(value: Any) -> Any:
-    """The manifest of an attrs object, without what has its default."""
+    """The manifest of an attrs object, without fields that have their defaults."""
     return _QUICK.unstructure(value)
 
 
@@ -103,7 +102,7 @@ def _object_map_hook(
     read = _map_hook(lambda value, _type: item(value, item_type), None)
 
     def hook(value: object, _type: object) -> FrozenDict[str, Any]:
-        if isinstance(value, Mapping) and None in value.values():  # a null object is there, and is empty
+        if isinstance(value, Mapping) and None in value.values():  # a null object counts as an empty one
             value = {key: {} if content is None else content for key, content in value.items()}
         return read(value, _type)
 
@@ -253,7 +252,8 @@ def _converter(detailed_validation: bool) -> cattrs.Converter:
     converter.register_structure_hook_factory(
         functools.partial(operator.is_, LabelSelector), lambda _cls: _label_selector_hook(converter)
     )
-    # A hook for a class is for its subclasses too, so enumerations would have str's if they had none themselves.
+    # A hook for a class applies to its subclasses, too, so without their own hook enumerations would get that of
+    # str.
     converter.register_structure_hook(StrEnum, read_enumeration)
     converter.register_structure_hook(Quantity, read_quantity)
     converter.register_structure_hook(str, read_string)

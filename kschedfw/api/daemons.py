@@ -1,4 +1,4 @@
-"""DaemonSets: which nodes get a pod, and how the pod is tied to its node (the DaemonSet controller's rules)."""
+"""DaemonSets: which nodes get a pod, and the affinity of the pod to its node (the DaemonSet controller's rules)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _tolerate(condition: str, effect: TaintEffect) -> Toleration:
     )
 
 
-# Daemon pods stay on a node with problems, which they may be there to solve.
+# Daemon pods tolerate the taints of a node with problems.
 _ALWAYS: Final = (
     _tolerate("not-ready", TaintEffect.NO_EXECUTE),
     _tolerate("unreachable", TaintEffect.NO_EXECUTE),
@@ -74,7 +74,7 @@ def _is_eligible(node: Node, spec: PodSpec) -> bool:
 
 
 def _tied_to(name: str, spec: PodSpec) -> PodSpec:
-    """The spec with required affinity to this one node in place of the template's."""
+    """The spec with required affinity to this node instead of the template's."""
     term = NodeSelectorTerm(match_fields=(Requirement("metadata.name", Operator.IN, (name,)),))
     affinity = spec.affinity.node_affinity or NodeAffinity()
     affinity = attrs.evolve(affinity, required=NodeSelector((term,)))

@@ -1,4 +1,4 @@
-"""What the API server fills in, as far as scheduling sees it: defaults, and values it derives from others.
+"""The defaults, and the values derived from others, that the API server fills in, as far as scheduling reads them.
 
 Every function is idempotent, so objects dumped from a cluster, which have their defaults, don't change. (Pod-level
 requests follow from limits; the pod-level limits that v1.37 derives from containers are not derived.)

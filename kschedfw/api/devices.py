@@ -50,14 +50,14 @@ class OpaqueConfiguration:
 
 @attrs.frozen
 class DeviceClassConfiguration:
-    """What the driver is told about every device of a class."""
+    """Configuration that the driver gets for every device of a class (resource.k8s.io/v1)."""
 
     opaque: OpaqueConfiguration | None = None
 
 
 @attrs.frozen
 class DeviceClassSpec:
-    """What the devices of a class have in common (resource.k8s.io/v1 DeviceClassSpec)."""
+    """The selectors and configuration of a class (resource.k8s.io/v1 DeviceClassSpec)."""
 
     selectors: tuple[DeviceSelector, ...] = ()
     config: tuple[DeviceClassConfiguration, ...] = ()
@@ -105,7 +105,7 @@ class CapacityPolicy:
 
 @attrs.frozen
 class DeviceCapacity:
-    """How much of something a device has (resource.k8s.io/v1 DeviceCapacity)."""
+    """An amount that a device has, such as of memory (resource.k8s.io/v1 DeviceCapacity)."""
 
     value: Quantity
     request_policy: CapacityPolicy | None = None
@@ -154,7 +154,7 @@ class DeviceTaint:
 
 @attrs.frozen
 class DeviceToleration:
-    """Lets a request have tainted devices (resource.k8s.io/v1 DeviceToleration).
+    """Allows tainted devices for a request (resource.k8s.io/v1 DeviceToleration).
 
     Empty fields match everything. The loader fills in the operator.
     """
@@ -196,7 +196,7 @@ class Device:
 
 @attrs.frozen
 class ResourcePool:
-    """Which pool a slice belongs to; of a pool's slices only those of the highest generation count."""
+    """The pool of a slice. Only slices with the highest generation of their pool are valid."""
 
     name: str = ""
     generation: int = 0
@@ -219,7 +219,7 @@ class ResourceSliceSpec:
 
 @attrs.frozen
 class ResourceSlice(Named):
-    """What a driver offers, or a part of it (resource.k8s.io/v1 ResourceSlice)."""
+    """Devices that a driver publishes (resource.k8s.io/v1 ResourceSlice)."""
 
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: ResourceSliceSpec = attrs.field(factory=ResourceSliceSpec)

@@ -1,7 +1,7 @@
 """Splits texts into documents, and reads each document as JSON or as YAML.
 
-A document that can't be read becomes a `Document` with a problem, and the documents around it are read all the same.
-The time is linear in the length of the text, whatever is in it.
+A document that can't be read becomes a `Document` with a problem, and the other documents are read. The time is
+linear in the length of any text.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Document:
 
     Attributes:
         number: of the document in its source, from 1.
-        content: what it says, as dicts, lists and scalars.
-        problem: why it can't be used; empty if it can. There may be content all the same.
+        content: its content, as dicts, lists and scalars.
+        problem: why it can't be used; empty if it can. A document with a problem may have content.
         item: which item of the document it is, such as `items[3]`; empty for the document itself, in which `TAKEN`
             stands for such items.
         end: how far the source has been read, in characters.
@@ -59,7 +59,7 @@ def documents(pieces: Iterable[str], limits: Limits = DEFAULT_LIMITS) -> Iterato
 
 @attrs.frozen
 class _Broken:
-    """JSON that can't be read, and whether it may be something else: nothing before it in its part was JSON."""
+    """Invalid JSON, and whether it may be YAML instead, since nothing before it in its part was JSON."""
 
     error: DocumentError
     may_be_yaml: bool
@@ -131,7 +131,7 @@ class _Cutter:
     # --- JSON ---
 
     def _json(self, window: TextWindow, begin: int) -> Generator[Document, None, _Broken | None]:
-        """JSON values one after another, up to something else; `begin` is where the window was opened."""
+        """Consecutive JSON values, up to other text; `begin` is where the window was opened."""
         is_first = True
         while True:
             start, taken = window.end, False
@@ -260,7 +260,7 @@ def json_problem(error: DocumentError) -> str:
 
 
 def given_twice(duplicates: Sequence[tuple[int, str]], first_line: int) -> list[str]:
-    """What to say of each key that an object has twice, in Kubernetes' words."""
+    """A message, in Kubernetes' words, for each duplicate key of an object."""
     return [
         f"line {first_line + line}: key {shown(key)} already set in map"
         if line >= 0

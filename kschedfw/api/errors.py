@@ -6,4 +6,4 @@ class KschedfwError(Exception):
 
 
 class InvalidObjectError(KschedfwError, ValueError):
-    """An API object that breaks the API's rules was built; names the field and what it allows."""
+    """A built API object is invalid; the text names the field and the allowed values."""

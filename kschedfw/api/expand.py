@@ -1,4 +1,4 @@
-"""Makes the pods that the controllers of workloads would make.
+"""Creates the pods that the controllers of workloads would create.
 
 `expand` takes all loaded objects, since a dump may have a workload together with some of its pods: only the missing
 ones are made. Their names are readable, and the same in every run.
@@ -50,11 +50,12 @@ def expand(
     limits: Limits = DEFAULT_LIMITS,
     refuse: Callable[[Named, FieldError], None] | None = None,
 ) -> Iterator[Named]:
-    """All objects in their order, with Deployments, DaemonSets and Jobs replaced by what they make.
+    """All objects in their order, with Deployments, DaemonSets and Jobs replaced by the objects that their
+    controllers create.
 
-    The pods of a workload come in its place; ReplicaSets, ReplicationControllers and StatefulSets stay, since
-    scheduling reads them too. A workload that stands for more pods than the limit leaves is left out, and `refuse` is
-    told why.
+    The pods of a workload are at its position; ReplicaSets, ReplicationControllers and StatefulSets are kept, since
+    scheduling reads them, too. A workload whose pods would exceed the limit is left out, and `refuse` is called with
+    the error.
     """
     everything = list(objects)
     nodes = [obj for obj in everything if isinstance(obj, Node)]
@@ -118,7 +119,7 @@ def _of_deployment(deployment: Deployment, owners: Owners) -> Iterator[Named]:
         return  # its ReplicaSets say how many pods there are
     template = deployment.spec.template
     hashes = owners.pods_by_template_hash(deployment)
-    # Pods whose ReplicaSet wasn't dumped tell what its name was.
+    # The names of pods whose ReplicaSet is missing contain its name.
     template_hash = hashes.most_common(1)[0][0] if hashes else _hash_of(template)
     labels = FrozenDict({**template.metadata.labels, TEMPLATE_HASH: template_hash})
     selector = deployment.spec.selector or LabelSelector()

@@ -1,7 +1,6 @@
-"""What is wrong with an object, field by field, in the words that Kubernetes uses for it.
+"""Errors of objects, by field, with Kubernetes' messages.
 
-`FieldError` says one thing about one field; `FieldErrors` is the exception that carries everything that is wrong
-with an object, because whoever repairs a manifest wants the whole list.
+`FieldError` is one error of one field; `FieldErrors` is an exception with all errors of an object.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ _MOST_LINES = 50
 
 @attrs.frozen
 class FieldError:
-    """One problem: where (`spec.containers[0].name`, empty for the object itself) and what."""
+    """One error: its path (`spec.containers[0].name`, empty for the object itself) and a message."""
 
     path: str
     detail: str
 
     @property
     def message(self) -> str:
-        """The problem without where it is, on one line."""
+        """The message without the path, on one line."""
         return printable(self.detail, _LONGEST)
 
     def __str__(self) -> str:
@@ -61,7 +60,7 @@ class FieldError:
         return cls(path, f"Forbidden: {why}")
 
     def inside(self, prefix: str) -> FieldError:
-        """The same problem as seen from the object that has this one at `prefix`."""
+        """The same error for the object that has this one at `prefix`."""
         return attrs.evolve(self, path=join(prefix, self.path))
 
 
@@ -75,7 +74,7 @@ class UnknownField(FieldError):
 
     @classmethod
     def near(cls, path: str, name: str, known: Collection[str], of: str) -> UnknownField:
-        """`name` may stand for one of the fields known `of` a type: the one that is spelt most like it."""
+        """The error for an unknown `name`, with the most similar field of those known `of` a type as a suggestion."""
         similar = get_close_matches(name, known, n=1) if len(name) <= _LONGEST_NAME else ()
         return cls(path, f'did you mean "{similar[0]}"?' if similar else f"{of} has nothing like it")
 
@@ -88,7 +87,7 @@ class UnknownField(FieldError):
 
 
 class FieldErrors(KschedfwError, ValueError):
-    """All that is wrong with one object; each line of its text names a field."""
+    """All errors of one object; each line of its text names a field."""
 
     def __init__(self, errors: Iterable[FieldError]) -> None:
         self.errors = tuple(errors)
@@ -139,7 +138,7 @@ def printable(text: str, longest: int = _SHOWN) -> str:
 
 
 def first_of(lines: Sequence[str], what: str) -> list[str]:
-    """The lines, or where there are very many, the first of them and how many more there are."""
+    """The lines; of very many, only the first and the number of the others."""
     if len(lines) <= _MOST_LINES:
         return list(lines)
     return [*lines[:_MOST_LINES], f"… and {len(lines) - _MOST_LINES:,} more {what}"]

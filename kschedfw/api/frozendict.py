@@ -12,8 +12,8 @@ V = TypeVar("V")
 class FrozenDict(dict[K, V]):
     """A dict that can't change after construction and therefore may be hashed.
 
-    It stays a real `dict` because label look-ups are the innermost operation of scheduling, and no pure
-    Python mapping comes near the speed of `dict.get`.
+    It is a subclass of `dict`, because scheduling looks up labels all the time, and no mapping in pure Python is
+    nearly as fast as `dict.get`.
     """
 
     __slots__ = ("_hash",)

@@ -1,7 +1,7 @@
 """JSON, one object after another, from a text that comes in chunks.
 
-A list of objects (`kubectl get -o json`) is handed out item by item, as soon as each is read, so that neither the text
-nor all that it says need be in memory. Strictness is that of Kubernetes: no NaN, no key twice.
+A list of objects (`kubectl get -o json`) is returned item by item, as soon as each is read, so that neither the
+whole text nor all objects need to be in memory. As in Kubernetes, NaN and duplicate keys are errors.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _LONGEST_TOKEN: Final = 16
 
 
 class TextWindow:
-    """The part of a text that is being read. More is fetched when it is needed, and what has been read is dropped.
+    """The part of a text that is being read. More is fetched when needed, and text that has been read is dropped.
 
     Attributes:
-        text: what is in view.
+        text: the text in the window.
         position: where reading goes on in `text`.
-        complete: whether the end of the whole text is in view.
+        complete: whether the window contains the end of the whole text.
     """
 
     def __init__(self, chunks: Iterable[str], line: int = 1) -> None:
@@ -79,7 +79,7 @@ class TextWindow:
         return self._forgotten + self.position
 
     def go_back(self, end: int) -> bool:
-        """Go back to the position at which `end` had this value; False if it is out of view."""
+        """Go back to the position at which `end` had this value; False if it is before the window."""
         position = end - self._forgotten
         if position < 0:
             return False
@@ -101,7 +101,7 @@ class JsonReader:
         self._decoder = json.JSONDecoder(object_pairs_hook=self._object, parse_constant=_refuse_constant)
 
     def read(self) -> Iterator[Built]:
-        """The value that begins here: first, by themselves, the items of a long list, then the value (see `build`).
+        """The value that begins here; before it, one by one, the items of a long list (see `build`).
 
         Raises:
             DocumentError: it isn't JSON, or goes beyond a limit; lines count from the beginning of the whole text, and
@@ -121,7 +121,7 @@ class JsonReader:
                 return
 
     def _read_members(self) -> Iterator[Built]:
-        """An object whose end isn't in view yet."""
+        """An object whose end isn't in the window yet."""
         window = self._window
         content: dict[str, object] = {}
         self._expect("{")
@@ -185,7 +185,7 @@ class JsonReader:
         """The value that begins here.
 
         Raises:
-            _IncompleteError: it ends beyond what is in view.
+            _IncompleteError: it ends beyond the window.
             DocumentError: see `read`.
         """
         window, start = self._window, self._window.position

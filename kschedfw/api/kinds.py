@@ -1,4 +1,4 @@
-"""The table of kinds: everything that distinguishes one kind of object from another, once.
+"""The table of kinds: everything that is specific to a kind of object.
 
 Reading, defaulting, validating, loading and watching go by this table, so a new kind is a class and an entry here.
 Two more places know kinds, and tests compare them with this one: `known_fields.txt` (which `.ci/known_fields.py`

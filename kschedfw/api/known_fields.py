@@ -40,7 +40,7 @@ class _Type(dict[str, "_Type | None"]):
 
 
 def unknown_fields(manifest: Mapping[str, object], kind: str) -> tuple[FieldError, ...]:
-    """The fields of an object, of a kind of `kinds.KINDS`, that Kubernetes doesn't know, from the outside in."""
+    """The fields that Kubernetes doesn't know in an object of a kind of `kinds.KINDS`, outer ones first."""
     known = _types()[kind]
     if _all_known(manifest, known):  # nearly always, and then no paths have to be built
         return ()
@@ -77,7 +77,7 @@ def _all_known(content: Mapping[str, object], known: _Type) -> bool:
 
 
 def _unknown(content: Mapping[str, object], known: _Type, path: str) -> Iterator[tuple[str, str, _Type]]:
-    """Each unknown field: where it is, its name, and the type that hasn't got it."""
+    """Each unknown field: its path, its name, and the type that doesn't have it."""
     for key, value in content.items():
         if key not in known:
             yield path, str(key), known

@@ -19,13 +19,13 @@ class LimitError(KschedfwError, ValueError):
 
 @attrs.frozen
 class Limits:
-    """Limits of what is read, so that no file, however small, can take all memory. Ordinary input stays far below them.
+    """Limits of the input, so that no file can take all memory. Usual input is far below them.
 
     Attributes:
-        unpacked: bytes that a packed file (`.gz`) may unpack to.
+        unpacked: bytes of a decompressed file (`.gz`).
         document: characters of one YAML document, which is held in memory; a list of 50,000 pods has 100 million.
         object: characters of one object; the API server takes no more than 3 MiB.
-        pods: how many pods Deployments, Jobs and other workloads may stand for, all of them together.
+        pods: pods made from Deployments, Jobs and other workloads, all together.
     """
 
     unpacked: int = 1024 * _MIB
@@ -35,7 +35,7 @@ class Limits:
 
     @classmethod
     def of(cls, given: Iterable[str]) -> Self:
-        """The default limits, some of them replaced by what is given as `NAME=AMOUNT` (`unpacked=4Gi`).
+        """The default limits, with some replaced by values given as `NAME=AMOUNT` (`unpacked=4Gi`).
 
         Raises:
             LimitError: one isn't of that form.

@@ -9,7 +9,7 @@ from kschedfw.api.field_errors import FieldError, first_of, printable
 
 
 class ManifestError(KschedfwError, ValueError):
-    """What is wrong with a manifest, and where.
+    """A manifest is invalid.
 
     Attributes:
         errors: the problems with the fields. The loader reports each as a ManifestError of its own.
@@ -37,12 +37,12 @@ class ManifestError(KschedfwError, ValueError):
 
 
 class InvalidManifestsError(KschedfwError, ValueError):
-    """Some of what was to be loaded is invalid or can't be read.
+    """Some manifests are invalid or can't be read.
 
-    Its text has a line for each problem, and where there are very many, for the first of them.
+    The text has a line for each problem; of very many, for the first ones.
 
     Attributes:
-        problems: one error for each thing that is wrong.
+        problems: the errors.
     """
 
     def __init__(self, problems: Sequence[ManifestError]) -> None:

@@ -1,7 +1,7 @@
 """Loads manifests: files, directories or texts, of a whole cluster or of one pod.
 
-Valid objects are loaded even where others are invalid; each error is kept as a problem. Asking for the objects raises
-an error if there are problems, unless the caller wants to do without the invalid objects.
+Valid objects are loaded even if others are invalid; errors are kept as problems. `Manifests.objects` raises if there
+are problems, unless the caller skips invalid objects.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ __all__ = [
 N = TypeVar("N", bound=Named)
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called while reading, with how many bytes are read of how many; both are approximate."""
+"""Called while reading, with the number of bytes read and the number of all bytes; both are approximate."""
 
 _LIST: Final = "List"
 _SNAPSHOT: Final = {
@@ -88,7 +88,7 @@ class Manifests:
             its place; custom objects are of the class CustomObject.
         ignored: how many objects were left out because scheduling doesn't read their kind, by kind. A kind of another
             API group than Kubernetes' own is named with its group: `Kustomization.kustomize.config.k8s.io`.
-        problems: one error for each thing that is wrong.
+        problems: the errors.
         warnings: one for each unknown field that was ignored.
     """
 
@@ -158,8 +158,8 @@ def read_manifests(
 ) -> Manifests:
     """Load files, directories (with all in them, in the order of their names) and `-`, the standard input.
 
-    In directories, files ending in `.yaml`, `.yml` or `.json` are read, optionally followed by `.gz`; a file that is
-    given by itself may have any name. Files are read in pieces; `progress` is called after each.
+    In directories, files ending in `.yaml`, `.yml` or `.json` are read, optionally followed by `.gz`; a file given
+    by its own path may have any name. Files are read in pieces; `progress` is called after each.
 
     A field that Kubernetes doesn't know is a problem, and its object isn't loaded, unless `field_validation` says
     otherwise.

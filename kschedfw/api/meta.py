@@ -1,4 +1,4 @@
-"""What every API object carries: name, namespace, uid, labels, annotations, owners, times."""
+"""The metadata of API objects: name, namespace, uid, labels, annotations, owners, times."""
 
 from __future__ import annotations
 

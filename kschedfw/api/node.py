@@ -57,9 +57,10 @@ class NodeSpec:
 
 @attrs.frozen
 class NodeStatus:
-    """`allocatable` falls back to `capacity` where a manifest gives only that, as the kubelet's default does.
+    """The resources, images and conditions of a node (core/v1 NodeStatus).
 
-    `declared_features` are new features that the kubelet has (KEP-5328).
+    If a manifest has no `allocatable`, it is equal to `capacity`. `declared_features` are features of the kubelet
+    (KEP-5328).
     """
 
     capacity: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
@@ -71,7 +72,7 @@ class NodeStatus:
 
 @attrs.frozen
 class Node(Named):
-    """A machine that pods can run on (core/v1 Node)."""
+    """A machine that runs pods (core/v1 Node)."""
 
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: NodeSpec = attrs.field(factory=NodeSpec)

@@ -1,4 +1,4 @@
-"""One manifest to one object, and back: read, default, validate."""
+"""Converts a manifest to an object, with defaults and validation, and back."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def to_manifest(obj: Named) -> dict[str, Any]:
 
 
 def supported_kind(manifest: object, kind: str | None = None) -> Kind | None:
-    """Which kind a manifest is of; None if scheduling has no use for it.
+    """The kind of a manifest; None if scheduling doesn't read it.
 
     Raises:
-        ManifestError: kind or apiVersion is missing or no text, or the API group has no such kind.
+        ManifestError: kind or apiVersion is missing or isn't a string, or the API group has no such kind.
     """
     if not isinstance(manifest, Mapping):
         raise ManifestError(
@@ -178,7 +178,7 @@ def _common_pod(manifest: Mapping[str, Any], kind: Kind, ordinal: int) -> Pod | 
 
 
 def with_defaults(raw: Named, kind: Kind, ordinal: int = 0) -> Named:
-    """The object with what the API server fills in before it validates."""
+    """The object with the defaults that the API server fills in before it validates."""
     metadata = _with_default_metadata(raw.metadata, kind, ordinal)
     if metadata is not raw.metadata:
         raw = attrs.evolve(raw, metadata=metadata)  # type: ignore[misc]  # every Named is an attrs class

@@ -40,7 +40,7 @@ class Owners:
         return (namespace, name) in self._loaded
 
     def take(self, namespace: str, name: str) -> bool:
-        """Take a name for a pod; False if it is taken."""
+        """Reserve a name for a pod; False if it is taken."""
         free = (namespace, name) not in self.names
         self.names.add((namespace, name))
         return free
@@ -63,7 +63,7 @@ class Owners:
         return list({pod.key: pod for pod in found}.values())
 
     def active_pods_of(self, owner: Named) -> list[Pod]:
-        """Those of `pods_of` that a controller counts: neither over nor being deleted."""
+        """Those of `pods_of` that a controller counts: neither terminal nor being deleted."""
         return [pod for pod in self.pods_of(owner) if not pod.is_terminal and not pod.is_terminating]
 
     def replica_sets_of(self, owner: Deployment) -> list[ReplicaSet]:

@@ -33,7 +33,7 @@ DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
 
 class PodPhase(StrEnum):
-    """How far a pod is in its life (core/v1 PodPhase)."""
+    """The phase of a pod (core/v1 PodPhase)."""
 
     PENDING = "Pending"
     RUNNING = "Running"
@@ -51,7 +51,7 @@ class PreemptionPolicy(StrEnum):
 
 @attrs.frozen
 class PodSchedulingGate:
-    """Something that has to happen before the pod may be scheduled."""
+    """A gate that must be removed before the pod is scheduled (core/v1 PodSchedulingGate)."""
 
     name: str
 
@@ -67,7 +67,7 @@ class PodResourceClaim:
 
 @attrs.frozen
 class PodResourceClaimStatus:
-    """Which claim was made for a pod from a template; none, where none was needed (core/v1)."""
+    """The claim that was made for a pod from a template, or None if none was needed (core/v1)."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -92,7 +92,7 @@ class PodExtendedResourceClaimStatus:
 
 @attrs.frozen
 class PodSpec:
-    """What a pod asks for (core/v1 PodSpec)."""
+    """The desired state of a pod (core/v1 PodSpec)."""
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -121,7 +121,7 @@ _placed = evolver(PodSpec, "node_name")
 
 @attrs.frozen
 class PodTemplateSpec:
-    """What the pods of a controller look like."""
+    """The template of a controller's pods (core/v1 PodTemplateSpec)."""
 
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: PodSpec = attrs.field(factory=PodSpec)
@@ -129,7 +129,7 @@ class PodTemplateSpec:
 
 @attrs.frozen
 class PodCondition:
-    """A statement about the pod, e.g. PodScheduled, with its reason."""
+    """A condition of the pod, e.g. PodScheduled, with its reason (core/v1 PodCondition)."""
 
     type: str
     status: str = "Unknown"
@@ -139,7 +139,7 @@ class PodCondition:
 
 @attrs.frozen
 class PodStatus:
-    """How the pod is doing, as the cluster knows it (core/v1 PodStatus)."""
+    """The observed state of a pod (core/v1 PodStatus)."""
 
     phase: PodPhase = PodPhase.PENDING
     nominated_node_name: str = ""
@@ -169,7 +169,7 @@ HostPort: TypeAlias = tuple[str, str, int]
 
 @attrs.frozen
 class Pod(Named):
-    """A group of containers that is placed as one (core/v1 Pod).
+    """A group of containers that run on the same node (core/v1 Pod).
 
     Pods are immutable, and equal if their contents are; `attrs.evolve` makes a changed copy.
     """
@@ -190,14 +190,16 @@ class Pod(Named):
 
     @cached_property
     def requests(self) -> PodRequests:
-        """What it takes on a node; computed once, since it is read for every node in every cycle."""
+        """The resources that the pod takes on a node; computed once, since they are read for every node in every
+        cycle.
+        """
         from kschedfw.api.requests import pod_requests  # that module imports this one
 
         return pod_requests(self)
 
     @cached_property
     def storage(self) -> tuple[Volume, ...]:
-        """Those of its volumes that are claims, or storage outside of the node; most pods have none."""
+        """The volumes that are claims, or storage outside of the node; most pods have none."""
         return tuple([volume for volume in self.spec.volumes if volume.is_storage])
 
     @cached_property
@@ -218,7 +220,7 @@ class Pod(Named):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether all its containers have ended for good, so that it holds nothing on its node."""
+        """Whether all containers have ended for good, so that the pod takes nothing on its node."""
         return self.status.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
     @property

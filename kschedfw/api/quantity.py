@@ -1,12 +1,12 @@
 """Kubernetes' resource quantities: `100m`, `1.5Gi`, `2e3`.
 
 The semantics are those of `resource.Quantity` in Kubernetes v1.36 (k8s.io/apimachinery, pkg/api/resource):
-what is accepted, how amounts are rounded, how they are written, and what comes out where an int64 overflows.
+accepted texts, rounding, output, and the results of int64 overflows.
 
-Two things about that type shape this module. What is finer than a nano (10⁻⁹) is rounded up to a nano when it
-is read. And a quantity has one of two forms there, which differ only at the edges: *narrow*, an int64 with a
-power of ten, for texts that are short enough to fit surely; and *wide*, a big integer that counts nanos, for
-all others. An overflow comes out as 0 of a narrow one, and wrapped around modulo 2⁶⁴ of a wide one.
+Two properties of that type matter here. When a quantity is read, it is rounded up to a multiple of a nano (10⁻⁹).
+And a quantity has one of two forms, which differ only in special cases: *narrow*, an int64 with a power of ten, for
+texts so short that they certainly fit; and *wide*, a big integer that counts nanos, for all others. An overflow of a
+narrow one gives 0, that of a wide one wraps around modulo 2⁶⁴.
 """
 
 import functools
@@ -34,7 +34,7 @@ class QuantityFormat(StrEnum):
 
 
 class QuantityError(KschedfwError, ValueError):
-    """What was given isn't a quantity. The text shows the value, then says why in Kubernetes' own words."""
+    """A value isn't a quantity. The text has the value, then Kubernetes' reason."""
 
 
 _WRONG_FORMAT: Final = (
@@ -43,8 +43,8 @@ _WRONG_FORMAT: Final = (
 _WRONG_NUMBER: Final = "unable to parse numeric part of quantity"
 _WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
 
-# What is accepted. Unlike in the expression of the error text, digits may be missing ("." and "m" are zero)
-# and there is only one point. Possessive, so that a long wrong text takes linear time.
+# The accepted texts. Unlike the expression in the error text, this one allows missing digits ("." and "m" are zero)
+# and only one point. Possessive, so that a long wrong text takes linear time.
 _SYNTAX: Final = re.compile(
     r"""(?P<sign> [+-]?+)
         (?P<zeros> 0*+) (?P<whole> [0-9]*+)
@@ -94,10 +94,10 @@ class Quantity:
 
     @classmethod
     def parse(cls, text: str | int | float) -> "Quantity":
-        """Read a quantity as `resource.ParseQuantity` does; a number stands for its shortest decimal text.
+        """Read a quantity as `resource.ParseQuantity` does; a number is read as its shortest decimal text.
 
-        What is finer than a nano is rounded away from zero. An amount with a binary suffix is capped at
-        ±(2⁶³ − 1); others have no limit, but see `value`.
+        Fractions of a nano are rounded away from zero. An amount with a binary suffix is capped at ±(2⁶³ − 1);
+        others have no limit, but see `value`.
 
         Raises:
             QuantityError: `text` is not a quantity (there may be no space in it either), or has more than
@@ -120,8 +120,8 @@ class Quantity:
         """Give the amount in whole units (bytes, counts), rounded up: an int64, as Kubernetes' `Quantity.Value`.
 
         "Up" is away from zero, but a negative wide one with a fraction gives one more than its integer part:
-        `-1.5` gives -2, and `-1.0005Ki`, which is -1024.512, gives -1023. What doesn't fit an int64 gives 0
-        if narrow (`10E`), and wraps around if wide (`9223372036854775808`).
+        `-1.5` gives -2, and `-1.0005Ki`, which is -1024.512, gives -1023. An amount beyond int64 gives 0 if narrow
+        (`10E`), and wraps around if wide (`9223372036854775808`).
         """
         return self._counted_in(0)
 
@@ -132,7 +132,7 @@ class Quantity:
     def as_int64(self) -> int | None:
         """Give the amount if it is narrow, whole and fits an int64; else None (Kubernetes' `AsInt64`).
 
-        Unlike there, what was written with a fraction that is zero (`1.0`, `1000m`) counts as whole.
+        Unlike there, a text whose fraction is zero (`1.0`, `1000m`) counts as whole.
         """
         if self._grain is not None or self._scale < 0:
             return None
@@ -165,11 +165,11 @@ class Quantity:
         return float(f"{self._unscaled}e{self._scale}")
 
     def __str__(self) -> str:
-        """Give what Kubernetes would write.
+        """Give the text that Kubernetes would write.
 
-        That is an integer with the largest suffix of its format that loses nothing, so it can be read back.
-        The exception is a fault of v1.36: DecimalSI has no suffix for 10²¹, and multiples of that lose their
-        zeros. Texts that look canonical at a glance stay as they were written: `+1`, `025`, `1.025`.
+        It is an integer with the largest suffix of its format with which it is exact. The exception is a bug of
+        v1.36: DecimalSI has no suffix for 10²¹, and multiples of it lose their zeros. Texts that Kubernetes takes
+        for canonical are kept: `+1`, `025`, `1.025`.
         """
         if self._verbatim:
             return self._verbatim
@@ -222,7 +222,7 @@ class Quantity:
 def parse_quantity(value: str | int | float) -> Quantity:
     """Read a quantity from a manifest: as `Quantity.parse`, but spaces around it are ignored, as in the API's JSON.
 
-    Manifests repeat the same few texts; results are kept, so a text that was read before costs a look-up.
+    Results are cached, since manifests repeat the same few texts.
 
     Raises:
         QuantityError: as `Quantity.parse`.
@@ -231,7 +231,7 @@ def parse_quantity(value: str | int | float) -> Quantity:
 
 
 def quantities(amounts: Mapping[str, Quantity | str | int]) -> FrozenDict[str, Quantity]:
-    """Resource amounts as objects hold them: `{"cpu": "500m"}` is read as it would be in a manifest.
+    """Amounts by resource, read as from a manifest: `{"cpu": "500m"}`.
 
     The converter of fields such as `ResourceRequirements.requests`.
 

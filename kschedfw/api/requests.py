@@ -1,4 +1,4 @@
-"""What a pod requests and a node has, in the integers that scheduling computes with.
+"""The requests of pods and the resources of nodes, as the integers that scheduling computes with.
 
 Semantics: component-helpers `resource.PodRequests` as kube-scheduler v1.36 calls it (in-place resize and pod-level
 resources are on; node-allocatable resources of claims are off), `PodInfo.CalculateResource`, `framework.Resource.Add`
@@ -33,7 +33,7 @@ ResourceList = Mapping[str, Quantity]
 
 DEFAULT_MILLI_CPU: Final = 100
 DEFAULT_MEMORY: Final = 200 * 1024 * 1024
-# What scoring assumes for a container that requests none.
+# The requests that scores assume for a container without any.
 _ASSUMED: Final = {CPU: Quantity.parse(f"{DEFAULT_MILLI_CPU}m"), MEMORY: Quantity.parse(DEFAULT_MEMORY)}
 _COMPUTE: Final = frozenset({CPU, MEMORY})
 _ZERO: Final = Quantity.parse(0)
@@ -42,7 +42,7 @@ _NONE: Final[ResourceList] = EMPTY
 
 @attrs.frozen(cache_hash=True)
 class PodRequests:
-    """What a pod requests, as different plugins count it.
+    """The requests of a pod, as different plugins count them.
 
     `amounts` is what the pod takes on its node, `demand` what a node must have free for it. They differ only while an
     in-place resize is under way: `demand` is computed from the spec alone.
@@ -61,7 +61,7 @@ class PodRequests:
 
 
 class QosClass(StrEnum):
-    """How a pod is served when its node runs short (core/v1 PodQOSClass)."""
+    """The quality of service of a pod (core/v1 PodQOSClass)."""
 
     GUARANTEED = "Guaranteed"
     BURSTABLE = "Burstable"
@@ -89,12 +89,12 @@ _NO_AMOUNTS: Final = Resource()
 
 
 def node_allocatable(node: Node) -> Resource:
-    """What a node has for pods."""
+    """The resources that a node has for pods."""
     return resource_amounts(node.status.allocatable)
 
 
 def pod_requests(pod: Pod) -> PodRequests:
-    """What the pod asks for, overhead included.
+    """The requests of a pod, overhead included.
 
     Containers and sidecars run at the same time. Init containers run before them, one after the other, each together
     with the sidecars that come before it. The larger of the two amounts counts. Pod-level requests replace both. While
@@ -131,7 +131,7 @@ def _shared(requests: PodRequests, _order: tuple[str, ...]) -> PodRequests:
 
 
 def _names_everything(pod: Pod) -> bool:
-    """Whether every container names CPU and memory, so that nothing is assumed; it saves counting twice."""
+    """Whether every container requests CPU and memory, so that scores assume nothing and the sums are the same."""
     for container in (*pod.spec.containers, *pod.spec.init_containers):
         requests = container.resources.requests
         if CPU not in requests or MEMORY not in requests:
@@ -140,7 +140,9 @@ def _names_everything(pod: Pod) -> bool:
 
 
 def total_requests(pod: Pod, assumed: ResourceList = _NONE) -> dict[str, Quantity]:
-    """The exact requests of a pod, resizes considered; `assumed` stands for what a container doesn't name."""
+    """The exact requests of a pod, resizes considered; `assumed` is used for resources that a container doesn't
+    name.
+    """
     if not pod.status.tells_of_resources:
         return spec_requests(pod, assumed)
     total = aggregate(pod, _resized(pod, assumed))
@@ -155,7 +157,7 @@ def total_requests(pod: Pod, assumed: ResourceList = _NONE) -> dict[str, Quantit
 
 
 def spec_requests(pod: Pod, assumed: ResourceList = _NONE) -> dict[str, Quantity]:
-    """The exact requests that the pod's spec names, whatever came of a resize; `assumed` as in `total_requests`."""
+    """The exact requests in the pod's spec, without regard to a resize; `assumed` as in `total_requests`."""
     total = _of_containers(pod, assumed)
     if pod.spec.resources is not None:
         total |= _pod_level(pod.spec.resources.requests)
@@ -188,7 +190,7 @@ def _of_containers(pod: Pod, assumed: ResourceList) -> dict[str, Quantity]:
 
 
 def _resized(pod: Pod, assumed: ResourceList) -> Callable[[Container], ResourceList]:
-    """What a container of the pod requests, where a resize may be under way.
+    """The requests of a container of the pod during a possible resize.
 
     A container's status counts once the kubelet has reported the actual resources in it. That of an init container that
     ends doesn't count, since such a container can't be resized.
@@ -221,7 +223,7 @@ def _resize_is_infeasible(pod: Pod) -> bool:
 
 
 def aggregate(pod: Pod, resources_of: Callable[[Container], ResourceList]) -> dict[str, Quantity]:
-    """What the containers of a pod need at most at any time, where each needs `resources_of` it."""
+    """The most that the containers of a pod need at any time, where `resources_of` gives the needs of one."""
     total: dict[str, Quantity] = {}
     for container in pod.spec.containers:
         _add(total, resources_of(container))

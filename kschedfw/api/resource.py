@@ -1,4 +1,4 @@
-"""Amounts of resources: what a pod requests, a node has, or pods on a node take together."""
+"""Amounts of resources: of a pod's requests, of a node, or of all pods on a node."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ class Resource:
     scalar_resources: FrozenDict[str, int] = attrs.field(default=EMPTY, repr=dict.__repr__)
 
     def plus(self, other: Resource) -> Resource:
-        """The sum of everything but the pod number, which stays."""
+        """The sum of everything except the pod number, which is kept."""
         return self._changed(other, 1)
 
     def minus(self, other: Resource) -> Resource:
-        """The difference of everything but the pod number, which stays. A scalar of which none is left stays, as 0."""
+        """The difference of everything except the pod number, which is kept. A scalar resource whose amount becomes
+        0 is kept.
+        """
         return self._changed(other, -1)
 
     def _changed(self, other: Resource, sign: int) -> Resource:
@@ -78,5 +80,5 @@ class Resource:
 
 
 def int64(amount: int) -> int:
-    """The amount as an int64 holds it: beyond that it wraps around."""
+    """The amount wrapped around to int64."""
     return amount if _LEAST <= amount <= _MOST else wrapped(amount)

@@ -1,4 +1,4 @@
-"""Claims for devices: what is asked for, and what was given (resource.k8s.io/v1).
+"""Claims for devices: requests and allocations (resource.k8s.io/v1).
 
 Semantics: KEP-4381 (structured parameters), KEP-4816 (alternatives), KEP-5018 (admin access), KEP-5075 (consumable
 capacity), KEP-4817 (status of devices).
@@ -84,7 +84,9 @@ class DeviceRequest:
 
 @attrs.frozen
 class DeviceConstraint:
-    """What the devices of some requests must have in common, or must not; of all, where none is named."""
+    """An attribute that devices must have in common, or must not; for the named requests, or for all if none is
+    named.
+    """
 
     requests: tuple[str, ...] = ()
     match_attribute: str = ""
@@ -93,7 +95,7 @@ class DeviceConstraint:
 
 @attrs.frozen
 class DeviceClaimConfiguration:
-    """What the driver is told about the devices of some requests; of all, where none is named."""
+    """Configuration that the driver gets for the devices of the named requests, or of all if none is named."""
 
     requests: tuple[str, ...] = ()
     opaque: OpaqueConfiguration | None = None
@@ -101,7 +103,7 @@ class DeviceClaimConfiguration:
 
 @attrs.frozen
 class DeviceClaim:
-    """What is asked for (resource.k8s.io/v1 DeviceClaim)."""
+    """The requests of a claim, with constraints and configuration (resource.k8s.io/v1 DeviceClaim)."""
 
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()
@@ -110,7 +112,7 @@ class DeviceClaim:
 
 @attrs.frozen
 class ResourceClaimSpec:
-    """What is asked for (resource.k8s.io/v1 ResourceClaimSpec)."""
+    """The spec of a claim (resource.k8s.io/v1 ResourceClaimSpec)."""
 
     devices: DeviceClaim = attrs.field(factory=DeviceClaim)
 
@@ -133,7 +135,7 @@ class DeviceAllocationConfiguration:
 
 @attrs.frozen
 class DeviceRequestAllocationResult:
-    """A device that a request was given; `request` is `name` or `name/alternative`.
+    """A device that was allocated for a request; `request` is `name` or `name/alternative`.
 
     With a `share_id` it is a share, of `consumed_capacity`, of a device that others may have shares of, too.
     """
@@ -152,7 +154,7 @@ class DeviceRequestAllocationResult:
 
 @attrs.frozen
 class DeviceAllocationResult:
-    """Which devices were given, and what their drivers are told."""
+    """The allocated devices, and the configuration that their drivers get."""
 
     results: tuple[DeviceRequestAllocationResult, ...] = ()
     config: tuple[DeviceAllocationConfiguration, ...] = ()
@@ -179,7 +181,7 @@ class ConsumerReference:
 
 @attrs.frozen
 class DeviceCondition:
-    """What a driver says about an allocated device."""
+    """A condition of an allocated device, set by its driver."""
 
     type: str
     status: str = "Unknown"
@@ -189,7 +191,7 @@ class DeviceCondition:
 
 @attrs.frozen
 class AllocatedDeviceStatus:
-    """How an allocated device is doing (resource.k8s.io/v1 AllocatedDeviceStatus)."""
+    """The status of an allocated device (resource.k8s.io/v1 AllocatedDeviceStatus)."""
 
     driver: str = ""
     pool: str = ""
@@ -203,7 +205,7 @@ class AllocatedDeviceStatus:
 
 @attrs.frozen
 class ResourceClaimStatus:
-    """What a claim was given, if anything, and who may use it (resource.k8s.io/v1 ResourceClaimStatus)."""
+    """The allocation of a claim, if any, and its consumers (resource.k8s.io/v1 ResourceClaimStatus)."""
 
     allocation: AllocationResult | None = None
     reserved_for: tuple[ConsumerReference, ...] = ()
@@ -219,7 +221,7 @@ class ResourceClaim(Named):
     status: ResourceClaimStatus = attrs.field(factory=ResourceClaimStatus)
 
     def is_owned_by(self, pod: Named) -> bool:
-        """Whether it was made for this pod."""
+        """Whether the claim was made for this pod."""
         owner = self.metadata.controller
         return self.namespace == pod.namespace and owner is not None and owner.uid == pod.uid
 
@@ -229,7 +231,7 @@ class ResourceClaim(Named):
 
 @attrs.frozen
 class ResourceClaimTemplateSpec:
-    """What the claims made from a template look like."""
+    """The metadata and spec of claims made from a template."""
 
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: ResourceClaimSpec = attrs.field(factory=ResourceClaimSpec)

@@ -1,4 +1,4 @@
-"""What kind of resource a name stands for (apimachinery's and component-helpers' rules)."""
+"""Classifies resources by name (rules of apimachinery and component-helpers)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def is_scalar_resource(name: str) -> bool:
 
 
 def is_pod_level_resource(name: str) -> bool:
-    """Whether a pod may ask for it as a whole, instead of in its containers."""
+    """Whether it may be requested for the pod as a whole."""
     return name in (CPU, MEMORY) or is_huge_pages(name)
 
 

@@ -1,7 +1,7 @@
 """The scalars in manifests: strings, numbers, booleans, times, quantities.
 
-What has the wrong type is refused, never converted. Each function takes the value and the type that is wanted, as
-cattrs calls them, and raises `FieldErrors` without a path; whoever knows the path adds it.
+A value of a wrong type is refused, never converted. Each function takes the value and the wanted type, as cattrs'
+hooks do, and raises `FieldErrors` without a path; the caller adds the path.
 """
 
 from __future__ import annotations
@@ -124,12 +124,12 @@ def _parse_time(text: str) -> datetime:
 
 def read_quantity(value: object, _type: object) -> Quantity:
     if value is None:
-        return ZERO  # a null amount is there, and is 0
+        return ZERO  # a null amount counts as 0
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         try:
             amount = _amount(value)
         except QuantityError as error:
-            # The text of the error starts with the value, which is told already.
+            # The text of the error begins with the value, which the message below has already.
             why = str(error).partition(": ")[2] or str(error)
             raise FieldErrors([FieldError.invalid("", value, f"{why}{_hint(value)}")]) from None
         if not _LEAST_SENSIBLE < amount < _LARGEST_SENSIBLE:
@@ -142,7 +142,7 @@ def read_quantity(value: object, _type: object) -> Quantity:
 
 @functools.lru_cache(maxsize=1 << 14)
 def _amount(value: str | int | float) -> Quantity:
-    """A quantity, rounded up to thousandths: resource lists are so rounded by the API server."""
+    """A quantity, rounded up to thousandths, as by the API server in resource lists."""
     quantity = parse_quantity(value)
     if _FEWEST < quantity < _MOST:
         rounded = Quantity.parse(f"{quantity.milli_value()}m")

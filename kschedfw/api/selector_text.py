@@ -11,7 +11,7 @@ from kschedfw.api.names import label_value_problems, qualified_name_problems
 from kschedfw.api.selectors import Operator, Requirement, Selector
 
 LONGEST: Final = 4_000
-"""A longer text, in characters, is no selector."""
+"""The greatest length of a text, in characters."""
 
 _PARENTHESES_OR_COMMA = re.compile(r"\([^()]*\)|,")
 _SET = re.compile(r"(?P<key>\S+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)")
@@ -20,14 +20,14 @@ _EXISTENCE = re.compile(r"(?P<no>!?)\s*(?P<key>[^\s=!()]+)")
 
 
 class SelectorSyntaxError(KschedfwError, ValueError):
-    """A text is no label selector."""
+    """A text isn't a label selector."""
 
 
 def parse_selector(text: str) -> Selector:
     """The selector of a text such as `app=web,tier!=cache,zone in (a, b),gpu,!spot`; all of it must hold.
 
     Raises:
-        SelectorSyntaxError: it is none, is empty, or is longer than `LONGEST` characters; says which part is wrong.
+        SelectorSyntaxError: it isn't one, is empty, or is longer than `LONGEST` characters; names the wrong part.
     """
     if len(text) > LONGEST:
         raise SelectorSyntaxError(f"a label selector of {len(text):,} characters; at most {LONGEST:,}")
@@ -35,7 +35,7 @@ def parse_selector(text: str) -> Selector:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """What stands between commas that aren't in parentheses."""
+    """The parts between commas, except commas in parentheses."""
     start = 0
     for found in _PARENTHESES_OR_COMMA.finditer(text):
         if found[0] == ",":
@@ -66,7 +66,7 @@ def _requirement(part: str, text: str) -> Requirement:
 
 
 def selector_text(selector: Selector) -> str:
-    """The selector as `parse_selector` takes it; words where it selects everything or nothing."""
+    """The selector in the syntax of `parse_selector`, or words if it selects everything or nothing."""
     if selector.nothing:
         return "nothing"
     return ",".join(_texts(selector)) or "everything"

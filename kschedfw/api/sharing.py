@@ -1,8 +1,8 @@
-"""Reads equal parts of pods once, and has pods share them.
+"""Reads equal parts of pods once, and lets pods share them.
 
-The pods of a workload differ in little but their names, nodes and volumes. With shared parts, a dict whose keys are
-labels or affinities finds them by identity instead of comparing field by field, and reading another pod of a workload
-takes half the time of the first.
+The pods of a workload hardly differ except in their names, nodes and volumes. With shared parts, a dict whose keys
+are labels or affinities finds them by identity instead of comparing field by field, and reading another pod of a
+workload takes half the time of the first.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _with_own = evolver(PodSpec, "node_name", "volumes")
 def with_shared_parts(pod: Pod) -> Pod:
     """An equal pod that shares its labels, and a status that is empty, with other pods."""
     meta, status = pod.metadata, pod.status
-    # The order of labels is a part of the key: equal dicts may differ in it, and it shows in messages and output.
+    # The order of labels is part of the key: equal dicts may differ in it, and it is visible in messages and output.
     return Pod(
         _with_labels(meta, _shared(meta.labels, tuple(meta.labels))) if meta.labels else meta,
         pod.spec,

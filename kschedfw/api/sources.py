@@ -1,4 +1,4 @@
-"""From paths to texts, in pieces: finds the files, unpacks and decodes them."""
+"""Finds, decompresses and decodes files, in pieces."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STANDARD_INPUT: Final = "standard input"
 
 
 class UnreadableError(Exception):
-    """A source can't be read, or not to its end; the text says why."""
+    """A source can't be read completely; the text says why."""
 
 
 @attrs.frozen

@@ -115,14 +115,14 @@ class TopologyRequirement:
 
 @attrs.frozen
 class TopologySelectorTerm:
-    """Labels that a node must have for a volume to be made there; all requirements must hold (core/v1)."""
+    """Labels that a node must have so that a volume can be provisioned there; all requirements must hold (core/v1)."""
 
     match_label_expressions: tuple[TopologyRequirement, ...] = ()
 
 
 @attrs.frozen
 class StorageClass(Named):
-    """How volumes for claims are made, and when (storage.k8s.io/v1 StorageClass)."""
+    """How and when volumes for claims are provisioned (storage.k8s.io/v1 StorageClass)."""
 
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     provisioner: str = ""

@@ -1,6 +1,7 @@
 """Reads configurations: unlike in objects, unknown fields are errors, and some zeros mean "unset".
 
-Objects may have fields that kschedfw doesn't read; in a configuration a misspelt field would silently do nothing.
+Objects may have fields that kschedfw doesn't read; but in a configuration, a misspelt field would silently have no
+effect.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def structure_strictly(value: Mapping[str, object], cls: type[T]) -> T:
 
 
 def unknown_fields(value: object, type_: object, path: str = "") -> Iterator[FieldError]:
-    """An error for each key that no field has."""
+    """An error for each key without a field."""
     for field_path, content, cls in _objects(value, type_, path):
         known = sorted(json_name(field) for field in attrs.fields(cls))
         for key in content:
@@ -58,7 +59,7 @@ def without_unset(value: object, type_: object) -> object:
 
 
 _ZEROS = (0, "", "0s")
-"""What stands for zero in a field: of a number, a text, a duration."""
+"""The zero values of fields: of a number, a string, a duration."""
 
 
 def _objects(

@@ -1,4 +1,4 @@
-"""What the API server refuses of resource.k8s.io/v1, as far as scheduling relies on it."""
+"""The API server's validation of resource.k8s.io/v1, as far as scheduling relies on it."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _attribute(attribute: DeviceAttribute, path: str) -> Errors:
 
 
 def pod_claims(spec: PodSpec, path: str) -> Errors:
-    """What is wrong with a pod's references to claims."""
+    """The errors in a pod's references to claims."""
     yield from _duplicates((each.name for each in spec.resource_claims), f"{path}.resourceClaims", "name")
     for index, claim in enumerate(spec.resource_claims):
         where = f"{path}.resourceClaims[{index}]"

@@ -1,9 +1,9 @@
-"""What the API server refuses in a pod, as far as scheduling relies on it (core/v1 `ValidatePodSpec`).
+"""The API server's validation of pods, as far as scheduling relies on it (core/v1 `ValidatePodSpec`).
 
-Volumes, security contexts, probes and the like aren't checked. Three rules of the API server are left out on purpose,
-because pods that break them can be scheduled, and simulations have such pods: that no host port is named twice in a
-pod, that huge pages come with CPU or memory, and that a pod in the host's network has the host's users (as long as the
-feature gate UserNamespacesHostNetworkSupport is off).
+Volumes, security contexts, probes and the like aren't checked. Three rules of the API server are left out on
+purpose, because pods that violate them can be scheduled, and simulations have such pods: a pod may not name a host
+port twice, needs CPU or memory with huge pages, and, as long as the feature gate UserNamespacesHostNetworkSupport is
+off, may not combine the host's network with its own user namespace.
 """
 
 from __future__ import annotations

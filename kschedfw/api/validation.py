@@ -1,7 +1,7 @@
-"""What the API server refuses, as far as scheduling relies on it, in the words of Kubernetes v1.36.
+"""The API server's validation, as far as scheduling relies on it, with the messages of Kubernetes v1.36.
 
-Only fields that scheduling reads are looked at: a manifest that is accepted here may still be refused by a real
-API server, for its volumes, say.
+Only fields that scheduling reads are checked: a real API server may refuse a manifest that is accepted here, for
+example for its volumes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _HIGHEST_USER_PRIORITY: Final = 1_000_000_000
 
 
 def is_valid_with_spec(pod: Pod) -> bool:
-    """Whether a pod is valid, if all of its spec but its node's name is."""
+    """Whether a pod is valid, if its spec without the node name is."""
     wrong = chain(
         metadata_errors(pod.metadata, subdomain_problems), node_name(pod.spec, "spec"), gated_pod(pod)
     )
@@ -46,7 +46,7 @@ def is_valid_with_spec(pod: Pod) -> bool:
 
 
 def metadata_errors(metadata: ObjectMeta, name_problems: Callable[[str], Sequence[str]]) -> Errors:
-    """What is wrong with an object's metadata; `name_problems` says what is wrong with a name of its kind."""
+    """The errors of an object's metadata; `name_problems` validates names of its kind."""
     if metadata.name:
         for why in name_problems(metadata.name):
             yield FieldError.invalid("metadata.name", metadata.name, why)

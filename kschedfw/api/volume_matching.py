@@ -17,11 +17,11 @@ from kschedfw.api.quantity import Quantity, parse_quantity
 from kschedfw.api.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
-"""On a claim: both sides of its binding are done."""
+"""Annotation of a claim: both directions of its binding are written."""
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
-"""On a volume or claim: the controller made the binding, not the user, so it may be undone."""
+"""Annotation of a volume or claim: the controller made the binding, not the user, so it may be undone."""
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-"""On a claim: the node that a volume is to be provisioned for."""
+"""Annotation of a claim: the node for which a volume is to be provisioned."""
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 """The provisioner of storage classes whose volumes are made by hand."""
 
@@ -33,14 +33,14 @@ AnnotatedT = TypeVar("AnnotatedT", bound=Named)
 
 
 def class_of_claim(claim: PersistentVolumeClaim) -> str:
-    """The name of the claim's storage class; empty where it has none."""
+    """The name of the claim's storage class; empty if it has none."""
     if (old_style := claim.annotations.get(_CLASS_ANNOTATION)) is not None:
         return old_style
     return claim.spec.storage_class_name or ""
 
 
 def class_of_volume(volume: PersistentVolume) -> str:
-    """The name of the volume's storage class; empty where it has none."""
+    """The name of the volume's storage class; empty if it has none."""
     if (old_style := volume.annotations.get(_CLASS_ANNOTATION)) is not None:
         return old_style
     return volume.spec.storage_class_name
@@ -60,7 +60,7 @@ def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the volume names the claim as the one it is for; without a uid any claim of that name will do."""
+    """Whether the volume's claimRef is the claim; without a uid in it, any claim of that name."""
     reference = volume.spec.claim_ref
     if reference is None or reference.name != claim.name or reference.namespace != claim.namespace:
         return False
@@ -95,7 +95,7 @@ class Candidates:
 
     @classmethod
     def of(cls, claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume]) -> Candidates:
-        """Those among the volumes, the smallest of the available first; equally large ones stay in order."""
+        """The candidates among the volumes; the available ones by size, equally large ones in the given order."""
         spec, request, its_class = claim.spec, requested_storage(claim), class_of_claim(claim)
         selector = None if spec.selector is None else spec.selector.compile()
         prebound, available = [], []

@@ -54,7 +54,7 @@ class ISCSISource:
 
 @attrs.frozen
 class RBDSource:
-    """Ceph block device; `monitors` and `pool` and `image` together name it."""
+    """A Ceph block device, identified by `monitors`, `pool` and `image`."""
 
     monitors: tuple[str, ...] = ()
     image: str = ""
@@ -106,7 +106,9 @@ class VsphereVolumeSource:
 
 @attrs.frozen
 class CSISource:
-    """A volume of a CSI driver. Without a `volume_handle` it is the pod's own, made and removed by the driver."""
+    """A volume of a CSI driver. Without a `volume_handle` it is an ephemeral volume that the driver makes for the
+    pod and removes.
+    """
 
     driver: str = ""
     volume_handle: str = ""
@@ -149,9 +151,9 @@ _STORAGE: Final = tuple(field.name for field in attrs.fields(Volume) if field.na
 
 
 def claim_name(pod: Named, volume: Volume) -> str | None:
-    """The claim that a volume of the pod is; None for volumes that are none.
+    """The name of the claim that a volume of the pod uses; None if it uses none.
 
-    That of a generic ephemeral volume is named after the pod and the volume.
+    The claim of a generic ephemeral volume is named after the pod and the volume.
     """
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name

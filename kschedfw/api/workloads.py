@@ -100,7 +100,7 @@ class StatefulSet(Named):
 
 @attrs.frozen
 class DaemonSet(Named):
-    """apps/v1 DaemonSet: expanded into a pod per eligible node; `replicas` means nothing here."""
+    """apps/v1 DaemonSet: expanded into a pod per eligible node; `replicas` isn't used."""
 
     metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
     spec: LabelSelected = attrs.field(factory=LabelSelected)
@@ -115,7 +115,7 @@ class CompletionMode(StrEnum):
 
 @attrs.frozen
 class JobSpec:
-    """No `completions` means that the pods find out by themselves when the work is done."""
+    """The spec of a job; without `completions` it is done when one of its pods has succeeded."""
 
     parallelism: int = 1
     completions: int | None = None
@@ -126,7 +126,7 @@ class JobSpec:
 
 @attrs.frozen
 class JobStatus:
-    """How far a job has come (batch/v1 JobStatus)."""
+    """The progress of a job (batch/v1 JobStatus)."""
 
     succeeded: int = 0
     completed_indexes: str = ""

@@ -1,12 +1,12 @@
 """YAML as Kubernetes reads it, built from the parser's events.
 
-PyYAML follows YAML 1.1 where Kubernetes' parser doesn't: it makes dates of `2023-01-01`, sexagesimal numbers of
-`22:22`, stumbles over `=`, and takes `1e3` for a text. What is the same: `yes`, `no`, `on` and `off` are booleans.
-What comes out is what JSON has, as on the way to the API server: objects with texts as keys, lists, scalars.
+PyYAML follows YAML 1.1 where Kubernetes' parser doesn't: it reads `2023-01-01` as a date and `22:22` as a
+sexagesimal number, fails on `=`, and reads `1e3` as a string. In both, `yes`, `no`, `on` and `off` are booleans. The
+results are those of JSON, as on the way to the API server: objects with strings as keys, lists, scalars.
 
-Only PyYAML's parser is used (libyaml's, where it is there). To build the values from its events takes half the time
-that PyYAML's nodes take and none of their memory, and what goes too far is seen at once: nesting, what aliases stand
-for, and keys that are given twice.
+Only PyYAML's parser is used (libyaml's, if it is installed). Building the values from its events takes half the time
+of PyYAML's nodes and none of their memory, and limits are checked at once: on nesting, on the size of aliases, and
+for duplicate keys.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _ALIASED_PER_VALUE: Final = 4
 
 
 class TakenItem:
-    """Stands in a list for an item that was yielded by itself."""
+    """Replaces, in a list, an item that was yielded separately."""
 
 
 TAKEN: Final = TakenItem()
 
 
 class DocumentError(ValueError):
-    """A document that can't be read; `line` counts from 0, and is negative where it isn't known."""
+    """A document that can't be read; `line` counts from 0, and is negative if it isn't known."""
 
     def __init__(self, why: str, line: int = -1) -> None:
         super().__init__(why)
@@ -60,8 +60,8 @@ class Built:
 
     Attributes:
         content: dicts, lists and scalars.
-        item: where in the document it is, such as `items[3]`; empty for the document.
-        duplicates: the line (from 0) and the name of every key that an object in it has twice.
+        item: its path in the document, such as `items[3]`; empty for the document.
+        duplicates: the line (from 0) and the name of every duplicate key.
         end: how far the text is read, in characters.
     """
 
@@ -179,13 +179,13 @@ def _shown(text: str) -> str:
 
 
 def build(text: str, *, largest: int, whole: bool = False) -> Iterator[Built]:
-    """The one document of a text: first, by themselves, the items of a list that say what they are, then the document.
+    """The document of a text; before it, one by one, the items of its list that have kind and apiVersion.
 
-    Such an item is an object with kind and apiVersion in the list `items` of the outermost object. In the document
-    `TAKEN` stands in its place. So the objects of a long list needn't all be in memory at the same time.
+    These are objects with kind and apiVersion in the list `items` of the outermost object. In the document, `TAKEN`
+    replaces them. So the objects of a long list needn't all be in memory at the same time.
 
-    `largest` is how many characters an object may have; where it has lists, each of their items. With `whole` no item
-    is yielded by itself.
+    `largest` is how many characters an object may have; where it has lists, each of their items. With `whole`, no
+    items are yielded separately.
 
     Raises:
         DocumentError: the text isn't YAML, has more than one document, or goes beyond a limit.
@@ -212,7 +212,7 @@ class _Frame:
     ) -> None:
         self.container = container
         self.key: object = _NO_KEY
-        """What the next value is for, in a mapping."""
+        """The key of the next value, in a mapping."""
         self.merged: list[dict[str, object]] = []
         self.anchor = anchor
         self.before = before
@@ -231,9 +231,9 @@ class _Builder:
         self._parser = _Parser(text)
         self._largest, self._whole = largest, whole
         self._anchors: dict[str, tuple[object, int]] = {}
-        """What an anchor stands for, and how many values that is; 0 while it isn't complete."""
+        """The value of each anchor, and the number of values in it; 0 while it isn't complete."""
         self._values = self._aliased = 0
-        """How many values there are, and how many of them by aliases alone."""
+        """The number of values, and of those that come from aliases."""
         self._start = 0
         """Where the present object begins."""
         self._duplicates: list[tuple[int, str]] = []

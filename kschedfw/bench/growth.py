@@ -70,8 +70,7 @@ def measure_row(axis: Axis, case: Case, measure: Measure, footprint: MeasureFoot
     """Measure time and memory for one of the `cases`, each on its own, since counting memory takes time."""
     measurement = measure(case)
     bound = attrs.evolve(case, own_placement=Placement.BOUND)
-    # What the framework holds by itself isn't the nodes', and what the nodes hold by themselves isn't the pods' or the
-    # devices'.
+    # The memory of an empty framework doesn't count as that of nodes, nor that of nodes as that of pods or devices.
     if axis is Axis.NODES:
         size, more = case.nodes, case.nodes - 1
         without, grown = attrs.evolve(bound, nodes=1, initial_pods=0), attrs.evolve(bound, initial_pods=0)

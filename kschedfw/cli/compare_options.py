@@ -23,7 +23,7 @@ WHAT_THERE_IS = f"a configuration file, FILE#PROFILE, {DEFAULT}, {' or '.join(PR
 
 @attrs.frozen
 class _Named:
-    """The parts of a value: a file and perhaps a profile in it, or a name that stands for a configuration."""
+    """The parts of a value: a file and perhaps a profile in it, or the name of a built-in configuration."""
 
     text: str
     file: Path | None = None

@@ -31,7 +31,7 @@ class ClaimController:
     def __init__(self, cluster: InMemoryCluster) -> None:
         self._cluster = cluster
         self._waiting: dict[str, None] = {}
-        """Pods whose templates aren't there yet, by key."""
+        """Pods whose templates don't exist yet, by key."""
         self.close = cluster.watch(self._handle)
 
     def _handle(self, event: WatchEvent) -> None:
@@ -51,10 +51,10 @@ class ClaimController:
 
     def _make_claims(self, pod: Pod) -> None:
         self._waiting.pop(pod.key, None)
-        told = {each.name for each in pod.status.resource_claim_statuses}
+        named = {each.name for each in pod.status.resource_claim_statuses}
         made = []
         for reference in pod.spec.resource_claims:
-            if reference.resource_claim_template_name is None or reference.name in told:
+            if reference.resource_claim_template_name is None or reference.name in named:
                 continue
             key = f"{pod.namespace}/{reference.resource_claim_template_name}"
             template = self._cluster.get(ResourceClaimTemplate, key)
@@ -68,7 +68,7 @@ class ClaimController:
             self._cluster.update(pod.with_status(attrs.evolve(pod.status, resource_claim_statuses=statuses)))
 
     def _claim_of(self, pod: Pod, reference: PodResourceClaim) -> ResourceClaim | None:
-        """The claim that was made before, as in a dump that lacks the pod's status."""
+        """An existing claim of the pod, as in a dump without the pod's status."""
         for claim in self._cluster.list(ResourceClaim, pod.namespace):
             if claim.annotations.get(POD_CLAIM) == reference.name and claim.is_owned_by(pod):
                 return claim

@@ -1,4 +1,4 @@
-"""What a cluster refuses, and why."""
+"""Errors of requests to a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Takes pods off their nodes, so that they can be scheduled anew."""
+"""Unbinds pods, so that they can be scheduled again."""
 
 from __future__ import annotations
 

@@ -279,7 +279,7 @@ class InMemoryCluster:
 
     def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
         """As `Cluster.record_event`; see `events`."""
-        text = printable(message, _LONGEST_MESSAGE)  # it may quote a manifest
+        text = printable(message, _LONGEST_MESSAGE)  # it may contain text of a manifest
         event = (regarding.metadata.key, name_of_kind(regarding), type, reason, text)
         with self.lock:
             self._events[event] = self._events.get(event, 0) + 1
@@ -399,9 +399,9 @@ def _title(obj: Named) -> str:
 
 
 def from_manifests(manifests: Manifests, *, skip_invalid: bool = False) -> InMemoryCluster:
-    """A cluster of everything that was loaded.
+    """A cluster of all loaded objects.
 
     Raises:
-        InvalidManifestsError: there are problems, unless `skip_invalid` says to do without what is invalid.
+        InvalidManifestsError: there are problems, and `skip_invalid` is false.
     """
     return InMemoryCluster(manifests.objects(skip_invalid=skip_invalid))

@@ -1,4 +1,4 @@
-"""What kschedfw needs of a cluster: to read objects, to follow their changes, to bind pods."""
+"""The interface of a cluster: reading and watching objects, binding pods, recording events."""
 
 from __future__ import annotations
 

@@ -83,11 +83,11 @@ def _references(cluster: Cluster, pod: Pod, implied: frozenset[str]) -> Iterator
     for volume in pod.storage:
         if volume.persistent_volume_claim is not None:
             yield from _of_claim(cluster, f"{pod.namespace}/{volume.persistent_volume_claim.claim_name}")
-    told = {each.name for each in pod.status.resource_claim_statuses}
+    named = {each.name for each in pod.status.resource_claim_statuses}
     for claim in spec.resource_claims:
         if claim.resource_claim_name is not None:
             yield ResourceClaim, f"{pod.namespace}/{claim.resource_claim_name}"
-        elif claim.resource_claim_template_name is not None and claim.name not in told:
+        elif claim.resource_claim_template_name is not None and claim.name not in named:
             yield ResourceClaimTemplate, f"{pod.namespace}/{claim.resource_claim_template_name}"
     owner = pod.metadata.controller
     if owner is not None and not spec.node_name and not spec.topology_spread_constraints:

@@ -31,7 +31,7 @@ def provisioned(
     node: Node | None = None,
     csi_node: CSINode | None = None,
 ) -> PersistentVolume | None:
-    """A new volume for the claim that can be used from the node; None where the class allows none there.
+    """A new volume for the claim that can be used from the node; None if the class doesn't allow one there.
 
     Without a node it is in the first topology that the class allows. The class's allowed topologies decide which nodes
     can use it, or else the topology keys of the driver on the node; without either, every node can.

@@ -115,7 +115,7 @@ class Test(Protocol):
 
 @attrs.frozen
 class Compared:
-    """One sum against another, or by itself against 0."""
+    """A comparison of two sums, or of one sum with 0."""
 
     left: Sum
     sign: str

@@ -28,7 +28,7 @@ Progress = Callable[[str, int, int], None]
 """Called with the label of the step, the number of pods done and the number of pods to do."""
 
 Asked = Mapping[str, Collection[str]]
-"""The nodes, by pod, for which is to be recorded why they weren't chosen."""
+"""The nodes, by pod, for which the reason is recorded why they weren't chosen."""
 
 _NOTHING: Asked = {}
 
@@ -51,8 +51,8 @@ def compare(
 
     The cluster doesn't change: each simulation has a copy, and begins with the same `seed` at the same `start_time`;
     `attempt_time` is the virtual time of an attempt, in seconds (see `Simulation`). To find out why pods moved, the
-    first candidate runs once more, when it is known where they went. `selector` makes a new HostSelector for each
-    run. `clock` is only used for the reports' `elapsed`. `notes` are passed on to the comparison.
+    first candidate runs a second time, when the pods and their nodes are known. `selector` makes a new HostSelector
+    for each run. `clock` is only used for the reports' `elapsed`. `notes` are passed on to the comparison.
 
     Raises:
         ValueError: there is no candidate, or two have the same label.

@@ -1,4 +1,4 @@
-"""What loading a configuration needs to know of plugins: their extension points, arguments and distributions."""
+"""The properties of plugins that loading a configuration needs: extension points, arguments, distributions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PluginCatalog:
         return name in self._offered
 
     def hint(self, name: str) -> str:
-        """A hint with the plugin whose name is most like this one, which no plugin has; empty if none is similar."""
+        """A hint with the most similar plugin name, for an unknown name; empty if none is similar."""
         similar = get_close_matches(name, self._offered, n=1, cutoff=0.8)
         return f"; did you mean {similar[0]}?" if similar else ""
 
@@ -47,12 +47,12 @@ class PluginCatalog:
         return self.problem(name) is None
 
     def points(self, name: str) -> frozenset[ExtensionPoint]:
-        """Where the plugin can be enabled; nowhere if it isn't known."""
+        """The points at which the plugin can be enabled; none if it isn't known."""
         plugin = self._load(name)
         return NOWHERE if plugin is None else points_of(plugin) | WITHOUT_HOOK.get(name, NOWHERE)
 
     def absence(self, name: str, point: ExtensionPoint) -> str:
-        """Why a plugin that can be enabled at a point does nothing there; empty if it does something."""
+        """Why a plugin that can be enabled at a point has no hook there; empty if it has one."""
         plugin = self._load(name)
         return NOTHING_TO_DO if plugin is None or point not in points_of(plugin) else ""
 

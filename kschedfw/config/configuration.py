@@ -1,4 +1,4 @@
-"""A configuration as it takes effect: defaults filled in, plugins expanded, arguments structured."""
+"""An effective configuration: defaults filled in, plugins expanded, arguments structured."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class ConfiguredPlugin:
     """A plugin at an extension point, and why it is there.
 
     `weight` is 0 except at the score point. `distribution` is the distribution that the plugin comes from, if any.
-    `absence` says why a plugin that does something there in kube-scheduler does nothing here. `asked_by` has the
-    predicates and priorities, or the algorithm provider, that the plugin stands for.
+    `absence` says why the plugin doesn't run at this point here, if it does in kube-scheduler. `asked_by` has the
+    predicates and priorities that the plugin implements, or the algorithm provider that enables it.
     """
 
     name: str
@@ -44,14 +44,14 @@ class ProfileConfiguration:
 
     @property
     def absent_by_name(self) -> tuple[str, ...]:
-        """Plugins that the configuration enables by name and that do nothing in this version."""
+        """Plugins that the configuration enables by name and that don't run in this version."""
         every = [plugin for listed in self.plugins.values() for plugin in listed]
         here = {plugin.name for plugin in every if not plugin.absence}
         named = (plugin.name for plugin in every if plugin.origin is not Origin.DEFAULT)
         return tuple(dict.fromkeys(name for name in named if name not in here))
 
     def profile(self) -> Profile:
-        """The profile to run, without what isn't available."""
+        """The profile to run, without plugins that aren't available."""
         points = {
             point: tuple(EnabledPlugin(plugin.name, plugin.weight) for plugin in listed if not plugin.absence)
             for point, listed in self.plugins.items()
@@ -68,7 +68,7 @@ class ProfileConfiguration:
 
 @attrs.frozen(kw_only=True)
 class SchedulerConfiguration(Settings):
-    """A whole configuration. `source` is the file or whatever else it comes from; `warnings` are for its user.
+    """A whole configuration. `source` is its file or another description of its origin; `warnings` are for its user.
 
     `api_version` is empty if it wasn't made from a document.
     """

@@ -26,7 +26,7 @@ Content: TypeAlias = Mapping[str, Any]
 """The content of a document, as plain mappings, lists and scalars."""
 
 LARGEST: Final = 4 << 20
-"""How large a configuration may be, in bytes; kube-scheduler's have some thousand."""
+"""The largest configuration, in bytes; real ones have some thousand."""
 
 _FURTHER = "only the first document of the file is read, as kube-scheduler does"
 

@@ -20,10 +20,10 @@ SECRET = "…"
 
 
 def plain(value: object, *, conceal: bool = True) -> object:
-    """A value with all its defaults, as a configuration would have it; without fields that are null or empty.
+    """A value with all its defaults, as in a configuration; without fields that are null or empty.
 
-    So is a field that kube-scheduler's arguments don't have (by its metadata) and that is as it always is. Keys and
-    passwords aren't shown, unless they are not to be concealed.
+    Fields that kube-scheduler's arguments don't have (by their metadata) are left out, too, if they have their
+    defaults. Keys and passwords aren't shown unless `conceal` is false.
     """
     if isinstance(value, Quantity):
         return str(value)
@@ -68,7 +68,7 @@ def _of_type(value: object, type_: object, *, conceal: bool) -> object:
 
 
 def settings_of(configuration: SchedulerConfiguration, *, conceal: bool = True) -> dict[str, object]:
-    """Everything beside the profiles."""
+    """All settings except the profiles."""
     return {
         json_name(field): plain(getattr(configuration, field.name), conceal=conceal)
         for field in attrs.fields(Settings)
@@ -91,7 +91,7 @@ def profile_of(profile: ProfileConfiguration) -> dict[str, object]:
 
 
 def effective(configuration: SchedulerConfiguration) -> dict[str, object]:
-    """The whole configuration, as JSON has it."""
+    """The whole configuration, as it is written in JSON."""
     return {
         "apiVersion": configuration.api_version,
         **settings_of(configuration),

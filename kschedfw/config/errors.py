@@ -1,4 +1,4 @@
-"""What can go wrong with configurations."""
+"""Errors of configurations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kschedfw.api.field_errors import FieldError, first_of
 
 
 class ConfigurationError(KschedfwError, ValueError):
-    """A configuration that is refused: which one, and everything that is wrong with it, a line for each."""
+    """A configuration is invalid; the text has its source and all errors, one per line."""
 
     def __init__(self, source: str, errors: Iterable[FieldError]) -> None:
         self.source = source
@@ -21,7 +21,7 @@ class ConfigurationError(KschedfwError, ValueError):
 
 
 class ExtenderConfigError(KschedfwError, ValueError):
-    """Extenders are configured so that they can't work, alone or together; names every bad field."""
+    """The configuration of extenders is invalid; names every invalid field."""
 
     def __init__(self, errors: Iterable[FieldError]) -> None:
         self.errors = tuple(errors)

@@ -81,9 +81,9 @@ class ExtenderConfig:
     """One entry of `extenders` in a KubeSchedulerConfiguration.
 
     A verb is appended to `url_prefix`; an empty verb means that the extender isn't called for it. The URL may have a
-    user and a password; the password is never shown. `http_timeout` is in seconds and covers a whole call, 0 stands for
-    5. With `enable_https` and no CA any certificate is accepted, as in kube-scheduler; whether TLS is used depends on
-    the URL.
+    user and a password; the password is never shown. `http_timeout` is in seconds and covers a whole call, 0 means
+    5. With `enable_https` and no CA any certificate is accepted, as in kube-scheduler; whether TLS is used depends
+    on the URL.
     """
 
     url_prefix: str = attrs.field(
@@ -109,7 +109,7 @@ class ExtenderConfig:
         return self.http_timeout or DEFAULT_TIMEOUT
 
     def validate(self) -> Iterator[FieldError]:
-        """Everything that is wrong with this extender alone."""
+        """The errors of this extender alone."""
         yield from _url_errors(self.url_prefix)
         yield from self.validate_rules()
         if self.http_timeout < 0:
@@ -120,7 +120,9 @@ class ExtenderConfig:
             yield from _tls_errors(self.tls_config)
 
     def validate_rules(self) -> Iterator[FieldError]:
-        """What kube-scheduler refuses in a document; it notices other errors only when it calls the extender."""
+        """The errors for which kube-scheduler refuses a document; it finds other errors only when it calls the
+        extender.
+        """
         if self.prioritize_verb and self.weight <= 0:
             yield FieldError.invalid("weight", self.weight, "must have a positive weight applied to it")
         for index, resource in enumerate(self.managed_resources):
@@ -128,7 +130,7 @@ class ExtenderConfig:
 
 
 def extender_errors(configs: Sequence[ExtenderConfig]) -> Iterator[FieldError]:
-    """What is wrong with each extender, and with them together (kube-scheduler `validateExtenders`)."""
+    """The errors of each extender, and of all together (kube-scheduler `validateExtenders`)."""
     for index, config in enumerate(configs):
         for error in config.validate():
             yield error.inside(f"extenders[{index}]")
@@ -154,7 +156,7 @@ def check_extenders(configs: Sequence[ExtenderConfig]) -> None:
     """Check every extender, and all of them together.
 
     Raises:
-        ExtenderConfigError: with everything that is wrong.
+        ExtenderConfigError: there are errors; names all of them.
     """
     if errors := tuple(extender_errors(configs)):
         raise ExtenderConfigError(errors)
@@ -173,7 +175,7 @@ def ignored_resources(configs: Sequence[ExtenderConfig]) -> tuple[str, ...]:
 def with_ignored_resources(profile: ProfileT, configs: Sequence[ExtenderConfig]) -> ProfileT:
     """The profile with `ignored_resources` in NodeResourcesFit's arguments.
 
-    As in kube-scheduler they replace what the profile says there; without any the profile stays as it is.
+    As in kube-scheduler, they replace those of the profile; without any, the profile isn't changed.
     """
     names = ignored_resources(configs)
     if not names:
@@ -194,7 +196,7 @@ def _url_errors(url: str) -> Iterator[FieldError]:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 0) >= 0
         if usable and parts.hostname is not None and parts.hostname.isascii():
-            parts.hostname.encode("idna")  # a name that can't be looked up: a part is empty or too long
+            parts.hostname.encode("idna")  # the name has a part that is empty or too long
     except ValueError:
         usable = False
     if not usable:

@@ -1,4 +1,4 @@
-"""Feature gates that change what an old configuration amounts to; each has a stage and a default.
+"""Feature gates that change the plugins of a Policy or algorithm provider; each has a stage and a default.
 
 Only gates that change something in kschedfw are here. The defaults are those of kube-scheduler v1.20, the last version
 with algorithm providers. A gate that was locked or removed by then can still be set here, to get an older version's
@@ -19,7 +19,7 @@ from kschedfw.api.frozendict import EMPTY, FrozenDict
 
 
 class Stage(StrEnum):
-    """How far a feature has come."""
+    """The stage of a feature."""
 
     ALPHA = "alpha"
     BETA = "beta"
@@ -90,7 +90,7 @@ _ABSENT: Mapping[str, str] = {
 
 
 class FeatureGateError(KschedfwError, ValueError):
-    """Gates that don't exist, or values that are neither true nor false; names all of them."""
+    """Gates are unknown, or values are neither true nor false; names all of them."""
 
     def __init__(self, errors: tuple[FieldError, ...]) -> None:
         super().__init__(errors)
@@ -145,7 +145,7 @@ class FeatureGates:
         return self.given.get(name, FEATURE_GATES[name].default)
 
 
-# what Go's strconv.ParseBool takes
+# the values of Go's strconv.ParseBool
 BOOLEANS: Mapping[str, bool] = {
     **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
     **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),

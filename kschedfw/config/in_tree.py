@@ -1,4 +1,4 @@
-"""The in-tree plugins of kube-scheduler v1.36: the default ones, and what became of older ones."""
+"""The in-tree plugins of kube-scheduler v1.36: the default ones, and those that were removed."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ DEFAULT_PLUGINS = (
 """v1.36's multiPoint list, in its order and with its weights."""
 
 REMOVED_IN_V1 = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
-"""Plugins that v1 of the configuration doesn't know any more."""
+"""Plugins that v1 of the configuration no longer has."""
 
 
 WITHOUT_HOOK: Mapping[str, frozenset[ExtensionPoint]] = {
-    # In kube-scheduler it holds pods back until their victims are gone; here they are gone before the pod is queued
-    # again.
+    # In kube-scheduler it gates pods until their victims are deleted; here victims are deleted before the pod is
+    # queued again.
     "DefaultPreemption": frozenset({ExtensionPoint.PRE_ENQUEUE}),
 }
-"""The points at which a plugin does something in kube-scheduler and nothing here, with the reason."""
+"""The points at which a plugin has a hook in kube-scheduler, but not here, with the reason."""

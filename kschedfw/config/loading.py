@@ -44,7 +44,7 @@ def load_configuration(
 
     `registry` offers its plugins (by default: everything installed).
 
-    Feature gates change what a Policy amounts to. With a KubeSchedulerConfiguration they are refused.
+    Feature gates apply to Policies. With a KubeSchedulerConfiguration they are an error.
 
     Raises:
         ConfigurationError: with everything that is wrong with it.

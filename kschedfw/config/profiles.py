@@ -1,4 +1,4 @@
-"""Builds profiles from what a document says: which plugins, in which order, with which arguments."""
+"""Builds the profiles of a document: their plugins, in order, with arguments."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def build_profile(written: KubeSchedulerProfile, catalog: PluginCatalog, api_ver
 
 
 def _useless(written: KubeSchedulerProfile, enabled: Container[str], catalog: PluginCatalog) -> Iterator[str]:
-    """Warnings about entries that kube-scheduler accepts although no plugin has the name, so that they do nothing."""
+    """Warnings about entries with unknown plugin names that kube-scheduler accepts; they have no effect."""
     for where in (MULTI_POINT, *ExtensionPoint):
         for index, plugin in enumerate(_listed(written.plugins, where).disabled):
             if plugin.name != ALL and not catalog.exists(plugin.name):
@@ -140,7 +140,7 @@ def _indispensable(placed: Placed, profile: str) -> Iterator[FieldError]:
 def _args(
     configs: Sequence[PluginConfig], enabled: set[str], catalog: PluginCatalog, api_version: str
 ) -> tuple[dict[str, object], list[FieldError]]:
-    """The arguments of plugins that are known: first those that are given, then the defaults of the others."""
+    """The arguments of known plugins: first the given ones, then the defaults of the other plugins."""
     args: dict[str, object] = {}
     errors: list[FieldError] = []
     given = {config.name for config in configs}

@@ -1,6 +1,6 @@
 """The fields of KubeSchedulerConfiguration, with types and defaults (kubescheduler.config.k8s.io/v1).
 
-As in kube-scheduler, an empty text or a zero in some fields means that the default applies.
+As in kube-scheduler, an empty string or a zero in some fields means that the default applies.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kschedfw.framework.profile import ExtensionPoint
 
 MULTI_POINT = "multiPoint"
 ALL = "*"
-"""As the name of a disabled plugin: all plugins but those that the point itself enables."""
+"""As the name of a disabled plugin: all plugins except those that the point itself enables."""
 
 
 _UNSET: Final = {"zero_is_unset": True}
@@ -68,7 +68,7 @@ class Plugins:
 
 @attrs.frozen
 class PluginConfig:
-    """The arguments of a plugin, as they are written."""
+    """The arguments of a plugin, unstructured."""
 
     name: str = ""
     args: FrozenDict[str, object] | None = None
@@ -110,7 +110,7 @@ class ClientConnection:
 
 @attrs.frozen(kw_only=True)
 class Settings:
-    """The fields of a configuration beside its profiles."""
+    """The fields of a configuration except its profiles."""
 
     parallelism: int = 16
     percentage_of_nodes_to_score: int = 0

@@ -1,4 +1,4 @@
-"""Profiles made from a Policy or an algorithm provider, with what each of their plugins is for."""
+"""Profiles of a Policy or an algorithm provider, with the reason why each plugin is enabled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kschedfw.framework.runtime.registry import Registry
 
 
 class UnavailablePluginsError(ProfileError):
-    """A profile needs plugins that aren't available; names each of them and what asked for it."""
+    """A profile needs plugins that aren't available; names each of them and its provenance."""
 
     def __init__(self, reasons: Mapping[str, Sequence[str]]) -> None:
         super().__init__(reasons)
@@ -26,17 +26,17 @@ class UnavailablePluginsError(ProfileError):
 
 @attrs.frozen
 class TracedProfile(Profile):
-    """A profile with its `provenance`: what asked for each plugin, such as `predicate PodFitsResources`."""
+    """A profile with its `provenance`: why each plugin is enabled, such as `predicate PodFitsResources`."""
 
     provenance: Mapping[str, tuple[str, ...]] = EMPTY
 
     def unavailable(self, registry: Registry) -> Mapping[str, tuple[str, ...]]:
-        """The plugins that the registry doesn't offer, each with what asked for it."""
+        """The plugins that the registry doesn't offer, with their provenance."""
         offered = set(registry.names())
         return {name: self.provenance.get(name, ()) for name in self.plugin_names if name not in offered}
 
     def check_available(self, registry: Registry) -> None:
-        """Report all missing plugins at once; a framework would stop at the first.
+        """Raise if plugins are missing. Unlike the error of a framework, this one names all of them.
 
         Raises:
             UnavailablePluginsError: the registry doesn't offer some of the plugins.

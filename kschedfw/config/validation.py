@@ -26,7 +26,7 @@ _POSITIVE = "must be greater than zero"
 
 
 def settings_errors(configuration: KubeSchedulerConfiguration, api_version: str) -> Errors:
-    """Everything that is wrong with the settings; the plugins aren't checked here."""
+    """The errors of the settings; plugins are checked elsewhere."""
     for error in client_connection_errors(configuration.client_connection):
         yield error.inside("clientConnection")
     for error in leader_election_errors(configuration.leader_election):

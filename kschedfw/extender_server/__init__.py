@@ -1,4 +1,4 @@
-"""An extender server: offers the plugins of this framework to a kube-scheduler over HTTP."""
+"""An extender server: serves the plugins of a profile to a kube-scheduler over HTTP."""
 
 from kschedfw.extender_server.app import ExtenderApp, ServerLimits
 

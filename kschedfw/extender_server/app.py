@@ -1,4 +1,4 @@
-"""The ASGI application: HTTP on one side, the evaluator on the other."""
+"""The ASGI application: reads requests, has the evaluator answer them, and writes responses."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _busy(text: str) -> Response:
 
 
 class ExtenderApp:
-    """Offers the filter and score plugins of a profile to a kube-scheduler, as an ASGI 3 application.
+    """Serves the filter and score plugins of a profile to a kube-scheduler, as an ASGI 3 application.
 
     | request | answer |
     | --- | --- |
@@ -152,7 +152,7 @@ class ExtenderApp:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self._respond(scope, receive)
-        if response is None:  # nobody is there to hear it
+        if response is None:  # the client has gone
             return
         await response.send(send)
 
@@ -302,7 +302,7 @@ class _Held:
 
 @attrs.frozen(eq=False)
 class _Work:
-    """A complete request; `abandoned` is set when nobody waits for its answer any more."""
+    """A complete request; `abandoned` is set when the client no longer waits for its answer."""
 
     future: Future[Response]
     abandoned: threading.Event

@@ -14,4 +14,4 @@ class EvaluationError(KschedfwError):
 
 
 class AbandonedError(KschedfwError):
-    """The client doesn't wait any more, so the work was stopped."""
+    """The client no longer waits, so the work was stopped."""

@@ -54,7 +54,7 @@ class _Question:
 
 
 class _Interruptible(Parallelizer):
-    """A parallelizer that checks before each piece of work whether the client still waits."""
+    """A parallelizer that stops before the next piece of work if the client has gone."""
 
     def __init__(self, parallelism: int) -> None:
         super().__init__(parallelism)
@@ -77,7 +77,7 @@ class _Interruptible(Parallelizer):
 
 
 class Evaluator:
-    """Answers one request after the other, whatever the number of threads that ask.
+    """Answers one request after the other; any number of threads may call it.
 
     A caller may set the event `abandoned`; then the call raises AbandonedError, after the hook that is running.
 

@@ -75,14 +75,14 @@ class BindingCycle:
         assumed, _ = _placed(attempt)
         self._waiting_pods.remove(assumed.uid)
         release(attempt, self._cache)
-        # Until here a preemption may take its room. From here on the pod may be in another binding cycle.
+        # Until here a preemption may take its resources. From here on the pod may be in another binding cycle.
         self._pods_in_pre_bind.remove(assumed.uid)
         if not status.is_rejected:
             self._tell_of_room(assumed)
             self._failures.handle(attempt, status, CLEAR_NOMINATION)
             return
-        # The pod itself was refused for another reason than room. So its flight has to end first: what happens
-        # during a flight counts for the pod in flight, too.
+        # The pod itself wasn't rejected for lack of resources, so its release must not retry it. Hence its flight
+        # ends first: events during a flight count for the pod in flight, too.
         self._failures.handle(attempt, status, CLEAR_NOMINATION)
         self._tell_of_room(assumed, lambda pod: pod.uid != assumed.uid)
 
@@ -95,12 +95,12 @@ class BindingCycle:
         self._queue.done(assumed.uid)
         present = look_up(self._cluster, attempt.pod)
         if present is not None and present.uid == assumed.uid and not present.node_name:
-            patch_nomination(self._cluster, present, "")  # otherwise the nomination would keep the room
+            patch_nomination(self._cluster, present, "")  # otherwise the nomination would keep the resources
             self._queue.add_if_not_present(look_up(self._cluster, present) or present)
         self._tell_of_room(assumed)
 
     def _tell_of_room(self, assumed: Pod, whom: PreCheck | None = None) -> None:
-        """Tell the queue that the pod's room is free again, as if a bound pod had been deleted."""
+        """Tell the queue that the pod's resources are free again, as if a bound pod had been deleted."""
         self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, assumed, None, whom)
 
     def _run(self, attempt: Attempt) -> Status:
@@ -136,8 +136,8 @@ class BindingCycle:
         return status
 
     def _keep_if_bound(self, assumed: Pod) -> None:
-        """Keep the pod on its node if the cluster has bound it although the answer was lost and the event isn't here
-        yet.
+        """Keep the pod on its node if the cluster has bound it, although the response was lost and the event hasn't
+        arrived.
         """
         try:
             present = self._cluster.get(Pod, assumed.key)

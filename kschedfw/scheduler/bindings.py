@@ -145,7 +145,7 @@ class Bindings:
     def _submit(self, binding: _Binding, stage: Callable[[_Binding], None]) -> None:
         try:
             future = self._executor.submit(lambda: self._run(binding, stage))
-        except Exception as error:  # an executor that was shut down, for one
+        except Exception as error:  # for example, the executor was shut down
             self._abandon(binding, error)
             return
         if future is not None and isinstance(future, _Future):

@@ -84,7 +84,7 @@ class Cache:
     # Nodes
 
     def add_node(self, node: Node) -> None:
-        """Add the node, with the pods on it that came before it. A node that is there already is updated."""
+        """Add the node, with the pods on it that were added before it. An existing node is updated."""
         self.update_node(node)
 
     def update_node(self, node: Node) -> None:
@@ -103,10 +103,10 @@ class Cache:
             self._touch(info)
 
     def remove_node(self, node: Node) -> None:
-        """Forget the node; its pods are kept until they are removed, or it comes back.
+        """Remove the node; its pods are kept until they are removed, or the node is added again.
 
         Raises:
-            CacheError: it isn't there.
+            CacheError: the cache doesn't have it.
         """
         with self._lock:
             info = self._infos.pop(node.name, None)
@@ -126,7 +126,7 @@ class Cache:
         Raises:
             CacheError: the pod is in the cache already.
             ConcurrentCycleError: another pod was assumed since this one's cycle began (`update_snapshot`), which
-                therefore didn't see it; the pod has to be scheduled anew.
+                therefore didn't see it; the pod has to be scheduled again.
         """
         uid = pod.metadata.uid
         with self._lock:
@@ -224,7 +224,7 @@ class Cache:
             return pod.uid in self._assumed
 
     def expire_assumed_pods(self) -> list[Pod]:
-        """Remove the assumed pods whose time has come, and return them."""
+        """Remove the assumed pods that have expired, and return them."""
         if not self._ttl or self._clock is None:
             return []
         now = self._clock.now()

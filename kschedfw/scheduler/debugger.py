@@ -31,7 +31,7 @@ class PendingPods(Protocol):
 
 @attrs.frozen
 class Discrepancies:
-    """Names and uids that only one side knows; all empty where cache and cluster agree."""
+    """Names and uids that only the cache or only the cluster has; all are empty if these agree."""
 
     missed_nodes: tuple[str, ...] = ()
     redundant_nodes: tuple[str, ...] = ()

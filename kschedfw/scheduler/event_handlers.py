@@ -1,4 +1,4 @@
-"""Keeps cache and queue in step with a cluster (kube-scheduler `eventhandlers.go`)."""
+"""Updates cache and queue with the events of a cluster (kube-scheduler `eventhandlers.go`)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class EventHandlers:
         self._pods: dict[str, Pod] = {}
         self._expected: set[str] = set()
         """The uids of pods whose nominated node is the one where they are assumed. Their nomination doesn't keep
-        other pods out, so its end isn't an event; their room is announced when it becomes free.
+        other pods out, so its end isn't an event; their resources are announced when they are released.
         """
         self._others: dict[type[Named], dict[str, Named]] = {
             cls: {} for cls in (*EVENT_RESOURCES, CustomObject) if cls not in (Pod, Node)
@@ -228,7 +228,7 @@ class EventHandlers:
             self._nomination_ended(pod)
 
     def _nomination_ended(self, last: Pod) -> None:
-        """Tell the queue that the room of a pod's nomination is free for the pods that it kept out."""
+        """Tell the queue that a pod's nomination no longer keeps other pods out."""
         if _nominated(last):
             self._queue.move_all_to_active_or_backoff(
                 ASSIGNED_POD_DELETE, last, None, lambda pod: pod.priority <= last.priority

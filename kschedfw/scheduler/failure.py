@@ -1,4 +1,6 @@
-"""Handles failed attempts: requeues the pod and tells the cluster (kube-scheduler `handleSchedulingFailure`)."""
+"""Handles failed attempts: requeues the pod, and writes its condition and an event (kube-scheduler
+`handleSchedulingFailure`).
+"""
 
 from __future__ import annotations
 
@@ -207,7 +209,7 @@ def look_up(cluster: Cluster, pod: Pod) -> Pod | None:
     """The pod as it is in the cluster; the given state if the cluster can't be reached."""
     try:
         return cluster.get(Pod, pod.key)
-    except Exception:  # an attempt too many is better than a pod that gets lost
+    except Exception:  # a superfluous attempt is better than a lost pod
         _log.exception("can't look up %s", pod.key)
         return pod
 

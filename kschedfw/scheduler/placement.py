@@ -1,4 +1,4 @@
-"""A placement: a place that was found for a pod and is held until it is committed or given up."""
+"""A placement: a pod's node, on which its resources are reserved until the placement is committed or given up."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class PlacementEndedError(KschedfwError):
 
 
 class Placement:
-    """The place of a pod on a node: assumed, reserved and permitted, but not bound yet.
+    """A pod that is assumed, reserved and permitted on a node, but not bound yet.
 
-    For other pods the room is taken. `commit` binds the pod, `give_up` frees the room. As a context manager it gives
-    up at the end of the block, unless it was committed:
+    Its resources aren't available to other pods. `commit` binds the pod, `give_up` releases the resources. As a
+    context manager it gives up at the end of the block, unless it was committed:
 
         with scheduler.place(pod) as placement:
             if is_acceptable(placement.node_name):
@@ -54,7 +54,7 @@ class Placement:
         self.result: ScheduleResult = attempt.result
         """How many nodes were evaluated, and how many were feasible."""
         self.preempted: str | None = None
-        """Why the room was taken for a pod of higher priority; None if it wasn't."""
+        """Why the resources were taken for a pod of higher priority; None if they weren't."""
 
     @property
     def node_name(self) -> str:
@@ -69,7 +69,8 @@ class Placement:
     def commit(self) -> None:
         """Bind the pod: wait for permission, then run pre_bind, bind and post_bind, on this thread.
 
-        If that fails, the pod's room is free again, and the pod is back in the queue, as after any attempt.
+        If that fails, the pod's resources are released, and the pod goes back to the queue, as after any failed
+        attempt.
 
         Raises:
             PlacementEndedError: the placement was committed or given up before.
@@ -96,7 +97,7 @@ class Placement:
         return status
 
     def give_up(self) -> None:
-        """Free the room: unreserve, and forget the pod. It is requeued if it is pending in the cluster.
+        """Release the resources: unreserve, and forget the pod. It is requeued if it is pending in the cluster.
 
         Does nothing if the placement has ended.
         """

@@ -93,7 +93,7 @@ class PriorityPolicy:
 
 @attrs.frozen
 class Policy:
-    """What to filter and score by.
+    """The predicates, priorities and extenders of a scheduler.
 
     No predicates (None) means the defaults, while an empty list leaves only the mandatory ones; the same goes for
     priorities, of which none is mandatory. 0 for `hard_pod_affinity_symmetric_weight` means that it isn't set.

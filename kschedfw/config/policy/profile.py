@@ -1,4 +1,4 @@
-"""From a Policy to the configuration with one profile that does the same.
+"""Turns a Policy into a configuration with one profile that decides in the same way.
 
 Semantics: kube-scheduler v1.20 `createFromConfig` and `LegacyRegistry`.
 """
@@ -111,7 +111,7 @@ class _Plugins:
     def enable(self, placement: Placement, reason: str, weight: int = 0) -> None:
         name, points = placement
         for point in points:
-            # As in kube-scheduler, the first of several priorities that share a plugin says the weight.
+            # As in kube-scheduler, the first of several priorities that share a plugin determines the weight.
             self.points.setdefault(point, {}).setdefault(name, weight if point is ExtensionPoint.SCORE else 0)
         reasons = self.provenance.setdefault(name, [])
         if reason not in reasons:
@@ -125,7 +125,7 @@ class _Plugins:
 
 
 def _predicates(policy: Policy, gates: FeatureGates) -> dict[str, list[str]]:
-    """The predicates by their names in the table, each with the entries that ask for it."""
+    """The predicates by their names in the table, each with the entries that enable it."""
     reasons: dict[str, list[str]] = {}
     by_taint = gates.enabled(TAINT_NODES_BY_CONDITION)
     if policy.predicates is None:
@@ -144,7 +144,7 @@ def _predicates(policy: Policy, gates: FeatureGates) -> dict[str, list[str]]:
 
 
 def _priorities(policy: Policy, gates: FeatureGates) -> dict[str, tuple[int, list[str]]]:
-    """The priorities by name, custom ones by plugin: the weight, and the entries that ask for it."""
+    """The priorities by name, custom ones by plugin: the weight, and the entries that enable it."""
     if policy.priorities is None:
         found = {name: (weight, [f"default priority {name}"]) for name, weight in DEFAULT_PRIORITIES.items()}
         if not gates.enabled(EVEN_PODS_SPREAD):

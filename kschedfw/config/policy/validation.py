@@ -1,4 +1,4 @@
-"""Errors of a Policy: what kube-scheduler v1.20 refuses, and names that a feature gate removes."""
+"""The errors of a Policy: those of kube-scheduler v1.20, and names that don't exist with the feature gates."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_SYMMETRIC_WEIGHT = 100
 
 
 def policy_errors(policy: Policy) -> Iterator[FieldError]:
-    """Everything that is wrong with the policy, whatever the feature gates."""
+    """The errors of the policy that don't depend on feature gates."""
     known = (*PREDICATES, *PREDICATE_ALIASES)
     for index, predicate in enumerate(policy.predicates or ()):
         path = f"predicates[{index}]"

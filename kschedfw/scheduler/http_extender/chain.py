@@ -19,13 +19,13 @@ ExtenderT = TypeVar("ExtenderT", bound=Extender)
 def make_extenders(
     configs: Sequence[ExtenderConfig], *, clock: Clock | None = None
 ) -> tuple[HTTPExtender, ...]:
-    """The extenders of a configuration, checked and in the order in which they are asked.
+    """The extenders of a configuration, checked, in the order in which they are called.
 
     See also `with_ignored_resources`, which the profiles need.
 
     Raises:
-        ExtenderConfigError: an extender can't work, or not together with the others.
-        MissingExtraError: there are any, and the extra `extender` isn't installed.
+        ExtenderConfigError: the configuration of an extender is invalid, alone or together with the others.
+        MissingExtraError: there are extenders, and the extra `extender` isn't installed.
     """
     check_extenders(configs)
     made: list[HTTPExtender] = []

@@ -42,7 +42,7 @@ class HTTPExtender:
     protocol.
 
     Raises:
-        ExtenderConfigError: the configuration can't work, or its certificates or keys can't be read.
+        ExtenderConfigError: the configuration is invalid, or its certificates or keys can't be read.
         MissingExtraError: the extra `extender` isn't installed.
     """
 
@@ -180,7 +180,7 @@ class HTTPExtender:
         return ExtenderArgs(pod_as_sent(pod), nodes=self._nodes.write([info.node for info in nodes]))
 
     def _names(self, verb: str, result: FilterResult) -> Iterable[str]:
-        """The names of the nodes that pass. `NodeNames` counts only for an extender with a cache, `Nodes` always."""
+        """The names of the nodes that pass. `NodeNames` is used only for an extender with a cache, `Nodes` always."""
         if self.config.node_cache_capable and result.node_names is not None:
             return result.node_names
         try:

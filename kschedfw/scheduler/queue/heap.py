@@ -23,7 +23,7 @@ class KeyedHeap(Generic[T]):
     """A heap of items with keys; the item that comes `before` all others is popped first.
 
     `before` is a strict order; items of which neither comes before the other are popped in any order. After a change
-    of an item that affects `before`, `push` has to be called for its key at once.
+    of an item that affects `before`, `push` must be called for its key at once.
     """
 
     def __init__(self, before: Callable[[T, T], bool]) -> None:

@@ -1,4 +1,4 @@
-"""Decides whether an event is worth another attempt of a pod (kube-scheduler `isPodWorthRequeuing`; KEP-4247)."""
+"""Decides whether a pod is retried after an event (kube-scheduler `isPodWorthRequeuing`; KEP-4247)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Requeue(Enum):
 class QueueingHints:
     """Calls the queueing hints of the plugins that rejected a pod.
 
-    A hint that raises counts as QUEUE: an attempt too many is better than a pod that waits forever. `metrics`
+    A hint that raises counts as QUEUE: a superfluous attempt is better than a pod that waits forever. `metrics`
     records how long each hint takes, on `clock`. A subscription without a hint counts as QUEUE.
     """
 
