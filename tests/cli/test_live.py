@@ -51,8 +51,8 @@ def kubeconfig(files: Path, tmp_path: Path) -> Iterator[Path]:
         for obj in read_manifests(files).objects():
             server.cluster.add(obj)
         yield server.kubeconfig(tmp_path / "kubeconfig")
-        others = [event for event in server.audit.events if event.verb != "list"]
-        assert others == []
+        # `get` asks for the kinds of plugins, which other tests may have defined.
+        assert {each.verb for each in server.audit.events} <= {"get", "list"}
 
 
 def printed(capsys: pytest.CaptureFixture[str], *args: object) -> str:
