@@ -48,9 +48,9 @@ class VolumeController:
 
     * Claims without a class get the default one.
     * A claim is bound to the volume that names it, or that it names. Otherwise, unless its class waits for the first
-    consumer, it is bound to the smallest volume that fits.
+      consumer, it is bound to the smallest volume that fits.
     * If there is none, or a node was selected for the claim, a volume is provisioned, if the class has a
-    provisioner. If that fails, the selected node is removed from the claim.
+      provisioner. If that fails, the selected node is removed from the claim.
     * A volume whose claim is gone is released, or deleted if it was provisioned for the claim.
     * Pods get the claims of their generic ephemeral volumes, which are deleted with them.
 
