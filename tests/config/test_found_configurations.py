@@ -29,6 +29,8 @@ from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.testing.conformance.compare import same_reason
 
+pytestmark = pytest.mark.slow
+
 SharedData = Callable[[str], Path]
 
 # Texts in which values are spelled as Go's structs are.

@@ -21,6 +21,8 @@ from kschedfw.testing.api_server import ApiServer, User
 from tests.examples.running import REPOSITORY
 from tests.serve.replicas import Replica, token_of
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = REPOSITORY / "examples" / "10-second-scheduler"
 FILES = ("rbac.yaml", "deployment.yaml", "servicemonitor.yaml", "pod.yaml")
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

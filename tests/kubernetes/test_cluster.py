@@ -26,6 +26,8 @@ from kschedfw.testing.api_server import ApiServer
 from tests.kubernetes.raw_server import reply, serving
 from tests.kubernetes.waiting import eventually
 
+pytestmark = pytest.mark.slow
+
 
 def pod(name: str, **metadata: object) -> Pod:
     manifest = {"metadata": {"name": name, **metadata}, "spec": {"containers": [{"name": "c", "image": "i"}]}}

@@ -21,6 +21,8 @@ from kschedfw.kubernetes import Client, KubernetesCluster, UnavailableError
 from kschedfw.testing.api_server import ApiServer
 from tests.kubernetes.waiting import eventually
 
+pytestmark = pytest.mark.slow
+
 CONDITION = PodCondition("PodScheduled", "False", "Unschedulable", "0/1 nodes are available")
 
 

@@ -24,6 +24,8 @@ from tests.serve.replicas import (
     is_bound,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def server() -> Iterator[ApiServer]:

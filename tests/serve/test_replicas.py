@@ -21,6 +21,8 @@ from tests.serve.replicas import (
     is_bound,
 )
 
+pytestmark = pytest.mark.slow
+
 SLACK = 3.0
 """Seconds that a busy machine may add."""
 

@@ -16,6 +16,8 @@ from kschedfw.kubernetes import store
 from tests.scheduler.invariants import served
 from tests.scheduler.invariants.served import STEPS_BETWEEN_QUIET_POINTS, ServedWorld
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:

@@ -9,6 +9,8 @@ import pytest
 from kschedfw.testing.api_server import ApiServer
 from tests.testing.api_server.calling import PODS, Client, names, pod
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def three(api: Client) -> list[Any]:
