@@ -169,21 +169,24 @@ class NodeSearch:
         wanted: int,
     ) -> RowVerdicts:
         """Ask the filters that are `left` node by node until enough pass; `found` is what the others say."""
-        known = found.all_codes
-        rows, infos, statuses = nodes.rows, nodes.table.node_infos, pods.codes.statuses
-        in_question = known == PASS
-        if not self._handle.nominator.is_empty:
-            in_question |= np.isin(rows, self._nominated.rows(nodes.table))
-        positions = np.flatnonzero(in_question).tolist()
+        known, has_nominated = found.codes, not self._handle.nominator.is_empty
+        rows, infos, statuses = nodes.rows.tolist(), nodes.table.node_infos, pods.codes.statuses
+        positions: Sequence[int] = range(len(rows))
+        if known is not None:
+            in_question = known == PASS
+            if has_nominated:
+                in_question |= np.isin(nodes.rows, self._nominated.rows(nodes.table))
+            positions = np.flatnonzero(in_question).tolist()
         passed = 0
 
         def check(index: int) -> Status:
             position = positions[index]
-            row = int(rows[position])
-            status = self._filters.refusal_with_nominated_pods(plan.filters, state, pod, infos[row])
-            if not status.is_success:
-                return status
-            code = int(known[position])
+            row = rows[position]
+            if has_nominated:
+                status = self._filters.refusal_with_nominated_pods(plan.filters, state, pod, infos[row])
+                if not status.is_success:
+                    return status
+            code = PASS if known is None else int(known[position])
             if code != PASS:
                 return found.errors[row] if code == ERROR else statuses[code]
             if self._filters.run_all:
@@ -202,12 +205,15 @@ class NodeSearch:
         with working:
             answers = parallelizer.map_until(len(positions), check, is_enough)
         end = len(rows) if len(answers) == len(positions) else positions[len(answers) - 1] + 1
-        codes, errors = known[:end].copy(), dict(found.errors)
+        looked_at = nodes.rows[:end]
+        if known is None and passed == len(answers):
+            return RowVerdicts(looked_at, None, looked_at)
+        codes, errors = found.all_codes[:end].copy(), dict(found.errors)
         for position, status in zip(positions, answers, strict=False):
             code = codes[position] = pods.codes.code_of(status)
             if code == ERROR:
-                errors[int(rows[position])] = status
-        return RowVerdicts.of(rows[:end], codes, errors if (codes == ERROR).any() else EMPTY)
+                errors[rows[position]] = status
+        return RowVerdicts.of(looked_at, codes, errors if (codes == ERROR).any() else EMPTY)
 
 
 def _joined(parts: Sequence[RowVerdicts]) -> RowVerdicts:
