@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from random import Random
 from types import FrameType
 from typing import Final
@@ -45,6 +46,8 @@ RELEASE_SECONDS: Final = 5.0
 """Seconds that giving up the lease may take."""
 
 _SYNC_POLL: Final = 0.2
+_SIGNAL_POLL: Final = 0.5
+"""Seconds."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _EXIT_FAILED: Final = 1
 
@@ -146,7 +149,7 @@ class SchedulerProcess:
         if self._server is not None:
             self._server.start(self._endpoints)
         threading.Thread(target=self._work, name="kschedfw-scheduler", daemon=True).start()
-        ending = self._endings.get()
+        ending = self._wait_for_ending()
         self._stopping = True
         self._report.stopping = True
         if ending.at_once:
@@ -155,6 +158,13 @@ class SchedulerProcess:
         close_debugger()
         _log.info(Structured("Ended", code=ending.code))
         return ending.code
+
+    def _wait_for_ending(self) -> _Ending:
+        # The system may deliver a signal to another thread. Then it interrupts no wait of this one, on which Python
+        # runs the handler: so waits are short.
+        while True:
+            with contextlib.suppress(Empty):
+                return self._endings.get(timeout=_SIGNAL_POLL)
 
     # --- what it does, on threads beside the main one ---
 
