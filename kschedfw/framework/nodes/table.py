@@ -113,13 +113,15 @@ class NodeTable:
 
         Nothing is copied where `rows` is `all_rows` or a slice of it, as in most calls of a batch hook.
         """
-        everything = self.all_rows
-        if rows is everything:
-            return column
-        if rows.base is everything and rows.strides == everything.strides and len(rows):
+        if self.is_range(rows):
             first = int(rows[0])
             return column[first : first + len(rows)]
-        return column.take(rows)
+        return column if rows is self.all_rows else column.take(rows)
+
+    def is_range(self, rows: IntArray) -> bool:
+        """Whether these are a slice of `all_rows`, of rows that follow each other."""
+        everything = self.all_rows
+        return rows.base is everything and rows.strides == everything.strides and len(rows) > 0
 
     @cached_property
     def names(self) -> tuple[str, ...]:
