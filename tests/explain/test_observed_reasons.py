@@ -96,5 +96,8 @@ def test_the_reason_is_kube_schedulers_when_the_cluster_is_live(
     for manifest in (*CASES[name].objects, CASES[name].pod):
         administrator.make(manifest)
     kubeconfig = real_server.kubeconfig(tmp_path / "kubeconfig")
-    assert app.run(["explain", "--kubeconfig", str(kubeconfig), "default/waiting", "--json"]) == 1
+    assert (
+        app.run(["explain", "--kubeconfig", str(kubeconfig), "default/waiting", "--attempt", "1", "--json"])
+        == 1
+    )
     assert json.loads(capsys.readouterr().out)["message"] == observed()[name]
