@@ -57,6 +57,17 @@ class NodeTree:
             if not names:
                 del self._zones[zone]
 
+    def copy(self) -> NodeTree:
+        """The same order; changes of one don't affect the other."""
+        tree = NodeTree()
+        tree._zones = {zone: dict(names) for zone, names in self._zones.items()}
+        tree._zone_of = dict(self._zone_of)
+        return tree
+
+    def would_move(self, node: Node) -> bool:
+        """Whether `add` would change the order."""
+        return self._zone_of.get(node.name) != zone_of(node)
+
     def names(self) -> list[str]:
         """All nodes in visiting order."""
         rounds = zip_longest(*self._zones.values())

@@ -280,10 +280,24 @@ class Scheduler:
                 raise
         if attempt.assumed is None or not status.is_success:
             raise as_exception(status)
-        placement = Placement(attempt, self._binding_cycle, self._end_placement)
-        self._placements.add(placement)
-        self.pods_in_pre_bind.add(PodInPreBind(attempt.assumed, placement.preempt))
+        placement = Placement(attempt, self._binding_cycle, self._end_placement, self._hold_again)
+        self._hold(placement)
         return placement
+
+    def _hold(self, placement: Placement) -> None:
+        self._placements.add(placement)
+        self.pods_in_pre_bind.add(PodInPreBind(placement.pod, placement.preempt))
+
+    def _hold_again(self, placement: Placement) -> None:
+        attempt = placement.attempt
+        with self._scheduling():
+            self.queue.take(attempt.pod)
+            self.cache.update_snapshot(self.snapshot, attempt.pod)
+            status = self._take_place(attempt, placement.pod)
+        if not (status.is_success or status.is_wait):
+            self.queue.done(placement.pod.uid)
+            raise as_exception(status)
+        self._hold(placement)
 
     def _end_placement(self, placement: Placement) -> bool:
         try:
@@ -426,19 +440,25 @@ class Scheduler:
         # Set before the call: an interruption may come in between.
         attempt.result, attempt.assumed = result, (assumed := attempt.pod.bound_to(host))
         try:
-            self.cache.assume_pod(assumed)
+            status = self._take_place(attempt, assumed)
         except CacheError as error:
             attempt.assumed = None
             return self._fail(attempt, Status.from_error(error))
-        self.nominator.delete(assumed)
-        status = attempt.framework.run_reserve_plugins_reserve(attempt.state, assumed, host)
-        if status.is_success:
-            status = attempt.framework.run_permit_plugins(attempt.state, assumed, host)
         if not (status.is_success or status.is_wait):
-            release(attempt, self.cache)
             return self._fail(attempt, as_fit_error(attempt, host, status) if status.is_rejected else status)
         self.queue.activate(take_pods_to_activate(attempt.state))
         return Status.success()
+
+    def _take_place(self, attempt: Attempt, assumed: Pod) -> Status:
+        """Assume the pod, and run reserve and permit; all of it is undone if one of them fails."""
+        self.cache.assume_pod(assumed)
+        self.nominator.delete(assumed)
+        status = attempt.framework.run_reserve_plugins_reserve(attempt.state, assumed, assumed.node_name)
+        if status.is_success:
+            status = attempt.framework.run_permit_plugins(attempt.state, assumed, assumed.node_name)
+        if not (status.is_success or status.is_wait):
+            release(attempt, self.cache)
+        return status
 
     def _fail(
         self, attempt: Attempt, status: Status, nomination: PostFilterResult | None = CLEAR_NOMINATION
