@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Final
 
 import attrs
 import numpy as np
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod
-from kschedfw.framework.nodes.arrays import Codes
+from kschedfw.framework.nodes.arrays import Codes, IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.status import Code, Status
+
+_NO_ROWS: Final[IntArray] = np.empty(0, dtype=np.int64)
+_NO_CODES: Final[Codes] = np.empty(0, dtype=np.int32)
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -50,7 +54,7 @@ class NodeCodes:
     @classmethod
     def none(cls, table: NodeTable) -> NodeCodes:
         """An instance without nodes."""
-        return cls(NodeSelection(table, np.empty(0, dtype=np.int64)), np.empty(0, dtype=np.int32), ())
+        return cls(NodeSelection(table, _NO_ROWS), _NO_CODES, (), count=0)
 
     def get(self, node_name: str) -> Status | None:
         row = self._rows.get(node_name)

@@ -6,7 +6,9 @@ Nodes are read one by one (`NodeInfo`) or many at once (`NodeTable`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from operator import attrgetter
+from typing import Protocol
 
 import attrs
 import numpy as np
@@ -25,6 +27,13 @@ _MOST_KEPT = 4096
 
 # The sum of two amounts, times 100, is still an int64.
 _LARGEST_AMOUNT = np.iinfo(np.int64).max // (2 * MAX_NODE_SCORE)
+
+
+LARGEST_EXACT = 2**53 // (4 * MAX_NODE_SCORE)
+"""Of amounts up to this one, 100 times an amount divided in float64 is never rounded up to the next integer."""
+
+_FEWEST_COMPILED = 256
+"""For fewer nodes it isn't worth while to load the compiled loops."""
 
 
 @attrs.frozen
@@ -117,10 +126,10 @@ class ScoredResource:
 
     def columns(self, nodes: NodeTable, rows: IntArray) -> tuple[IntArray, IntArray]:
         """What `on_node` gives, for the nodes in these rows: two arrays of shape (k,), int64. Not to be changed."""
-        allocatable, requested = amount_columns(nodes, rows, self.name)
         if self.non_zero and self.name in _NON_ZERO:
-            requested = nodes.take(nodes.non_zero_requested[:, _NON_ZERO.index(self.name)], rows)
-        return allocatable, requested
+            used = nodes.non_zero_requested[:, _NON_ZERO.index(self.name)]
+            return nodes.take(nodes.allocatable[:, nodes.columns[self.name]], rows), nodes.take(used, rows)
+        return amount_columns(nodes, rows, self.name)
 
 
 Plan = Sequence[tuple[ScoredResource, int]]
@@ -156,6 +165,53 @@ def plan_columns(plan: Plan, nodes: NodeTable, rows: IntArray) -> Sequence[tuple
         if not 0 <= request <= _LARGEST_AMOUNT or nodes.largest(resource.name) > _LARGEST_AMOUNT:
             return None
     return [resource.columns(nodes, rows) for resource, _ in plan]
+
+
+class ScoreOfTwo(Protocol):
+    """Scores of k nodes that have both of two resources."""
+
+    def __call__(
+        self,
+        allocatable: IntArray,
+        used: IntArray,
+        request: int,
+        allocatable_2: IntArray,
+        used_2: IntArray,
+        request_2: int,
+        /,
+    ) -> IntArray:
+        """From what nodes have and use of a resource, shape (k,) each, and the pod's request; then of the other one."""
+        ...
+
+
+class CompiledScores(Protocol):
+    """The compiled forms of scores: the module `_compiled`."""
+
+    @property
+    def least_allocated(self) -> ScoreOfTwo: ...
+    @property
+    def balanced_allocation(self) -> ScoreOfTwo: ...
+
+
+def compiled_scores(
+    plan: Plan, nodes: NodeTable, columns: Sequence[tuple[IntArray, IntArray]]
+) -> CompiledScores | None:
+    """The compiled forms, if they are installed, worth while, and hold for these columns of the plan."""
+    if len(plan) != 2 or len(columns[0][0]) < _FEWEST_COMPILED:
+        return None
+    for (resource, _), (allocatable, _) in zip(plan, columns, strict=True):
+        if nodes.largest(resource.name) > LARGEST_EXACT or allocatable[allocatable.argmin()] <= 0:
+            return None
+    return _compiled_if_installed()
+
+
+@cache
+def _compiled_if_installed() -> CompiledScores | None:
+    try:
+        from kschedfw.plugins import _compiled  # Numba takes a while to load, and may be missing
+    except ImportError:
+        return None
+    return _compiled
 
 
 def valid_score(score: int) -> int:

@@ -33,6 +33,7 @@ from kschedfw.plugins._resources import (
     Planner,
     ResourceSpec,
     ScoredResource,
+    compiled_scores,
     duplicate_errors,
     plan_columns,
     resources_or_default,
@@ -112,6 +113,9 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         columns = plan_columns(plan, nodes, rows)
         if columns is None:
             return None
+        if compiled := compiled_scores(plan, nodes, columns):
+            (_, request), (_, request_2) = plan
+            return compiled.balanced_allocation(*columns[0], request, *columns[1], request_2)
         if len(plan) == 2 and len(rows) and all(amounts[amounts.argmin()] > 0 for amounts, _ in columns):
             pairs = [
                 (used / allocatable, (used + request) / allocatable)

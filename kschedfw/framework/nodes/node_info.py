@@ -142,6 +142,9 @@ class NodeInfo:
         """Take the new state of a pod, whose old one is here."""
         position = self.pods.index(old)
         self.pods = (*self.pods[:position], new, *self.pods[position + 1 :])
+        if _count_the_same(old, new):
+            self.generation = next(_generations)
+            return
         self._discount(old)
         self._count(new)
 
@@ -224,6 +227,16 @@ class _SealedNodeInfo(NodeInfo):
 
     def __delattr__(self, name: str) -> NoReturn:
         self.__setattr__(name, None)
+
+
+def _count_the_same(old: PodInfo, new: PodInfo) -> bool:
+    """Whether two states of a pod surely add the same to the sums, as those before and after its binding do."""
+    return (
+        old.requests is new.requests
+        and not (old.has_affinity or new.has_affinity)
+        and not (old.pod.spec.volumes or new.pod.spec.volumes)
+        and old.pod.host_ports == new.pod.host_ports
+    )
 
 
 def _without(pods: tuple[PodInfo, ...], info: PodInfo) -> tuple[PodInfo, ...]:

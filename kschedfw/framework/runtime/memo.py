@@ -99,6 +99,7 @@ class Memo:
         self._answers: WeakValueDictionary[tuple[str, Hashable], Answers] = WeakValueDictionary()
         self._bytes = self._rows = 0
         self._latest: PodClass | None = None
+        self._latest_signatures: tuple[Hashable, ...] = (_NOT_KEPT,) * len(self._signing)
 
     def begin_cycle(self, state: CycleState, pod: Pod, table: NodeTable) -> PodClass:
         """The class of the pod whose cycle begins; it is in the state from now on.
@@ -119,14 +120,26 @@ class Memo:
             signatures = tuple([each.sign(pod) for each in self._signing])
             known = self._classes.get(signatures)
         if known is None:
-            signatures = tuple([self._kept(*pair) for pair in zip(self._signing, signatures, strict=True)])
+            signatures = self._kept_signatures(signatures)
             known = self._classes.get(signatures)
             if known is None:
                 known = self._add(signatures, table)
         if known is not self._latest:
             self._classes.move_to_end(signatures)
-            self._latest = known
+            self._latest, self._latest_signatures = known, signatures
         return known
+
+    def _kept_signatures(self, signatures: tuple[Hashable | None, ...]) -> tuple[Hashable, ...]:
+        """The signatures, or what stands for those whose answers aren't kept yet."""
+        # In a stream of pods that differ, most of a pod's signatures are those of the pod before: these are kept.
+        return tuple(
+            [
+                signature if signature == before else self._kept(each, signature)
+                for each, signature, before in zip(
+                    self._signing, signatures, self._latest_signatures, strict=True
+                )
+            ]
+        )
 
     def _kept(self, each: _Signing, signature: Hashable) -> Hashable:
         """The signature, or what stands for one whose answers aren't kept yet."""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from kschedfw import IntArray
 from kschedfw.framework.results import MAX_NODE_SCORE
+from kschedfw.plugins._resources import LARGEST_EXACT
 from kschedfw.plugins.node_resources_fit.args import (
     MAX_UTILIZATION,
     RequestedToCapacityRatio,
@@ -28,8 +29,6 @@ ColumnUsage = tuple[IntArray, IntArray, int]
 
 Where the allocatable amount is 0, the resource doesn't count.
 """
-
-_LARGEST_EXACT = 2**53 // (4 * MAX_NODE_SCORE)
 
 _Floats = npt.NDArray[np.float64]
 
@@ -78,7 +77,7 @@ class _Average:
 
     def add(self, amounts: IntArray, allocatable: IntArray, weight: int) -> None:
         """Count in a resource of which these amounts, 0 up to what is allocatable, are free or used."""
-        if len(allocatable) and allocatable[allocatable.argmax()] > _LARGEST_EXACT:
+        if len(allocatable) and allocatable[allocatable.argmax()] > LARGEST_EXACT:
             self._weights = self._weights + np.where(allocatable > 0, float(weight), 0.0)
             self._total += amounts * MAX_NODE_SCORE // np.maximum(allocatable, 1) * weight
             return

@@ -26,9 +26,16 @@ from kschedfw import (
 )
 from kschedfw.framework.cycle_state import StateKeyError
 from kschedfw.framework.evidence import Evidence
-from kschedfw.plugins._resources import Plan, Planner, ScoredResource, plan_columns, valid_score
+from kschedfw.plugins._resources import (
+    Plan,
+    Planner,
+    ScoredResource,
+    compiled_scores,
+    plan_columns,
+    valid_score,
+)
 from kschedfw.plugins.dynamic_resources.manager import DeviceManager
-from kschedfw.plugins.node_resources_fit.args import NodeResourcesFitArgs
+from kschedfw.plugins.node_resources_fit.args import NodeResourcesFitArgs, ScoringStrategyType
 from kschedfw.plugins.node_resources_fit.batch_scoring import batch_scorer_of
 from kschedfw.plugins.node_resources_fit.device_backed import DeviceBacked
 from kschedfw.plugins.node_resources_fit.hints import after_node_change, after_pod_change
@@ -54,6 +61,10 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         self._planner = Planner([ScoredResource.of(spec, non_zero=True) for spec in strategy.resources])
         self._scorer = scorer_of(strategy)
         self._batch_scorer = batch_scorer_of(strategy)
+        self._is_plain_least_allocated = (
+            strategy.type is ScoringStrategyType.LEAST_ALLOCATED
+            and len({spec.weight for spec in strategy.resources}) == 1
+        )
         self._devices = DeviceManager.of(handle.cluster)
 
     def sign(self, pod: Pod) -> Hashable | None:
@@ -109,6 +120,9 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         columns = plan_columns(plan, nodes, rows)
         if columns is None:
             return None
+        if self._is_plain_least_allocated and (compiled := compiled_scores(plan, nodes, columns)):
+            (_, request), (_, request_2) = plan
+            return compiled.least_allocated(*columns[0], request, *columns[1], request_2)
         usages = [
             (used + request, allocatable, resource.weight)
             for (resource, request), (allocatable, used) in zip(plan, columns, strict=True)

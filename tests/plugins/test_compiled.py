@@ -1,0 +1,108 @@
+"""The compiled forms of scores: the numbers of the scalar forms, and where they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kschedfw import IntArray, make_node, make_pod
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.plugins import _resources
+from kschedfw.plugins._resources import LARGEST_EXACT
+from kschedfw.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation, balance
+from kschedfw.plugins.node_resources_fit import NodeResourcesFit, ScoringStrategy, ScoringStrategyType
+from kschedfw.plugins.node_resources_fit.scoring import scorer_of
+from kschedfw.testing import FrameworkHarness
+
+compiled = pytest.importorskip("kschedfw.plugins._compiled", reason="needs the extra fast")
+
+AMOUNT = st.sampled_from([1, 3, 7, 100, 4000, 3 * 2**30, LARGEST_EXACT]) | st.integers(1, LARGEST_EXACT)
+
+
+@st.composite
+def usages(draw: st.DrawFn) -> tuple[IntArray, IntArray, int]:
+    """Of one resource: what five nodes have, what their pods use (more, too), and a pod's request."""
+    allocatable = draw(st.lists(AMOUNT, min_size=5, max_size=5))
+    used = [draw(st.integers(0, 2 * each)) for each in allocatable]
+    return np.array(allocatable), np.array(used), draw(st.integers(0, max(allocatable)))
+
+
+def per_node(*resources: tuple[IntArray, IntArray, int]) -> Sequence[Sequence[tuple[int, int, int]]]:
+    """For each node, what it has, uses, and is requested of each resource."""
+    return [
+        [(int(allocatable[node]), int(used[node]), request) for allocatable, used, request in resources]
+        for node in range(5)
+    ]
+
+
+@given(usages(), usages())
+def test_least_allocated_is_the_scalar_form(
+    first: tuple[IntArray, IntArray, int], second: tuple[IntArray, IntArray, int]
+) -> None:
+    score = scorer_of(ScoringStrategy(ScoringStrategyType.LEAST_ALLOCATED))
+    expected = [
+        score([(used + request, allocatable, 1) for allocatable, used, request in node])
+        for node in per_node(first, second)
+    ]
+    assert compiled.least_allocated(*first, *second).tolist() == expected
+
+
+@given(usages(), usages())
+def test_balanced_allocation_is_the_scalar_form(
+    first: tuple[IntArray, IntArray, int], second: tuple[IntArray, IntArray, int]
+) -> None:
+    expected = []
+    for node in per_node(first, second):
+        before = balance([min(used / allocatable, 1.0) for allocatable, used, _ in node])
+        after = balance([min((used + request) / allocatable, 1.0) for allocatable, used, request in node])
+        expected.append(50 + (50 + after - before) // 2)
+    assert compiled.balanced_allocation(*first, *second).tolist() == expected
+
+
+def scores_of_many_nodes(kind: Any, memory: str = "8Gi") -> tuple[list[int], list[int]]:
+    """In the batch form and in the scalar form, of 300 nodes, one of which has this memory."""
+    nodes = [
+        make_node(f"node-{number}")
+        .capacity(cpu=1 + number % 7, memory="16Gi" if number else memory, pods=110)
+        .build()
+        for number in range(300)
+    ]
+    pods = [
+        make_pod(f"pod-{number}")
+        .uid(f"pod-{number}")
+        .requests(cpu=f"{100 + number}m", memory=f"{number}Mi")
+        .node(f"node-{number}")
+        .build()
+        for number in range(0, 300, 2)
+    ]
+    harness = FrameworkHarness(kind, nodes=nodes, pods=pods)
+    plugin: Any = harness.framework.plugins[kind.name]
+    table, state = harness.snapshot.table, CycleState()
+    pod = make_pod("new").requests(cpu="700m", memory="1Gi").build()
+    plugin.pre_score(state, pod)
+    batch = plugin.score_batch(state, pod, table, table.all_rows)
+    return batch.tolist(), [plugin.score(state, pod, info) for info in table.node_infos]
+
+
+@pytest.mark.parametrize("kind", [NodeResourcesFit, NodeResourcesBalancedAllocation])
+@pytest.mark.parametrize("memory", ["8Gi", "0", "30Ti"])
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_batch_forms_score_the_same_with_and_without_it(
+    kind: Any, memory: str, is_installed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+
+    def loops() -> Any:
+        nonlocal asked
+        asked += 1
+        return compiled if is_installed else None
+
+    monkeypatch.setattr(_resources, "_compiled_if_installed", loops)
+    batch, scalar = scores_of_many_nodes(kind, memory)
+    assert batch == scalar
+    assert asked == (memory == "8Gi")  # elsewhere the loops would be wrong
