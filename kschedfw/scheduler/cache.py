@@ -334,8 +334,7 @@ class Cache:
                 seen.generation = next(iter(changed.values())).generation
             if seen.order_version != self._order_version:
                 seen.order_version = self._order_version
-                names = self._tree.names()
-                snapshot.replace(changed[name] if name in changed else snapshot.get(name) for name in names)
+                snapshot.rearrange(self._tree.names(), changed)
             elif changed:
                 snapshot.update(changed.values())
             if seen.images_version != self._images_version:

@@ -11,7 +11,7 @@ import numpy as np
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Pod
 from kschedfw.api.selectors import Selector
-from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.arrays import IntArray, moved
 from kschedfw.framework.nodes.topology.domains import Domains, DomainSums
 from kschedfw.framework.nodes.topology.matching import LabelIndex, SelectorIndex
 
@@ -76,11 +76,8 @@ class PodCounter:
             sums.add(row, pods)
 
     def move_rows(self, moved_from: IntArray) -> None:
-        stayed = moved_from >= 0
-        moved = np.zeros(len(moved_from), dtype=np.int64)
-        moved[stayed] = self.per_node[moved_from[stayed]]
-        self.per_node = moved
-        self.total = int(moved.sum())
+        self.per_node = moved(self.per_node, moved_from)
+        self.total = int(self.per_node.sum())
 
 
 @attrs.define(eq=False)
