@@ -171,31 +171,32 @@ class RevertibleCluster(InMemoryCluster):
     def _number(self, kind: type[Named]) -> None:
         """Number the places of a kind's objects, unless they are numbered."""
         if kind not in self._places:
-            self._sort()
             objects = self._objects.get(kind, {})
             self._places[kind] = {key: place for place, key in enumerate(objects)}
             self._next_place = max(self._next_place, len(objects))
 
     # --- order ---
 
-    def _sort(self) -> None:
-        """Put the objects of each kind into their order. Many deletions may be undone before anybody asks."""
-        while self._out_of_order:
-            kind = self._out_of_order.pop()
+    def _sort(self, kind: type[Named]) -> None:
+        """Put the objects of a kind into their order. Many deletions may be undone before anybody asks for it."""
+        if kind in self._out_of_order:
+            self._out_of_order.discard(kind)
             objects, places = self._objects[kind], self._places[kind]
             self._objects[kind] = {key: objects[key] for key in sorted(objects, key=places.__getitem__)}
 
     def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
         with self.lock:
-            self._sort()
+            self._sort(CustomObject if issubclass(kind, CustomResource) else kind)
             return super().list(kind, namespace)
 
     def watch(self, handler: Handler) -> Callable[[], None]:
         with self.lock:
-            self._sort()
+            for kind in tuple(self._out_of_order):
+                self._sort(kind)
         return super().watch(handler)
 
     def journal(self, write: Handler) -> Callable[[], None]:
         with self.lock:
-            self._sort()
+            for kind in tuple(self._out_of_order):
+                self._sort(kind)
         return super().journal(write)

@@ -42,7 +42,7 @@ from kschedfw.scheduler.failure import FailedGates, FailureHandler, bug_behind, 
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult
 from kschedfw.scheduler.http_extender import close_extenders, order_extenders
 from kschedfw.scheduler.placement import Placement, as_exception
-from kschedfw.scheduler.queue import SchedulingQueue
+from kschedfw.scheduler.queue import IdleQueue, SchedulingQueue
 from kschedfw.scheduler.select import HostSelector
 
 _log = logging.getLogger(__name__)
@@ -80,6 +80,7 @@ class Scheduler:
         assumed_pod_ttl: seconds after its binding in which a pod must be confirmed by the cluster; 0 for no limit.
         metrics: the recorder of metrics.
         evaluation: how decisions are computed; the result is the same, and the default is the fast one.
+        idle: the scheduler won't be run, only asked to `place` pods: its queue stays empty, and costs nothing.
 
     Raises:
         ProfileError: there is no profile, two have the same scheduler name, or one can't work.
@@ -106,6 +107,7 @@ class Scheduler:
         assumed_pod_ttl: float = 0.0,
         metrics: MetricsRecorder = NO_METRICS,
         evaluation: Evaluation = Evaluation.MEMO,
+        idle: bool = False,
     ) -> None:
         check_cluster(cluster, Cluster, "Scheduler")
         self._clock = SystemClock() if clock is None else clock
@@ -144,7 +146,8 @@ class Scheduler:
                 pods_in_pre_bind=self.pods_in_pre_bind,
             )
         self._failed_gates = FailedGates(cluster)
-        self.queue = SchedulingQueue(
+        queue_type = IdleQueue if idle else SchedulingQueue
+        self.queue = queue_type(
             {name: self._failed_gates.watching(framework) for name, framework in self.frameworks.items()},
             clock=self._clock,
             nominator=self.nominator,

@@ -99,7 +99,8 @@ class Engine:
                 if not lost:
                     return Refused(pod, str(error), error.diagnosis)
                 victims += lost
-                continue  # there is room now
+                pod = self.cluster.get(Pod, pod.key) or pod  # nominated, and there is room now
+                continue
             except NoNodesAvailableError as error:
                 return Refused(pod, str(error), Diagnosis())
             except SchedulingError as error:

@@ -79,7 +79,7 @@ class WhatIf:
         clock = VirtualClock(_latest(self._cluster)) if clock is None else clock
         if configuration is not None:
             scheduler = scheduler_from_configuration(
-                configuration, self._cluster, registry=registry, clock=clock, random=chance
+                configuration, self._cluster, registry=registry, clock=clock, random=chance, idle=True
             )
         else:
             if profiles is None and isinstance(source, Scheduler):
@@ -93,6 +93,7 @@ class WhatIf:
                 parallelizer=Parallelizer(1),
                 extenders=extenders,
                 percentage_of_nodes_to_score=percentage_of_nodes_to_score,
+                idle=True,
             )
         self._engine = Engine(self._cluster, scheduler, chance)
         self._transaction: Transaction | None = None

@@ -67,7 +67,11 @@ def test_every_node_is_visited_once_and_no_zone_waits_while_another_has_two_turn
         assert all(turns[zone] >= turns[zones[name]] - 1 or not left[zone] for zone in turns)
 
 
-@given(st.lists(st.tuples(st.booleans(), st.sampled_from("abcdef"), st.sampled_from(["", "x", "y"])), max_size=20))
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.sampled_from("abcdef"), st.sampled_from(["", "x", "y"])), max_size=20
+    )
+)
 def test_the_order_is_kept_from_change_to_change_as_if_it_were_found_out_anew(
     changes: list[tuple[bool, str, str]],
 ) -> None:

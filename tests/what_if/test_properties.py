@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from kschedfw import FitError, InMemoryCluster, Profile, Scheduler, WhatIf, default_profile
 from kschedfw.framework.clock import VirtualClock
+from kschedfw.framework.diagnosis import NoNodesAvailableError
 from tests.what_if.programs import PROGRAMS, Answers, Program, World, outcome, run, surviving, worlds
 
 
@@ -95,7 +96,7 @@ def _placed_by_a_scheduler(
     for pod in pods:
         try:
             placement = scheduler.place(pod, preempt=False)
-        except FitError as error:
+        except (FitError, NoNodesAvailableError) as error:
             refused.append((pod.key, str(error)))
         else:
             placement.commit()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import eq
 
 import numpy as np
 
@@ -43,7 +42,7 @@ class Snapshot:
         self._with_affinity: tuple[NodeInfo, ...] | None = None
         self._with_required_anti_affinity: tuple[NodeInfo, ...] | None = None
         self._node_infos: ReadOnlyList[NodeInfo] = ReadOnlyList()
-        self._names: Sequence[str] = ()
+        self._names: Sequence[str] = []
         self._rows: FrozenDict[str, int] = EMPTY
         self.replace(node_infos)
 
@@ -212,8 +211,17 @@ def with_image_states(node_infos: Sequence[NodeInfo]) -> Iterator[NodeInfo]:
 
 
 def _first_difference(before: Sequence[str], after: Sequence[str]) -> int | None:
-    """The first position at which two sequences differ; None if they are equal."""
-    same = list(map(eq, before, after))
-    if False in same:
-        return same.index(False)
-    return None if len(before) == len(after) else len(same)
+    """The first position at which two lists differ; None if they are equal."""
+    if before == after:
+        return None
+    same, different = (
+        0,
+        min(len(before), len(after)),
+    )  # so many are the same, and a difference comes up to here
+    while same < different:
+        middle = (same + different + 1) // 2
+        if before[same:middle] == after[same:middle]:
+            same = middle
+        else:
+            different = middle - 1
+    return same
