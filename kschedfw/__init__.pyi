@@ -79,5 +79,8 @@ from .scheduler import SchedulingError as SchedulingError
 from .scheduler.from_configuration import scheduler_from_configuration as scheduler_from_configuration
 from .simulator.openb import read_openb_nodes as read_openb_nodes
 from .simulator.openb import read_openb_pods as read_openb_pods
+from .what_if import Transaction as Transaction
+from .what_if import WhatIf as WhatIf
+from .what_if import WhatIfError as WhatIfError
 
 __version__: str

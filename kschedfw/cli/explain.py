@@ -47,7 +47,7 @@ from kschedfw.explain.as_json import as_json
 from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.http_extender import make_extenders
 from kschedfw.simulator import Decision, Failures, Outcome, Simulation
-from kschedfw.simulator.state import VirtualClock
+from kschedfw.simulator.state import starting_clock
 
 EXPLAIN_HELP = """Explain why a pod goes to a node, or to none.
 
@@ -213,7 +213,7 @@ def _attempts(
                 percentage_of_nodes_to_score=percentage,
                 selector=select_host.selector(),
                 seed=seed,
-                clock=VirtualClock.of(cluster, [pod], start_time),
+                clock=starting_clock(cluster, [pod], start_time),
             )
             return [explanation], None
         report = Simulation(

@@ -6,10 +6,12 @@ from kschedfw.cluster.freeing import Freed, free_pods
 from kschedfw.cluster.memory import InMemoryCluster, RecordedEvent, from_manifests
 from kschedfw.cluster.protocol import Cluster, EventType, WatchEvent
 from kschedfw.cluster.references import MissingObject, missing_objects
+from kschedfw.cluster.revertible import Change, RevertibleCluster
 from kschedfw.cluster.volume_controller import VolumeController
 
 __all__ = [
     "AlreadyExistsError",
+    "Change",
     "ClaimController",
     "Cluster",
     "ClusterError",
@@ -20,6 +22,7 @@ __all__ = [
     "MissingObject",
     "NotFoundError",
     "RecordedEvent",
+    "RevertibleCluster",
     "VolumeController",
     "WatchEvent",
     "free_pods",

@@ -40,7 +40,7 @@ def free_pods(cluster: InMemoryCluster, wanted: Callable[[Pod], bool]) -> Freed:
             kept.append(pod.key)
         else:
             nodes[pod.key] = pod.node_name
-            cluster.update(_freed(pod, cluster.get(Node, pod.node_name)))
+            cluster.update(freed(pod, cluster.get(Node, pod.node_name)))
     return Freed(nodes, tuple(kept))
 
 
@@ -56,7 +56,7 @@ def belongs_to_its_node(pod: Pod) -> bool:
     return is_owned or MIRROR_ANNOTATION in pod.annotations
 
 
-def _freed(pod: Pod, node: Node | None) -> Pod:
+def freed(pod: Pod, node: Node | None) -> Pod:
     """The pod without its node, and without the labels that it got from the node when it was bound."""
     labels = {
         key: value

@@ -32,6 +32,9 @@ TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region
 
 _LONGEST_MESSAGE = 2048
 
+_OWN_UIDS = "00000000-0000-0000-0000-"
+"""How uids begin that were given out here, and by no API server."""
+
 _LOG = logging.getLogger("kschedfw.cluster.memory")
 
 _SCHEDULED = PodCondition("PodScheduled", "True")
@@ -322,6 +325,10 @@ class InMemoryCluster:
         if not uid:
             self._uids += 1
             uid = str(uuid.UUID(int=self._uids))
+        elif uid.startswith(
+            _OWN_UIDS
+        ):  # of an object that another cluster in memory has made: not to be given again
+            self._uids = max(self._uids, int(uid[len(_OWN_UIDS) :], 16))
         return self._write(_with_own_labels(obj), None, uid=uid)
 
     def _replace(self, obj: T, old: Named) -> T:

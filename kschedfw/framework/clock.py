@@ -35,6 +35,35 @@ class SystemClock:
         condition.wait(min(max(0.0, deadline - self.now()), threading.TIMEOUT_MAX))
 
 
+class VirtualClock:
+    """A clock that begins at `start`, in seconds since the epoch, and advances only when it is told to or a thread
+    waits on it.
+    """
+
+    def __init__(self, start: float = 0.0) -> None:
+        self.start = start
+        self._now = start
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start, rounded to microseconds: a float of seconds since the epoch is no more precise."""
+        return round(self._now - self.start, 6)
+
+    def now(self) -> float:
+        return self._now
+
+    def monotonic(self) -> float:
+        return self._now
+
+    def wait_until(self, condition: threading.Condition, deadline: float) -> None:  # noqa: ARG002  # see Clock
+        # No other thread could end the wait, so the time passes at once.
+        self.advance_to(deadline)
+
+    def advance_to(self, time: float) -> None:
+        """Advance to this time, in seconds; never goes back."""
+        self._now = max(self._now, time)
+
+
 def format_duration(seconds: float) -> str:
     """A duration as Go prints it (`1m30s`, `500ms`), which is how kube-scheduler's messages show it."""
     nanoseconds = round(seconds * 1_000_000_000)

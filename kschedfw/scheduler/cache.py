@@ -50,6 +50,15 @@ class _Seen:
     images_version: int = 0
 
 
+@attrs.define(eq=False)
+class RestorePoint:
+    """What the nodes that have changed since `Cache.restore_point` were like; None for a node that didn't exist."""
+
+    nodes: dict[str, NodeInfo | None] = attrs.field(factory=dict)
+    tree: NodeTree | None = None
+    """The order; None if it hasn't changed."""
+
+
 class Cache:
     """Nodes and the pods on them. Thread-safe; later changes don't affect a snapshot.
 
@@ -80,6 +89,8 @@ class Cache:
         self._cycles: BoundedDict[str, int] = BoundedDict(_MOST_CYCLES)
         """By the uid of the pod, the number of assumptions when its latest cycle began."""
         self._seen: WeakKeyDictionary[Snapshot, _Seen] = WeakKeyDictionary()
+        self._points: list[RestorePoint] = []
+        """The open restore points, the innermost last. It has what is to be restored first."""
 
     # Nodes
 
@@ -91,6 +102,8 @@ class Cache:
         """Set the node's new state. A missing node is added, since the event of its addition may be lost."""
         with self._lock:
             info = self._infos.get(node.name)
+            if self._points:
+                self._keep(node.name, moves=self._tree.would_move(node))
             if info is None:
                 info = NodeInfo.of(node)
                 self._images_version += bool(node.status.images)
@@ -109,9 +122,10 @@ class Cache:
             CacheError: the cache doesn't have it.
         """
         with self._lock:
-            info = self._infos.pop(node.name, None)
-            if info is None:
+            if node.name not in self._infos:
                 raise CacheError(f"node {node.name!r} is not in the cache")
+            self._keep(node.name, moves=True)
+            info = self._infos.pop(node.name)
             self._images_version += bool(info.node.status.images)
             self._order_version += 1
             self._tree.remove(node.name)
@@ -243,6 +257,59 @@ class Cache:
                 (deadline for deadline in self._assumed.values() if deadline is not None), default=None
             )
 
+    # Going back
+
+    def restore_point(self) -> RestorePoint:
+        """Begin to keep what nodes were like before their first change. Points are nested."""
+        with self._lock:
+            self._points.append(point := RestorePoint())
+            return point
+
+    def drop(self, point: RestorePoint) -> None:
+        """End the innermost point; the one around it goes on with what was kept."""
+        with self._lock:
+            self._end(point)
+            if self._points:
+                outer = self._points[-1]
+                outer.nodes = {**point.nodes, **outer.nodes}
+                outer.tree = point.tree if outer.tree is None else outer.tree
+
+    def restore(self, point: RestorePoint) -> None:
+        """End the innermost point, after all changes since then were undone: restore the orders of nodes and pods.
+
+        Raises:
+            CacheError: a node isn't there again, or has other pods than before.
+        """
+        with self._lock:
+            self._end(point)
+            for name, before in point.nodes.items():
+                info = self._infos.get(name)
+                if before is not None and info is not None and _is_same(info, before):
+                    self._pods.update((each.pod.uid, each) for each in before.pods)
+                    info.take_over(before)
+                    self._touch(info)
+                elif before is not None or info is not None:
+                    raise CacheError(f"node {name!r} and the pods on it aren't what they were")
+            if point.tree is not None:
+                self._tree = point.tree
+                self._order_version += 1
+
+    def _end(self, point: RestorePoint) -> None:
+        if not self._points or self._points[-1] is not point:
+            raise CacheError("restore points end in reverse order, the latest first")
+        self._points.pop()
+
+    def _keep(self, node_name: str, *, moves: bool = False) -> None:
+        """Keep what a node is like, before it changes, for the innermost restore point."""
+        if not self._points:
+            return
+        point = self._points[-1]
+        if node_name not in point.nodes:
+            info = self._infos.get(node_name)
+            point.nodes[node_name] = None if info is None else info.clone()
+        if moves and point.tree is None:
+            point.tree = self._tree.copy()
+
     # Reading
 
     def update_snapshot(self, snapshot: Snapshot, pod: Pod | None = None) -> None:
@@ -267,8 +334,7 @@ class Cache:
                 seen.generation = next(iter(changed.values())).generation
             if seen.order_version != self._order_version:
                 seen.order_version = self._order_version
-                names = self._tree.names()
-                snapshot.replace(changed[name] if name in changed else snapshot.get(name) for name in names)
+                snapshot.rearrange(self._tree.names(), changed)
             elif changed:
                 snapshot.update(changed.values())
             if seen.images_version != self._images_version:
@@ -299,6 +365,7 @@ class Cache:
 
     def _put(self, pod: Pod) -> None:
         uid, node_name = pod.metadata.uid, pod.spec.node_name
+        self._keep(node_name)
         new = self._pods[uid] = PodInfo.of(pod)
         info = self._infos.get(node_name)
         if info is None:
@@ -309,6 +376,7 @@ class Cache:
 
     def _replace(self, old: PodInfo, pod: Pod) -> None:
         """Set the new state of a pod that stays on its node."""
+        self._keep(pod.node_name)
         new = self._pods[pod.uid] = PodInfo.of(pod)
         info = self._infos.get(pod.node_name)
         if info is None:
@@ -319,6 +387,7 @@ class Cache:
 
     def _take(self, uid: str) -> Pod:
         pod = self._pods.pop(uid).pod
+        self._keep(pod.node_name)
         self._assumed.pop(uid, None)
         info = self._infos.get(pod.node_name)
         if info is not None:
@@ -336,3 +405,10 @@ class Cache:
         name = info.node.metadata.name
         self._infos.pop(name, None)
         self._infos[name] = info
+
+
+def _is_same(info: NodeInfo, before: NodeInfo) -> bool:
+    """Whether both have the same node and the same pods, in whatever order."""
+    return info.node is before.node and {id(each.pod) for each in info.pods} == {
+        id(each.pod) for each in before.pods
+    }

@@ -41,8 +41,8 @@ class EventHandlers:
     """Updates cache and queue with the events of a cluster, until `close`.
 
     Events may come late, twice, in the wrong order, or not at all. So a change is computed from the last state that
-    was seen here, not from the old object in the event; older states are ignored; and `resync` makes up for missed
-    events.
+    was seen here, not from the old object in the event; older states are ignored, unless the event says that it follows
+    the last state (a cluster that went back); and `resync` makes up for missed events.
     """
 
     def __init__(
@@ -83,11 +83,11 @@ class EventHandlers:
         obj, deleted = event.object, event.type is EventType.DELETED
         with self._lock:
             if isinstance(obj, Node):
-                self._node_event(obj, deleted=deleted)
+                self._node_event(obj, event.old, deleted=deleted)
             elif isinstance(obj, Pod):
-                self._pod_event(obj, deleted=deleted or obj.is_terminal)
+                self._pod_event(obj, event.old, deleted=deleted or obj.is_terminal)
             elif type(obj) in self._others:
-                self._other_event(obj, deleted=deleted)
+                self._other_event(obj, event.old, deleted=deleted)
 
     def resync(self) -> None:
         """Compare with the whole cluster, and handle the differences as missed events."""
@@ -115,7 +115,7 @@ class EventHandlers:
                     if known.get(obj.key) != obj:
                         self._other_event(obj, deleted=False)
 
-    def _node_event(self, node: Node, *, deleted: bool) -> None:
+    def _node_event(self, node: Node, before: Named | None = None, *, deleted: bool) -> None:
         last = self._nodes.get(node.name)
         if deleted:
             # A late event may be about an earlier node of that name.
@@ -124,14 +124,14 @@ class EventHandlers:
                 self._cache.remove_node(last)
                 self._queue.move_all_to_active_or_backoff(NODE_DELETE, last, None)
             return
-        if last is not None and _is_older(node, last):
+        if last is not None and before is not last and _is_older(node, last):
             return
         self._nodes[node.name] = node
         self._cache.add_node(node)
         for change in (NODE_ADD,) if last is None else node_change_events(last, node):
             self._queue.move_all_to_active_or_backoff(change, last, node)
 
-    def _other_event(self, obj: Named, *, deleted: bool) -> None:
+    def _other_event(self, obj: Named, before: Named | None = None, *, deleted: bool) -> None:
         """Handle an event of an object that only plugins read: it may make rejected pods schedulable."""
         known = self._others[type(obj)]
         resource = obj.kind if isinstance(obj, CustomObject) else EVENT_RESOURCES[type(obj)]
@@ -143,7 +143,7 @@ class EventHandlers:
                     ClusterEvent(resource, ActionType.DELETE), last, None
                 )
             return
-        if last is not None and _is_older(obj, last):
+        if last is not None and before is not last and _is_older(obj, last):
             return
         if last is not None and last.uid != obj.uid:
             last = None  # that was an earlier object of this name
@@ -151,7 +151,7 @@ class EventHandlers:
         action = ActionType.ADD if last is None else ActionType.UPDATE_OTHER
         self._queue.move_all_to_active_or_backoff(ClusterEvent(resource, action), last, obj)
 
-    def _pod_event(self, pod: Pod, *, deleted: bool) -> None:
+    def _pod_event(self, pod: Pod, before: Named | None = None, *, deleted: bool) -> None:
         last = self._pods.get(pod.key)
         if last is not None and last.uid != pod.uid:
             if deleted or _is_older(pod, last):
@@ -160,7 +160,7 @@ class EventHandlers:
             last = None
         if deleted:
             self._forget(pod)
-        elif last is None or not _is_older(pod, last):
+        elif last is None or before is last or not _is_older(pod, last):
             self._pods[pod.key] = pod
             was_expected = pod.uid in self._expected
             self._note_expectation(pod)

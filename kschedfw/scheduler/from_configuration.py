@@ -36,6 +36,7 @@ def scheduler_from_configuration(
     executor: BindingExecutor | None = None,
     selector: HostSelector | None = None,
     metrics: MetricsRecorder = NO_METRICS,
+    idle: bool = False,
 ) -> Scheduler:
     """A scheduler with the configuration's profiles, extenders, parallelism, sampling and backoffs.
 
@@ -60,4 +61,5 @@ def scheduler_from_configuration(
         initial_backoff=float(configuration.pod_initial_backoff_seconds),
         max_backoff=float(configuration.pod_max_backoff_seconds),
         metrics=metrics,
+        idle=idle,
     )

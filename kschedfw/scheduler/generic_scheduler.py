@@ -106,12 +106,15 @@ class GenericScheduler:
         random: Random,
         percentage_of_nodes_to_score: int = 0,
         selector: HostSelector | None = None,
+        exhaustive: bool = False,
     ) -> None:
+        """With `exhaustive`, a search looks at all nodes, from the first one on, whatever the pod is nominated to."""
         self._cache = cache
         self._snapshot = snapshot
         self._random = random
         self._selector = ReservoirSelector(random) if selector is None else selector
         self._percentage = percentage_of_nodes_to_score
+        self._exhaustive = exhaustive
         self._next_start_node_index = 0
         self._scheduling = threading.Lock()
         self._observer: DecisionObserver | None = None
@@ -195,7 +198,7 @@ class GenericScheduler:
             diagnosis.pre_filter_message = status.message
             diagnosis.add_plugin_status(status)
             return self._none(), diagnosis
-        if pod.status.nominated_node_name:
+        if pod.status.nominated_node_name and not self._exhaustive:
             # the room made for the pod is most likely still there, and nowhere else
             nominated = self._try_nominated_node(framework, state, pod, diagnosis)
             if nominated is not None:
@@ -314,7 +317,8 @@ class GenericScheduler:
         found = self._search(framework, state, pod, nodes, diagnosis)
         # An error, too, moves the start on, so that it can't keep other nodes from being looked at.
         processed = len(found.feasible.rows) + len(diagnosis.node_to_status)
-        self._next_start_node_index = (self._next_start_node_index + processed) % len(nodes.table)
+        if not self._exhaustive:
+            self._next_start_node_index = (self._next_start_node_index + processed) % len(nodes.table)
         if found.error is not None:
             raise SchedulingError(found.error)
         return found.feasible
@@ -336,6 +340,8 @@ class GenericScheduler:
         return found
 
     def _num_nodes_to_find(self, framework: Framework, num_nodes: int) -> int:
+        if self._exhaustive:
+            return num_nodes
         filters_or_scores = framework.has_score_plugins or any(
             extender.is_filter or extender.is_prioritizer for extender in framework.handle.extenders
         )

@@ -31,6 +31,8 @@ class NodeTree:
     def __init__(self) -> None:
         self._zones: dict[Zone, dict[str, None]] = {}
         self._zone_of: dict[str, Zone] = {}
+        self._names: list[str] | None = []
+        """All names in order; None if that has to be found out anew."""
 
     def __len__(self) -> int:
         return len(self._zone_of)
@@ -44,20 +46,51 @@ class NodeTree:
         if self._zone_of.get(node.name) == zone:
             return False
         self.remove(node.name)
-        self._zones.setdefault(zone, {})[node.name] = None
+        names = self._zones.setdefault(zone, {})
+        if self._names is not None:
+            self._names.insert(self._position(zone, len(names)), node.name)
+        names[node.name] = None
         self._zone_of[node.name] = zone
         return True
 
     def remove(self, name: str) -> None:
         """Forget the node, if it is there."""
         zone = self._zone_of.pop(name, None)
-        if zone is not None:
-            names = self._zones[zone]
-            del names[name]
-            if not names:
-                del self._zones[zone]
+        if zone is None:
+            return
+        names = self._zones[zone]
+        is_last = next(reversed(names)) == name
+        del names[name]
+        if self._names is not None and is_last:
+            del self._names[self._position(zone, len(names))]
+        else:
+            self._names = None  # those behind it in its zone come a round earlier
+        if not names:
+            del self._zones[zone]
+
+    def copy(self) -> NodeTree:
+        """The same order; changes of one don't affect the other."""
+        tree = NodeTree()
+        tree._zones = {zone: dict(names) for zone, names in self._zones.items()}
+        tree._zone_of = dict(self._zone_of)
+        tree._names = None if self._names is None else list(self._names)
+        return tree
+
+    def would_move(self, node: Node) -> bool:
+        """Whether `add` would change the order."""
+        return self._zone_of.get(node.name) != zone_of(node)
 
     def names(self) -> list[str]:
         """All nodes in visiting order."""
-        rounds = zip_longest(*self._zones.values())
-        return [name for name in chain.from_iterable(rounds) if name is not None]
+        if self._names is None:
+            rounds = zip_longest(*self._zones.values())
+            self._names = [name for name in chain.from_iterable(rounds) if name is not None]
+        return list(self._names)
+
+    def _position(self, zone: Zone, number: int) -> int:
+        """Where the node with this number in its zone comes in the whole order."""
+        position, is_before = 0, True
+        for each, names in self._zones.items():
+            is_before &= each != zone
+            position += number if each == zone else min(len(names), number + is_before)
+        return position

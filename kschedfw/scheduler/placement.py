@@ -40,15 +40,22 @@ class Placement:
     Both may be called from any thread, and by several at a time; the first one counts.
     """
 
-    def __init__(self, attempt: Attempt, cycle: BindingCycle, on_end: Callable[[Placement], bool]) -> None:
+    def __init__(
+        self,
+        attempt: Attempt,
+        cycle: BindingCycle,
+        on_end: Callable[[Placement], bool],
+        on_hold: Callable[[Placement], None],
+    ) -> None:
         """`on_end` is called before the placement is committed or given up; it returns False if it has ended
-        already.
+        already. `on_hold` takes the place again.
         """
         assert attempt.assumed is not None
         assert attempt.result is not None
-        self._attempt = attempt
+        self.attempt = attempt
         self._cycle = cycle
         self._on_end = on_end
+        self._on_hold = on_hold
         self.pod = attempt.assumed
         """The pod, bound to its node."""
         self.result: ScheduleResult = attempt.result
@@ -63,7 +70,7 @@ class Placement:
     @property
     def is_waiting(self) -> bool:
         """Whether the pod waits for a permit plugin; `commit` would wait for it, too."""
-        waiting = self._attempt.framework.waiting_pods.get(self.pod.uid)
+        waiting = self.attempt.framework.waiting_pods.get(self.pod.uid)
         return waiting is not None and waiting.poll() is None
 
     def commit(self) -> None:
@@ -87,13 +94,13 @@ class Placement:
 
     def _bind(self) -> Status:
         try:
-            status = self._cycle.begin(self._attempt)
+            status = self._cycle.begin(self.attempt)
             if status.is_success:
-                return self._cycle.run(self._attempt)
+                return self._cycle.run(self.attempt)
         except BaseException as error:
-            self._cycle.give_up(self._attempt, Status.from_error(error))
+            self._cycle.give_up(self.attempt, Status.from_error(error))
             raise
-        self._cycle.give_up(self._attempt, status)
+        self._cycle.give_up(self.attempt, status)
         return status
 
     def give_up(self) -> None:
@@ -102,13 +109,24 @@ class Placement:
         Does nothing if the placement has ended.
         """
         if self._on_end(self):
-            self._cycle.withdraw(self._attempt)
+            self._cycle.withdraw(self.attempt)
 
     def preempt(self, message: str) -> None:
         """Give up in favour of a pod of higher priority; `preempted` says for whom."""
         if self._on_end(self):
             self.preempted = message
-            self._cycle.withdraw(self._attempt)
+            self._cycle.withdraw(self.attempt)
+
+    def hold_again(self) -> None:
+        """Take the same place once more, after `give_up` or `preempt`, with the same reservations.
+
+        The caller knows that nothing has taken the room since, so the node isn't checked.
+
+        Raises:
+            SchedulingError: a plugin refuses what it reserved before.
+        """
+        self._on_hold(self)
+        self.preempted = None
 
     def __enter__(self) -> Self:
         return self

@@ -42,7 +42,7 @@ from kschedfw.scheduler.failure import FailedGates, FailureHandler, bug_behind, 
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult
 from kschedfw.scheduler.http_extender import close_extenders, order_extenders
 from kschedfw.scheduler.placement import Placement, as_exception
-from kschedfw.scheduler.queue import SchedulingQueue
+from kschedfw.scheduler.queue import IdleQueue, SchedulingQueue
 from kschedfw.scheduler.select import HostSelector
 
 _log = logging.getLogger(__name__)
@@ -80,6 +80,7 @@ class Scheduler:
         assumed_pod_ttl: seconds after its binding in which a pod must be confirmed by the cluster; 0 for no limit.
         metrics: the recorder of metrics.
         evaluation: how decisions are computed; the result is the same, and the default is the fast one.
+        idle: the scheduler won't be run, only asked to `place` pods: its queue stays empty, and costs nothing.
 
     Raises:
         ProfileError: there is no profile, two have the same scheduler name, or one can't work.
@@ -106,6 +107,7 @@ class Scheduler:
         assumed_pod_ttl: float = 0.0,
         metrics: MetricsRecorder = NO_METRICS,
         evaluation: Evaluation = Evaluation.MEMO,
+        idle: bool = False,
     ) -> None:
         check_cluster(cluster, Cluster, "Scheduler")
         self._clock = SystemClock() if clock is None else clock
@@ -144,7 +146,8 @@ class Scheduler:
                 pods_in_pre_bind=self.pods_in_pre_bind,
             )
         self._failed_gates = FailedGates(cluster)
-        self.queue = SchedulingQueue(
+        queue_type = IdleQueue if idle else SchedulingQueue
+        self.queue = queue_type(
             {name: self._failed_gates.watching(framework) for name, framework in self.frameworks.items()},
             clock=self._clock,
             nominator=self.nominator,
@@ -280,10 +283,24 @@ class Scheduler:
                 raise
         if attempt.assumed is None or not status.is_success:
             raise as_exception(status)
-        placement = Placement(attempt, self._binding_cycle, self._end_placement)
-        self._placements.add(placement)
-        self.pods_in_pre_bind.add(PodInPreBind(attempt.assumed, placement.preempt))
+        placement = Placement(attempt, self._binding_cycle, self._end_placement, self._hold_again)
+        self._hold(placement)
         return placement
+
+    def _hold(self, placement: Placement) -> None:
+        self._placements.add(placement)
+        self.pods_in_pre_bind.add(PodInPreBind(placement.pod, placement.preempt))
+
+    def _hold_again(self, placement: Placement) -> None:
+        attempt = placement.attempt
+        with self._scheduling():
+            self.queue.take(attempt.pod)
+            self.cache.update_snapshot(self.snapshot, attempt.pod)
+            status = self._take_place(attempt, placement.pod)
+        if not (status.is_success or status.is_wait):
+            self.queue.done(placement.pod.uid)
+            raise as_exception(status)
+        self._hold(placement)
 
     def _end_placement(self, placement: Placement) -> bool:
         try:
@@ -426,19 +443,25 @@ class Scheduler:
         # Set before the call: an interruption may come in between.
         attempt.result, attempt.assumed = result, (assumed := attempt.pod.bound_to(host))
         try:
-            self.cache.assume_pod(assumed)
+            status = self._take_place(attempt, assumed)
         except CacheError as error:
             attempt.assumed = None
             return self._fail(attempt, Status.from_error(error))
-        self.nominator.delete(assumed)
-        status = attempt.framework.run_reserve_plugins_reserve(attempt.state, assumed, host)
-        if status.is_success:
-            status = attempt.framework.run_permit_plugins(attempt.state, assumed, host)
         if not (status.is_success or status.is_wait):
-            release(attempt, self.cache)
             return self._fail(attempt, as_fit_error(attempt, host, status) if status.is_rejected else status)
         self.queue.activate(take_pods_to_activate(attempt.state))
         return Status.success()
+
+    def _take_place(self, attempt: Attempt, assumed: Pod) -> Status:
+        """Assume the pod, and run reserve and permit; all of it is undone if one of them fails."""
+        self.cache.assume_pod(assumed)
+        self.nominator.delete(assumed)
+        status = attempt.framework.run_reserve_plugins_reserve(attempt.state, assumed, assumed.node_name)
+        if status.is_success:
+            status = attempt.framework.run_permit_plugins(attempt.state, assumed, assumed.node_name)
+        if not (status.is_success or status.is_wait):
+            release(attempt, self.cache)
+        return status
 
     def _fail(
         self, attempt: Attempt, status: Status, nomination: PostFilterResult | None = CLEAR_NOMINATION

@@ -12,13 +12,13 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.resource import Resource
 from kschedfw.api.resource_names import PODS
 from kschedfw.cluster import Cluster, EventType, WatchEvent
+from kschedfw.framework.clock import VirtualClock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError
 from kschedfw.framework.preemption.eviction import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.scheduler import ScheduleResult
 from kschedfw.scheduler.scheduler import Algorithm
-from kschedfw.simulator.state import VirtualClock
 
 
 @attrs.define

@@ -28,7 +28,7 @@ from kschedfw.simulator.decision import Decision, Outcome
 from kschedfw.simulator.failures import Failures
 from kschedfw.simulator.ledger import Ledger, RecordingAlgorithm
 from kschedfw.simulator.report import Peak, Replay, Report, Spread, peaks, reasons, utilisation
-from kschedfw.simulator.state import PendingPods, VirtualClock
+from kschedfw.simulator.state import PendingPods, starting_clock
 from kschedfw.simulator.verdicts import Verdicts
 
 Progress = Callable[[int, int], None]
@@ -120,7 +120,7 @@ class Simulation:
         """A queued pod that isn't exhausted: the last one that was found, so that not all have to be checked every
         time.
         """
-        self._time = VirtualClock.of(cluster, self._found.pending, start_time)
+        self._time = starting_clock(cluster, self._found.pending, start_time)
         if arrivals is not None:
             self._stays = arrivals.plan(self._found.pending, seed)
             self._notes += tuple(arrivals.notes(self._found.pending))

@@ -30,7 +30,7 @@ from kschedfw import (
     Snapshot,
     Status,
 )
-from kschedfw.framework.clock import SystemClock
+from kschedfw.framework.clock import SystemClock, VirtualClock
 from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.metrics import (
@@ -49,7 +49,6 @@ from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.results import Verdicts
 from kschedfw.framework.runtime.filtering import FilterOutcome
-from kschedfw.simulator.state import VirtualClock
 from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, answering, node_info, nodes, plugin, pod
 

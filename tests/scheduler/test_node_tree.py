@@ -65,3 +65,22 @@ def test_every_node_is_visited_once_and_no_zone_waits_while_another_has_two_turn
         turns[zones[name]] += 1
         left[zones[name]] -= 1
         assert all(turns[zone] >= turns[zones[name]] - 1 or not left[zone] for zone in turns)
+
+
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.sampled_from("abcdef"), st.sampled_from(["", "x", "y"])), max_size=20
+    )
+)
+def test_the_order_is_kept_from_change_to_change_as_if_it_were_found_out_anew(
+    changes: list[tuple[bool, str, str]],
+) -> None:
+    tree, reference = NodeTree(), NodeTree()
+    for is_added, name, zone in changes:
+        for each in (tree, reference):
+            if is_added:
+                each.add(node(name, zone))
+            else:
+                each.remove(name)
+        reference._names = None
+        assert tree.names() == reference.names()

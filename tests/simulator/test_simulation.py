@@ -18,6 +18,7 @@ from kschedfw.api.pod import Pod, PodPhase, PodSchedulingGate, PodStatus
 from kschedfw.api.storage import PersistentVolumeClaim
 from kschedfw.cluster import EventType, InMemoryCluster, MissingObject, WatchEvent
 from kschedfw.config import default_profile
+from kschedfw.framework.clock import VirtualClock
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.plugin import Plugin, hookimpl
@@ -28,7 +29,6 @@ from kschedfw.scheduler.queue import SchedulingQueue
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.simulator import Arrivals, Decision, Outcome, Report, Simulation
 from kschedfw.simulator.simulation import FRUITLESS_ATTEMPTS
-from kschedfw.simulator.state import VirtualClock
 from tests.plugins.storage import claim, storage_class
 from tests.simulator.objects import node, pod
 

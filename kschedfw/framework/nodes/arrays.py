@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
+
+ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 IntArray = npt.NDArray[np.int64]
 """An array of int64: rows of a NodeTable, or scores."""
 Codes = npt.NDArray[np.int32]
 """An array of int32: an index into a list of values, by node."""
+
+
+def moved(columns: npt.NDArray[ScalarT], moved_from: IntArray, fill: int = 0) -> npt.NDArray[ScalarT]:
+    """The columns (last axis: rows) with each row in its new place: row i was row `moved_from[i]`, -1 for a new one.
+
+    New rows have `fill`. The array is a new one.
+    """
+    if not columns.shape[-1]:
+        return np.full((*columns.shape[:-1], len(moved_from)), fill, dtype=columns.dtype)
+    found: npt.NDArray[ScalarT] = columns.take(
+        moved_from, axis=-1
+    )  # -1 takes the last row, which is overwritten
+    found[..., moved_from < 0] = fill
+    return found

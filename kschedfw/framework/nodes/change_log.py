@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from kschedfw.framework.nodes.arrays import IntArray
 
 _FEWEST_KEPT = 1024
@@ -36,11 +38,16 @@ class ChangeLog:
     def trim(self, size: int) -> None:
         """Drop what is too old to be worth following, in a table of so many rows."""
         if len(self._rows) > 2 * max(size, _FEWEST_KEPT):
-            surplus = len(self._rows) - max(size, _FEWEST_KEPT)
-            del self._rows[:surplus]
-            self._dropped += surplus
+            self._keep(max(size, _FEWEST_KEPT))
 
     def move_rows(self, moved_to: IntArray) -> None:
-        """Follow rows to their new places: row i is now row `moved_to[i]`, -1 if it is gone."""
-        places = moved_to.tolist()
-        self._rows = [places[row] if row >= 0 else row for row in self._rows]
+        """Follow rows to their new places: row i is now row `moved_to[i]`, -1 if it is gone. Few entries are kept."""
+        self._keep(_FEWEST_KEPT)
+        if len(moved_to):
+            rows = np.array(self._rows, dtype=np.int64)
+            self._rows = np.where(rows >= 0, moved_to.take(rows, mode="clip"), rows).tolist()
+
+    def _keep(self, most: int) -> None:
+        surplus = max(0, len(self._rows) - most)
+        del self._rows[:surplus]
+        self._dropped += surplus

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from kschedfw.framework.nodes.arrays import Codes, IntArray
+from kschedfw.framework.nodes.arrays import Codes, IntArray, moved
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.read_only import ReadOnlyList, read_only_view
 
@@ -56,11 +56,8 @@ class EncodedColumn(Generic[ValueT]):
 
     def move_rows(self, moved_from: IntArray, node_infos: Sequence[NodeInfo]) -> None:
         """Follow rows to their new places: row i was row `moved_from[i]`, -1 for one that is new."""
-        codes = np.full(len(moved_from), NO_VALUE, np.int32)
-        stayed = moved_from >= 0
-        codes[stayed] = self._codes[moved_from[stayed]]
-        self._set_codes(codes)
-        for row in np.flatnonzero(~stayed).tolist():
+        self._set_codes(moved(self._codes, moved_from, NO_VALUE))
+        for row in np.flatnonzero(moved_from < 0).tolist():
             self.update(row, node_infos[row], node_infos)
 
     def _encode(self, node_infos: Sequence[NodeInfo]) -> None:

@@ -182,6 +182,17 @@ class NodeInfo:
             self.used_ports = self.used_ports.minus(ports)
         self.generation = next(_generations)
 
+    def take_over(self, other: NodeInfo) -> None:
+        """Become equal to another NodeInfo of this node, in everything but the images' states."""
+        self.node, self.allocatable = other.node, other.allocatable
+        self.pods = other.pods
+        self.pods_with_affinity = other.pods_with_affinity
+        self.pods_with_required_anti_affinity = other.pods_with_required_anti_affinity
+        self.pods_with_volumes = other.pods_with_volumes
+        self.used_ports = other.used_ports
+        self.requested, self.non_zero_requested = other.requested, other.non_zero_requested
+        self.generation = next(_generations)
+
     def seal(self) -> None:
         """Refuse every further change; `clone` gives one that may be changed."""
         if type(self) is NodeInfo:

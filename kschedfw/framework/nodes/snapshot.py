@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
 
 from kschedfw.api.errors import KschedfwError
-from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.framework.nodes.claim_index import ClaimIndex
@@ -39,6 +41,9 @@ class Snapshot:
         self._claims: ClaimIndex | None = None
         self._with_affinity: tuple[NodeInfo, ...] | None = None
         self._with_required_anti_affinity: tuple[NodeInfo, ...] | None = None
+        self._node_infos: ReadOnlyList[NodeInfo] = ReadOnlyList()
+        self._names: Sequence[str] = []
+        self._rows: FrozenDict[str, int] = EMPTY
         self.replace(node_infos)
 
     @classmethod
@@ -54,14 +59,41 @@ class Snapshot:
 
     def replace(self, node_infos: Iterable[NodeInfo]) -> None:
         """Take these NodeInfos, in this order, for the next cycle."""
-        self._node_infos = ReadOnlyList(node_infos)
-        for info in self._node_infos:
-            info.seal()
-        self._rows = {info.name: row for row, info in enumerate(self._node_infos)}
+        infos = {info.name: info for info in node_infos}
+        self.rearrange(
+            list(infos), {name: info for name, info in infos.items() if self.find(name) is not info}
+        )
+
+    def rearrange(self, names: Sequence[str], changed: Mapping[str, NodeInfo]) -> None:
+        """Take this order of nodes; those in `changed` are new, or in a new state, the others as they are.
+
+        It costs a comparison of the names, and beyond that what has moved.
+        """
+        old_rows = self._rows
+        first = _first_difference(self._names, names)
+        if first is not None:
+            self._move(names, first, changed)
+        self.update(info for name, info in changed.items() if name in old_rows)
+
+    def _move(self, names: Sequence[str], first: int, changed: Mapping[str, NodeInfo]) -> None:
+        """Give nodes other rows; the first ones have theirs already."""
+        old = self._node_infos
+        sources = [self._rows.get(name, -1) for name in names[first:]]
+        infos = old[:first]
+        for name, source in zip(names[first:], sources, strict=True):
+            if source < 0:
+                changed[name].seal()
+            infos.append(changed[name] if source < 0 else old[source])
+        rows = FrozenDict(self._rows)  # and not changed any more once it is complete
+        for name in self._names[first:]:
+            dict.__delitem__(rows, name)
+        dict.update(rows, zip(names[first:], range(first, len(names)), strict=True))
+        self._node_infos, self._rows, self._names = ReadOnlyList(infos), rows, names
         self._forget_affinity()
         self._selection = None
         if self._table is not None:
-            self._table.replace(self._node_infos)
+            stayed = np.arange(first, dtype=np.int64)
+            self._table.move(infos, rows, np.concatenate((stayed, np.array(sources, dtype=np.int64))))
 
     def update(self, changed: Iterable[NodeInfo]) -> None:
         """Take the new state of some of the nodes, each in its old place.
@@ -176,3 +208,20 @@ def with_image_states(node_infos: Sequence[NodeInfo]) -> Iterator[NodeInfo]:
             copy = info.clone()
             copy.image_states = states
             yield copy
+
+
+def _first_difference(before: Sequence[str], after: Sequence[str]) -> int | None:
+    """The first position at which two lists differ; None if they are equal."""
+    if before == after:
+        return None
+    same, different = (
+        0,
+        min(len(before), len(after)),
+    )  # so many are the same, and a difference comes up to here
+    while same < different:
+        middle = (same + different + 1) // 2
+        if before[same:middle] == after[same:middle]:
+            same = middle
+        else:
+            different = middle - 1
+    return same

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import repeat
 from typing import Any, Protocol, TypeVar
 
 import attrs
@@ -14,7 +16,7 @@ from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.node import Taint
 from kschedfw.api.resource import Resource
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.arrays import IntArray, moved
 from kschedfw.framework.nodes.change_log import ChangeLog
 from kschedfw.framework.nodes.encoded_column import EncodedColumn
 from kschedfw.framework.nodes.node_info import NodeInfo
@@ -26,6 +28,8 @@ ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 _FIRST_RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
 _PODS_COLUMN = _FIRST_RESOURCES.index(PODS)
+_MOST_MOVES = 8
+"""So many layouts a reader may lag behind without losing what it knows of the nodes that stayed."""
 _MAX_INT64 = (1 << 63) - 1
 
 
@@ -65,7 +69,8 @@ class NodeTable:
 
     The snapshot keeps the table in step, in place, at the cost of the rows that changed, and each change goes to one of
     two logs: `node_changes` for node objects, `pod_changes` for the pods on nodes. When nodes come or go, rows
-    move: `layout` goes up, `moved_from` tells where each row was (-1: nowhere), and the logs follow.
+    move: `layout` goes up, `moved_from` tells where each row was (-1: nowhere), and the logs follow. `moved_since` tells
+    where rows were in earlier layouts.
     """
 
     def __init__(self, node_infos: Sequence[NodeInfo]) -> None:
@@ -88,7 +93,11 @@ class NodeTable:
         self._pod_listeners: list[TableListener] = []
         self._changed_since: dict[tuple[int, int], Sequence[int] | None] = {}
         """Answers to `changed_since`: many ask from the same version on."""
-        self._place(node_infos, np.full(len(node_infos), -1, dtype=np.int64))
+        self._moves: deque[IntArray] = deque(maxlen=_MOST_MOVES)
+        self._moved_since: dict[int, IntArray] = {}
+        """Answers to `moved_since`."""
+        rows = _by_position(info.name for info in node_infos)
+        self._place(node_infos, rows, np.full(len(node_infos), -1, dtype=np.int64))
 
     @classmethod
     def of(cls, node_infos: Sequence[NodeInfo]) -> NodeTable:
@@ -206,44 +215,68 @@ class NodeTable:
 
     def replace(self, node_infos: Sequence[NodeInfo]) -> None:
         """Take other nodes, or the same ones in another order or state."""
-        self._changed_since.clear()
-        old = self.node_infos
-        sources = [self.rows.get(info.name, -1) for info in node_infos]
-        moved_from = np.array(sources, dtype=np.int64)
-        moved_to = np.full(len(old), -1, dtype=np.int64)
-        stayed = moved_from >= 0
-        moved_to[moved_from[stayed]] = np.flatnonzero(stayed)
-        gone = [old[row] for row in np.flatnonzero(moved_to < 0).tolist()]
-        added = [info for info, source in zip(node_infos, sources, strict=True) if source < 0]
-        for log in (self.node_changes, self.pod_changes):
-            log.move_rows(moved_to)
+        rows = FrozenDict(zip([info.name for info in node_infos], range(len(node_infos)), strict=True))
+        sources = np.fromiter(map(self.rows.get, rows, repeat(-1)), dtype=np.int64, count=len(rows))
         # First to their places as they were, so that a change of state is the same thing here as anywhere else.
-        self._place(
-            [new if source < 0 else old[source] for new, source in zip(node_infos, sources, strict=True)],
-            moved_from,
-        )
-        self.layout += 1
-        for column in self._encoded.values():
-            column.move_rows(moved_from, self.node_infos)
-        for listener in self._listeners:
-            listener.rows_moved(moved_from, gone, added)
+        moved_infos = [
+            new if source < 0 else self.node_infos[source]
+            for new, source in zip(node_infos, sources.tolist(), strict=True)
+        ]
+        self.move(moved_infos, rows, sources)
         for row, info in enumerate(node_infos):
             if info is not self.node_infos[row]:
                 self.update(row, info)
 
-    def _place(self, node_infos: Sequence[NodeInfo], moved_from: IntArray) -> None:
+    def move(self, node_infos: Sequence[NodeInfo], rows: Mapping[str, int], moved_from: IntArray) -> None:
+        """Give the nodes other rows: row i was row `moved_from[i]`, -1 for a new node. `rows` has them by name."""
+        self._changed_since.clear()
+        old = self.node_infos
+        moved_to = np.full(len(old), -1, dtype=np.int64)
+        stayed = moved_from >= 0
+        moved_to[moved_from[stayed]] = stayed.nonzero()[0]
+        gone = [old[row] for row in (moved_to < 0).nonzero()[0].tolist()]
+        added = [node_infos[row] for row in (~stayed).nonzero()[0].tolist()]
+        for log in (self.node_changes, self.pod_changes):
+            log.move_rows(moved_to)
+        self._place(node_infos, rows, moved_from)
+        self.layout += 1
+        self._moves.append(moved_from)
+        self._moved_since.clear()
+        for column in self._encoded.values():
+            column.move_rows(moved_from, self.node_infos)
+        for listener in self._listeners:
+            listener.rows_moved(moved_from, gone, added)
+
+    def moved_since(self, layout: int) -> IntArray | None:
+        """Where each row was in an earlier layout (-1: nowhere); `all_rows` if all are where they were.
+
+        None if that isn't known any more.
+        """
+        if layout == self.layout:
+            return self.all_rows
+        known = self._moved_since.get(layout)
+        if known is None and self.layout - layout <= len(self._moves):
+            known, *others = list(self._moves)[layout - self.layout :]
+            for moved_from in others:
+                known = moved(known, moved_from, -1)
+            if np.array_equal(known, self.all_rows):
+                known = self.all_rows
+            self._moved_since[layout] = known
+        return known
+
+    def _place(self, node_infos: Sequence[NodeInfo], rows: Mapping[str, int], moved_from: IntArray) -> None:
         self.node_infos = self._node_infos = ReadOnlyList(node_infos)
-        self.rows = _by_position(info.name for info in node_infos)
+        self.rows = rows
         for made_on_demand in ("names", "all_rows"):
             self.__dict__.pop(made_on_demand, None)
         self.moved_from: IntArray = read_only_view(moved_from)
-        self._allocatable = _moved(self._allocatable, moved_from)
-        self._requested = _moved(self._requested, moved_from)
-        self._free = _moved(self._free, moved_from)
-        self._non_zero = _moved(self._non_zero, moved_from)
-        self._unschedulable = _moved(self._unschedulable, moved_from)
+        self._allocatable = moved(self._allocatable, moved_from)
+        self._requested = moved(self._requested, moved_from)
+        self._free = moved(self._free, moved_from)
+        self._non_zero = moved(self._non_zero, moved_from)
+        self._unschedulable = moved(self._unschedulable, moved_from)
         self._show()
-        added = np.flatnonzero(moved_from < 0).tolist()
+        added = (moved_from < 0).nonzero()[0].tolist()
         # All at once, since there may be as many resources as nodes.
         self._make_columns(
             name
@@ -337,11 +370,3 @@ class NodeTable:
 
 def _by_position(names: Iterable[str]) -> FrozenDict[str, int]:
     return FrozenDict((name, position) for position, name in enumerate(names))
-
-
-def _moved(columns: npt.NDArray[ScalarT], moved_from: IntArray) -> npt.NDArray[ScalarT]:
-    """The columns (last axis: rows) with each row in its new place, and 0 in new ones."""
-    moved = np.zeros((*columns.shape[:-1], len(moved_from)), dtype=columns.dtype)
-    stayed = moved_from >= 0
-    moved[..., stayed] = columns[..., moved_from[stayed]]
-    return moved

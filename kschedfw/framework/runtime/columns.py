@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.arrays import IntArray, moved
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.runtime.filtering import FilterOutcome
@@ -41,7 +41,7 @@ class Column:
 
     def stale(self, table: NodeTable) -> Sequence[int] | None:
         """The rows, each once, whose values may not hold since `mark_current`; None for all."""
-        if self._layout != table.layout:
+        if self._layout != table.layout and table.moved_since(self._layout) is not table.all_rows:
             return None
         if self._nodes == table.node_changes.version and (
             self._reads is Reads.NODE or self._pods == table.pod_changes.version
@@ -51,7 +51,7 @@ class Column:
 
     def only_pods_changed(self, table: NodeTable) -> bool:
         """Whether the node objects are as they were at `mark_current`."""
-        return self._nodes == table.node_changes.version and self._layout == table.layout
+        return self._nodes == table.node_changes.version
 
     def mark_current(self, table: NodeTable) -> None:
         """All values hold for the table as it is now."""
@@ -93,12 +93,12 @@ class Column:
 
     def _move(self, table: NodeTable) -> None:
         """Forget all values but those of nodes that only have another row now."""
-        values = np.full(len(table), self.unknown, dtype=self.values.dtype)
-        if self._layout == table.layout - 1 and (changed := self._changed(table)) is not None:
-            stayed = table.moved_from >= 0
-            values[stayed] = self.values[table.moved_from[stayed]]
-            values[list(changed)] = self.unknown
-        self.values = values
+        moved_from, changed = table.moved_since(self._layout), self._changed(table)
+        if moved_from is None or changed is None:
+            self.values = np.full(len(table), self.unknown, dtype=self.values.dtype)
+        else:
+            self.values = moved(self.values, moved_from, self.unknown)
+            self.values[list(changed)] = self.unknown
 
 
 class FirstRefusals(Column):
@@ -119,6 +119,11 @@ class FirstRefusals(Column):
         """Whether every row has a code."""
         self.outcome: FilterOutcome | None = None
         """The outcome for all nodes in order, as long as the codes stay the same."""
+
+    @property
+    def lacks_few(self) -> bool:
+        """Whether only a few rows have no code, as after a node has come: it costs little to ask about these, too."""
+        return np.count_nonzero(self.values == UNKNOWN_CODE) <= FEW_ROWS
 
     def passing(self, table: NodeTable) -> IntArray:
         """The rows that pass, ascending. Every row must have a code."""

@@ -1,6 +1,7 @@
 """The scheduling queue."""
 
 from kschedfw.scheduler.queue.cluster_events import node_change_events, pod_change_events
+from kschedfw.scheduler.queue.idle_queue import IdleQueue
 from kschedfw.scheduler.queue.protocol import (
     Place,
     PodAlreadyQueuedError,
@@ -12,6 +13,7 @@ from kschedfw.scheduler.queue.protocol import (
 from kschedfw.scheduler.queue.scheduling_queue import SchedulingQueue
 
 __all__ = [
+    "IdleQueue",
     "Place",
     "PodAlreadyQueuedError",
     "PodInFlightError",

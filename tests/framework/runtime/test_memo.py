@@ -89,10 +89,29 @@ class TestColumns:
         column.follow(snapshot.table)
         assert column.values.tolist() == [1, -1]
 
-    def test_who_has_missed_a_move_starts_again(self) -> None:
+    def test_answers_survive_a_few_moves_that_nobody_asked_after(self) -> None:
+        snapshot = snapshot_of(3)
+        column = self.column(snapshot, Reads.NODE)
+        first, second, third = snapshot.node_infos
+        snapshot.replace([third, first, second])
+        snapshot.replace([third, second])
+        snapshot.replace([third, second, NodeInfo.of(first.node)])
+        column.follow(snapshot.table)
+        assert column.values.tolist() == [2, 1, -1]
+
+    def test_a_node_that_came_and_went_changes_nothing(self) -> None:
+        snapshot = snapshot_of(3)
+        column = self.column(snapshot, Reads.NODE)
+        before = list(snapshot.node_infos)
+        snapshot.replace([*before, NodeInfo.of(make_node("new").build())])
+        snapshot.replace(before)
+        assert column.stale(snapshot.table) == ()
+        assert column.values.tolist() == [0, 1, 2]
+
+    def test_who_has_missed_many_moves_starts_again(self) -> None:
         snapshot = snapshot_of(2)
         column = self.column(snapshot, Reads.NODE)
-        for _ in range(2):
+        for _ in range(10):
             snapshot.replace(list(reversed(snapshot.node_infos)))
         column.follow(snapshot.table)
         assert column.values.tolist() == [-1, -1]

@@ -12,7 +12,7 @@ from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Pod
 from kschedfw.api.selectors import Selector
-from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.arrays import IntArray, moved
 from kschedfw.framework.nodes.topology.domains import Domains, DomainSums, as_columns
 from kschedfw.framework.nodes.topology.matching import AskedLabels, LabelIndex, SelectorIndex
 
@@ -96,11 +96,8 @@ class PodCounter:
         self.total += other.total
 
     def move_rows(self, moved_from: IntArray) -> None:
-        stayed = moved_from >= 0
-        moved = np.zeros(len(moved_from), dtype=np.int64)
-        moved[stayed] = self.per_node[moved_from[stayed]]
-        self.per_node = moved
-        self.total = int(moved.sum())
+        self.per_node = moved(self.per_node, moved_from)
+        self.total = int(self.per_node.sum())
 
 
 @attrs.define(eq=False)

@@ -1,0 +1,202 @@
+"""A cluster in memory that can go back to an earlier state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+import attrs
+
+from kschedfw.api.custom import CustomObject, CustomResource
+from kschedfw.api.meta import Named
+from kschedfw.cluster.errors import ConflictError
+from kschedfw.cluster.memory import InMemoryCluster
+from kschedfw.cluster.protocol import EventType, Handler, T, WatchEvent
+
+Identity: TypeAlias = tuple[type[Named], str, str]
+"""The kind of an object, its key and its uid."""
+
+
+@attrs.frozen
+class Change:
+    """A write, and if the object's place in its kind has a number, that number."""
+
+    event: WatchEvent
+    place: int | None = None
+
+    @property
+    def inverse(self) -> Change:
+        """The write that undoes it."""
+        event = self.event
+        if event.type is EventType.DELETED:
+            return Change(WatchEvent(EventType.ADDED, event.object), self.place)
+        if event.old is None:
+            return Change(WatchEvent(EventType.DELETED, event.object), self.place)
+        return Change(WatchEvent(EventType.MODIFIED, event.old, event.object))
+
+
+class RevertibleCluster(InMemoryCluster):
+    """An in-memory cluster that keeps a log of its writes, so that `revert_to` can undo the latest ones.
+
+    Objects come back as they were: the same values with the same uids and resource versions, at their old places in
+    `list`. Watchers are told of each object once, with the net change, after all of it has been made: what they read
+    then is the state that they knew before. Only resource versions and uids that were given out aren't given again.
+    """
+
+    def __init__(self, objects: Iterable[Named] = ()) -> None:
+        self._log: list[Change] = []
+        self._places: dict[type[Named], dict[str, int]] = {}
+        """By kind and key, numbers that grow in the order of the list; kept for kinds of which something was deleted.
+        """
+        self._next_place = 0
+        self._out_of_order: set[type[Named]] = set()
+        super().__init__(objects)
+        self._log.clear()
+
+    @property
+    def position(self) -> int:
+        """The length of the log: what `revert_to` goes back to."""
+        return len(self._log)
+
+    def deleted_since(self, position: int, kind: type[T]) -> Sequence[T]:
+        """The objects of the kind that were deleted since the log had this length."""
+        events = (change.event for change in self._log[position:])
+        return [
+            event.object
+            for event in events
+            if event.type is EventType.DELETED and isinstance(event.object, kind)
+        ]
+
+    def forget_log(self) -> None:
+        """Make all writes so far final."""
+        with self.lock:
+            self._log.clear()
+
+    def changes_since(self, position: int) -> Sequence[Change]:
+        """What was written since the log had this length."""
+        return tuple(self._log[position:])
+
+    def revert_to(self, position: int) -> None:
+        """Undo all writes since the log had this length."""
+        with self.lock:
+            changes = self._log[position:]
+            del self._log[position:]
+            self._undo(changes)
+        self._deliver()
+
+    def undo(self, changes: Sequence[Change]) -> None:
+        """Undo writes that follow each other, as a write of its own, which can be undone in turn.
+
+        Raises:
+            ConflictError: one of the objects has been written since; nothing was changed.
+        """
+        with self.lock:
+            self._check_undo(changes)
+            self._undo(changes)
+            for change in reversed(changes):
+                self._log.append(change.inverse)
+        self._deliver()
+
+    def _check_undo(self, changes: Sequence[Change]) -> None:
+        latest: dict[tuple[type[Named], str], Named | None] = {}
+        for change in changes:
+            event = change.event
+            gone = event.type is EventType.DELETED
+            latest[type(event.object), event.object.key] = None if gone else event.object
+        for (kind, key), obj in latest.items():
+            if self._objects.get(kind, {}).get(key) is not obj:
+                raise ConflictError(f"{kind.__name__} {key} has been changed since")
+
+    def _undo(self, changes: Sequence[Change]) -> None:
+        before: dict[Identity, Named | None] = {}
+        after: dict[Identity, Named | None] = {}
+        for change in reversed(changes):
+            obj, old = change.event.object, change.event.old
+            identity = type(obj), obj.key, obj.uid
+            after.setdefault(identity, None if change.event.type is EventType.DELETED else obj)
+            before.pop(identity, None)  # the order is that in which objects reach their state
+            if change.event.type is EventType.DELETED:
+                self._put_back(obj, change.place)
+                old = obj
+            elif old is None:
+                self._take_out(obj)
+            else:
+                self._objects[type(obj)][obj.key] = old
+            before[identity] = old
+        for kind in {kind for kind, _, _ in before}:
+            self._forget_lists(kind)
+        for identity, old in before.items():
+            self._publish_undone(after[identity], old)
+
+    def _put_back(self, obj: Named, place: int | None) -> None:
+        kind = type(obj)
+        self._objects.setdefault(kind, {})[obj.key] = obj
+        assert place is not None, "deletions number the places"
+        self._places[kind][obj.key] = place
+        self._out_of_order.add(kind)
+
+    def _take_out(self, obj: Named) -> None:
+        del self._objects[type(obj)][obj.key]
+        if type(obj) in self._places:
+            del self._places[type(obj)][obj.key]
+
+    def _publish_undone(self, now: Named | None, before: Named | None) -> None:
+        if now is before:
+            return
+        if before is None:
+            assert now is not None
+            event = WatchEvent(EventType.DELETED, now)
+        else:
+            event = WatchEvent(EventType.ADDED if now is None else EventType.MODIFIED, before, now)
+        super()._publish(event)
+
+    # --- writing ---
+
+    def delete(self, obj: Named) -> None:
+        with self.lock:
+            self._number(CustomObject if isinstance(obj, CustomResource) else type(obj))
+        super().delete(obj)
+
+    def _publish(self, event: WatchEvent) -> None:
+        place = None
+        places = self._places.get(type(event.object))
+        if places is not None and event.type is EventType.DELETED:
+            place = places.pop(event.object.key)
+        elif places is not None and event.type is EventType.ADDED:
+            place = places[event.object.key] = self._next_place
+            self._next_place += 1
+        self._log.append(Change(event, place))
+        super()._publish(event)
+
+    def _number(self, kind: type[Named]) -> None:
+        """Number the places of a kind's objects, unless they are numbered."""
+        if kind not in self._places:
+            objects = self._objects.get(kind, {})
+            self._places[kind] = {key: place for place, key in enumerate(objects)}
+            self._next_place = max(self._next_place, len(objects))
+
+    # --- order ---
+
+    def _sort(self, kind: type[Named]) -> None:
+        """Put the objects of a kind into their order. Many deletions may be undone before anybody asks for it."""
+        if kind in self._out_of_order:
+            self._out_of_order.discard(kind)
+            objects, places = self._objects[kind], self._places[kind]
+            self._objects[kind] = {key: objects[key] for key in sorted(objects, key=places.__getitem__)}
+
+    def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
+        with self.lock:
+            self._sort(CustomObject if issubclass(kind, CustomResource) else kind)
+            return super().list(kind, namespace)
+
+    def watch(self, handler: Handler) -> Callable[[], None]:
+        with self.lock:
+            for kind in tuple(self._out_of_order):
+                self._sort(kind)
+        return super().watch(handler)
+
+    def journal(self, write: Handler) -> Callable[[], None]:
+        with self.lock:
+            for kind in tuple(self._out_of_order):
+                self._sort(kind)
+        return super().journal(write)

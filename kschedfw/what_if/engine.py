@@ -1,0 +1,139 @@
+"""A scheduler on a cluster of its own that is never run: it answers questions about pods, one by one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from random import Random
+
+from kschedfw.api.pod import Pod
+from kschedfw.cluster import ClaimController, RevertibleCluster, VolumeController
+from kschedfw.explain import ExplainingScheduler, Explanation
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.diagnosis import Diagnosis, FitError, NoNodesAvailableError
+from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.status import Status
+from kschedfw.scheduler.errors import SchedulingError
+from kschedfw.scheduler.generic_scheduler import GenericScheduler
+from kschedfw.scheduler.queue.heap import in_order
+from kschedfw.scheduler.scheduler import Scheduler
+from kschedfw.what_if.errors import WhatIfError
+from kschedfw.what_if.history import History
+from kschedfw.what_if.results import Feasibility, Placed, Refused
+
+_log = logging.getLogger(__name__)
+
+
+class Engine:
+    """The parts that transactions share. Every answer is that of a scheduler that has just started on this state."""
+
+    def __init__(self, cluster: RevertibleCluster, scheduler: Scheduler, chance: Random) -> None:
+        assert isinstance(scheduler.algorithm, GenericScheduler)
+        self.cluster = cluster
+        self.scheduler = scheduler
+        self.history = History(cluster, scheduler.cache)
+        self._algorithm = scheduler.algorithm
+        self._probe = GenericScheduler(scheduler.cache, scheduler.snapshot, random=chance, exhaustive=True)
+        self._explainer = ExplainingScheduler(scheduler.cache, scheduler.snapshot, random=chance, beyond=True)
+        self._controllers = VolumeController(cluster), ClaimController(cluster)
+        cluster.forget_log()
+        for framework in scheduler.frameworks.values():
+            _warn_of_plugins_that_cannot_undo(framework)
+
+    def close(self) -> None:
+        for controller in self._controllers:
+            controller.close()
+        self.scheduler.close()
+
+    def feasibility(self, pod: Pod) -> Feasibility:
+        """Where the pod fits: all nodes, whatever part of them a scheduler would look at."""
+        framework = self.scheduler.frameworks.get(pod.spec.scheduler_name)
+        if framework is None:
+            return Feasibility(pod, Diagnosis(), self._no_profile(pod), None)
+        gate = framework.run_pre_enqueue_plugins(pod)
+        if not gate.is_success:
+            return _gated(pod, gate)
+        snapshot = self.scheduler.snapshot
+        self.scheduler.cache.update_snapshot(snapshot, pod)
+        if not snapshot:
+            return Feasibility(pod, Diagnosis(), str(NoNodesAvailableError()), None)
+        feasible, diagnosis = self._probe.find_nodes_that_fit_pod(framework, CycleState(), pod)
+        message = "" if len(feasible.rows) else str(FitError(pod, len(snapshot), diagnosis))
+        return Feasibility(pod, diagnosis, message, feasible)
+
+    def explain(self, pod: Pod) -> Explanation:
+        framework = self.scheduler.frameworks.get(pod.spec.scheduler_name)
+        if framework is None:
+            raise WhatIfError(self._no_profile(pod))
+        return self._explainer.explain(framework, pod)
+
+    def pods_on(self, node_name: str) -> Sequence[Pod]:
+        """The pods on the node, placed ones included."""
+        snapshot = self.scheduler.snapshot
+        self.scheduler.cache.update_snapshot(snapshot)
+        info = snapshot.find(node_name)
+        return () if info is None else tuple(each.pod for each in info.pods)
+
+    def place_all(self, pods: Iterable[Pod], *, preempt: bool) -> Sequence[Placed | Refused]:
+        """Give each of the cluster's pods a place, in their order."""
+        with self._algorithm.trial():
+            return [self._place(pod, preempt=preempt) for pod in pods]
+
+    def in_queue_order(self, pods: Iterable[Pod]) -> Sequence[Pod]:
+        """The order in which a scheduler that has just started would take these pods from its queue."""
+        infos = [QueuedPodInfo(PodInfo.of(pod), sequence=number) for number, pod in enumerate(pods)]
+        less = next(iter(self.scheduler.frameworks.values())).less
+        return [info.pod for info in in_order(infos, less)]
+
+    def _place(self, pod: Pod, *, preempt: bool) -> Placed | Refused:
+        if pod.spec.scheduler_name not in self.scheduler.frameworks:
+            return Refused(pod, self._no_profile(pod), Diagnosis())
+        victims: list[Pod] = []
+        while True:
+            begin = self.cluster.position
+            try:
+                placement = self.scheduler.place(pod, preempt=preempt)
+            except FitError as error:
+                lost = self._victims(begin) if preempt else []
+                if not lost:
+                    return Refused(pod, str(error), error.diagnosis)
+                victims += lost
+                pod = self.cluster.get(Pod, pod.key) or pod  # nominated, and there is room now
+                continue
+            except NoNodesAvailableError as error:
+                return Refused(pod, str(error), Diagnosis())
+            except SchedulingError as error:
+                if not error.status.is_rejected:
+                    raise
+                diagnosis = Diagnosis()
+                diagnosis.add_plugin_status(error.status)
+                return Refused(pod, str(error), diagnosis)
+            self.history.take(placement)
+            return Placed(pod, placement.node_name, tuple(victims))
+
+    def _victims(self, position: int) -> list[Pod]:
+        """Who was preempted since then."""
+        held = self.history.note_preempted()
+        return [*self.cluster.deleted_since(position, Pod), *(each.attempt.pod for each in held)]
+
+    def _no_profile(self, pod: Pod) -> str:
+        known = ", ".join(map(repr, self.scheduler.frameworks))
+        return f"no profile has the scheduler name {pod.spec.scheduler_name!r}; there is {known}"
+
+
+def _gated(pod: Pod, gate: Status) -> Feasibility:
+    if not gate.is_rejected:
+        raise SchedulingError(gate)
+    diagnosis = Diagnosis()
+    diagnosis.add_plugin_status(gate)
+    return Feasibility(pod, diagnosis, gate.message, None)
+
+
+def _warn_of_plugins_that_cannot_undo(framework: Framework) -> None:
+    for name, plugin in framework.plugins.items():
+        if hasattr(plugin, "reserve") and not hasattr(plugin, "unreserve"):
+            _log.warning(
+                "plugin %s has reserve and no unreserve: what it reserves in a transaction stays reserved after it",
+                name,
+            )

@@ -1,0 +1,398 @@
+"""A transaction: changes of a cluster that can be undone, and questions about what they lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from itertools import count as numbers
+from types import TracebackType
+from typing import Final, Protocol, Self, TypeVar
+
+import attrs
+
+from kschedfw.api.meta import Named
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.cluster import Change, ClusterError
+from kschedfw.cluster.freeing import belongs_to_its_node, freed
+from kschedfw.scheduler.placement import Placement
+from kschedfw.what_if.engine import Engine
+from kschedfw.what_if.errors import WhatIfError
+from kschedfw.what_if.eviction import charge_budget, cordoned, template_node, template_pod, uncordoned
+from kschedfw.what_if.history import Mark
+from kschedfw.what_if.results import Drain, Feasibility, Placed, Refused, Replicas, Schedule
+
+NamedT = TypeVar("NamedT", bound=Named)
+
+_MOST_NAMES: Final = 10
+
+
+class _Stage(Enum):
+    NEW = "hasn't begun: use it in a `with` statement"
+    OPEN = "is open"
+    ENDED = "has ended"
+
+
+@attrs.frozen(eq=False)
+class _Preempted:
+    """What `restore` needs: the place that the pod had in the transaction, and what its deletion changed."""
+
+    placement: Placement | None
+    changes: Sequence[Change]
+
+
+class _Parent(Protocol):
+    """What a transaction is opened in: a WhatIf or another transaction."""
+
+    _transaction: Transaction | None
+
+    def objects(self) -> Iterator[Named]: ...
+
+
+class Transaction:
+    """Changes that are undone at the end of the `with` block, unless they are committed.
+
+    Every write returns when everything that follows from it has happened. A pod that gets a place holds it as a pod
+    does whose binding hasn't begun: its resources are taken and plugins have reserved. Undoing runs unreserve, in
+    reverse order. Committing the outermost transaction binds the pods.
+
+    While a nested transaction is open, nothing can be done with this one.
+    """
+
+    def __init__(self, engine: Engine, parent: _Parent, outer: Transaction | None) -> None:
+        self._engine = engine
+        self._parent = parent
+        self._outer = outer
+        self._transaction: Transaction | None = None
+        self._stage = _Stage.NEW
+        self._mark: Mark | None = None
+        self._preempted: dict[str, _Preempted] = {}
+
+    # --- changing ---
+
+    def add(self, *objects: Named) -> tuple[Named, ...]:
+        """Create objects of any kinds; returns them as stored.
+
+        Raises:
+            WhatIfError: there is one of that kind and name already.
+        """
+        self._check_open()
+        return tuple(self._write(self._engine.cluster.add, obj) for obj in objects)
+
+    def add_nodes(self, template: Node, count: int = 1) -> tuple[Node, ...]:
+        """Create nodes like the template, named `<template>-1` and so on, or with the next free numbers.
+
+        Their label `kubernetes.io/hostname` is their name.
+        """
+        self._check_open()
+        if count < 0:
+            raise WhatIfError(f"count: expected a number of nodes from 0 on, found {count}")
+        names = self._free_names(Node, template)
+        cluster = self._engine.cluster
+        return tuple(cluster.add(template_node(template, next(names))) for _ in range(count))
+
+    def update(self, obj: NamedT) -> NamedT:
+        """Replace the object of that kind and name; returns it as stored.
+
+        Raises:
+            WhatIfError: there is none, or a pod would come to another node by it.
+        """
+        self._check_open()
+        present = self._present(obj)
+        if isinstance(present, Pod) and isinstance(obj, Pod) and present.node_name != obj.node_name:
+            raise WhatIfError(
+                f"an update can't change the node of {_title(obj)}: delete it and add it, or schedule it"
+            )
+        metadata = attrs.evolve(obj.metadata, uid=present.uid, resource_version="")
+        return self._write(self._engine.cluster.update, obj.with_metadata(metadata))
+
+    def delete(self, *objects: Named) -> None:
+        """Delete objects of any kinds, by name. Pods of a deleted node stay bound to it, as in Kubernetes at first.
+
+        Raises:
+            WhatIfError: there is none of that kind and name.
+        """
+        self._check_open()
+        for obj in objects:
+            present = self._present(obj)
+            self._give_up(present)
+            self._engine.cluster.delete(present)
+
+    def cordon(self, *names: str) -> None:
+        """Make nodes unschedulable, with the taint that Kubernetes adds then."""
+        self._check_open()
+        for node in [self._node(name) for name in names]:
+            self._engine.cluster.update(cordoned(node))
+
+    def uncordon(self, *names: str) -> None:
+        """Make nodes schedulable again."""
+        self._check_open()
+        for node in [self._node(name) for name in names]:
+            self._engine.cluster.update(uncordoned(node))
+
+    def drain(self, *names: str) -> Drain:
+        """Cordon nodes and evict their pods, as `kubectl drain --ignore-daemonsets --force` does.
+
+        Pods of DaemonSets and mirror pods stay, and so do pods whose eviction a PodDisruptionBudget doesn't allow. An
+        allowed eviction counts against the budget. The evicted pods are deleted, and pending again with the same names,
+        as if their controllers had made them anew.
+        """
+        self.cordon(*names)
+        evicted: list[Pod] = []
+        blocked: list[tuple[Pod, str]] = []
+        staying: list[Pod] = []
+        for name in names:
+            for pod in self._engine.pods_on(name):
+                if pod.is_terminating or belongs_to_its_node(pod):
+                    staying.append(pod)
+                elif pod.uid in self._engine.history.held:
+                    self._give_up(pod)
+                    evicted.append(self._present(pod))
+                elif reason := charge_budget(self._engine.cluster, pod):
+                    blocked.append((pod, reason))
+                else:
+                    evicted.append(self._evict(pod, self._node(name)))
+        return Drain(tuple(evicted), tuple(blocked), tuple(staying))
+
+    def preempt(self, *pods: Pod) -> None:
+        """Take pods off their nodes, as if they had never been there; `restore` puts them back.
+
+        Raises:
+            WhatIfError: one of them isn't on a node.
+        """
+        self._check_open()
+        cluster, held = self._engine.cluster, self._engine.history.held
+        for pod in pods:
+            present = self._present(pod)
+            placement = held.get(present.uid)
+            if placement is None and not present.node_name:
+                raise WhatIfError(f"{_title(pod)} isn't on a node, so it can't be preempted")
+            self._give_up(present)
+            position = cluster.position
+            cluster.delete(present)
+            self._preempted[present.key] = _Preempted(placement, cluster.changes_since(position))
+
+    def restore(self, *pods: Pod) -> None:
+        """Put preempted pods back on their nodes, whether or not there is room.
+
+        Raises:
+            WhatIfError: one of them wasn't preempted in this transaction, or there is another of its name by now.
+        """
+        self._check_open()
+        for pod in pods:
+            if (preempted := self._preempted.get(pod.key)) is None:
+                known = _some(self._preempted) or "none"
+                raise WhatIfError(
+                    f"{_title(pod)} isn't preempted, so it can't be restored; preempted: {known}"
+                )
+            try:
+                self._engine.cluster.undo(preempted.changes)
+            except ClusterError as error:
+                raise WhatIfError(f"{_title(pod)} can't be restored: {error}") from error
+            del self._preempted[pod.key]
+            if preempted.placement is not None:
+                preempted.placement.hold_again()
+                self._engine.history.take(preempted.placement)
+
+    # --- asking ---
+
+    def can_schedule(self, pod: Pod) -> Feasibility:
+        """On which nodes the pod would fit now, all of them, without preemption; nothing changes.
+
+        The pod need not be in the cluster.
+
+        Raises:
+            WhatIfError: the pod is on a node.
+            SchedulingError: a plugin failed.
+        """
+        self._check_open()
+        present = self._engine.cluster.get(Pod, pod.key)
+        if present is not None and pod.uid in ("", present.uid):
+            self._check_unplaced(present)
+            pod = present
+        if present is None and _needs_claims(pod):
+            mark = self._engine.history.mark()
+            try:
+                return self._engine.feasibility(self._write(self._engine.cluster.add, pod))
+            finally:
+                self._engine.history.revert(mark)
+        return self._engine.feasibility(pod)
+
+    def schedule(self, pods: Iterable[Pod], *, preempt: bool = False) -> Schedule:
+        """Give the pods places, one after another, in the order of the scheduling queue.
+
+        Pods that aren't in the cluster are added to it. With `preempt`, pods of lower priority may have to go, and the
+        pod takes the place at once. Refused pods stay pending.
+
+        Raises:
+            WhatIfError: a pod is on a node already.
+            SchedulingError: a plugin failed.
+        """
+        self._check_open()
+        present = [self._pending(pod) for pod in pods]
+        results = self._engine.place_all(self._engine.in_queue_order(present), preempt=preempt)
+        return Schedule(
+            tuple(each for each in results if isinstance(each, Placed)),
+            tuple(each for each in results if isinstance(each, Refused)),
+        )
+
+    def schedule_as_many(self, pod: Pod, *, at_most: int | None = None) -> Replicas:
+        """Give places to as many pods like this one as fit, without preemption.
+
+        They are new pods, named `<pod>-1` and so on. The one that doesn't fit isn't added.
+        """
+        self._check_open()
+        names = self._free_names(Pod, pod)
+        placed: list[Placed] = []
+        history = self._engine.history
+        while at_most is None or len(placed) < at_most:
+            mark = history.mark()
+            replica = self._engine.cluster.add(template_pod(pod, next(names)))
+            (result,) = self._engine.place_all([replica], preempt=False)
+            if isinstance(result, Refused):
+                history.revert(mark)
+                return Replicas(tuple(placed), result)
+            history.merge(mark)
+            placed.append(result)
+        return Replicas(tuple(placed), None)
+
+    def objects(self) -> Iterator[Named]:
+        """All objects as they are now; see `WhatIf.objects`."""
+        return self._parent.objects()
+
+    # --- the transaction itself ---
+
+    def transaction(self) -> Transaction:
+        """A nested transaction."""
+        self._check_open()
+        return Transaction(self._engine, self, self)
+
+    def commit(self) -> None:
+        """Keep the changes: a nested transaction's in the one around it, those of an outermost one in the WhatIf.
+
+        The latter binds the pods that have a place. Nothing can be done in the transaction afterwards.
+
+        Raises:
+            WhatIfError: pods couldn't be bound; everything else is kept, and they are pending.
+        """
+        self._check_open()
+        mark = self._end()
+        history = self._engine.history
+        failed = history.commit() if self._outer is None else []
+        history.merge(mark)
+        if self._outer is not None:
+            self._outer._preempted = self._preempted
+        if failed:
+            placement, error = failed[0]
+            raise WhatIfError(
+                f"{len(failed)} of the pods with a place couldn't be bound, {placement.pod.key} for one: {error}"
+            )
+
+    def __enter__(self) -> Self:
+        if self._stage is not _Stage.NEW:
+            raise WhatIfError("a transaction is used once; open another one")
+        if self._parent._transaction is not None:
+            raise WhatIfError("a transaction is open already; nest another one in it: trial.transaction()")
+        self._mark = self._engine.history.mark()
+        self._parent._transaction = self
+        self._stage = _Stage.OPEN
+        if self._outer is not None:
+            self._preempted = dict(self._outer._preempted)
+        return self
+
+    def __exit__(
+        self,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        if self._stage is _Stage.OPEN:
+            self._engine.history.revert(self._end())
+
+    def _end(self) -> Mark:
+        self._stage = _Stage.ENDED
+        self._parent._transaction = None
+        assert self._mark is not None
+        return self._mark
+
+    def _check_open(self) -> None:
+        if self._stage is not _Stage.OPEN:
+            raise WhatIfError(f"the transaction {self._stage.value}")
+        if self._transaction is not None:
+            raise WhatIfError("a nested transaction is open: use that one until its end")
+
+    # --- pods and nodes ---
+
+    def _write(self, write: _Write, obj: NamedT) -> NamedT:
+        try:
+            return write(obj)
+        except ClusterError as error:
+            raise WhatIfError(str(error)) from error
+
+    def _present(self, obj: NamedT) -> NamedT:
+        found = self._engine.cluster.get(type(obj), obj.key)
+        if found is None:
+            known = _some(each.key for each in self._engine.cluster.list(type(obj)))
+            raise WhatIfError(f"there is no {_title(obj)}; there is {known or 'none of that kind'}")
+        return found
+
+    def _node(self, name: str) -> Node:
+        node = self._engine.cluster.get(Node, name)
+        if node is None:
+            known = _some(each.name for each in self._engine.cluster.list(Node))
+            raise WhatIfError(f"there is no node {name!r}; there is {known or 'none'}")
+        return node
+
+    def _pending(self, pod: Pod) -> Pod:
+        """The pod as it is in the cluster, added if need be."""
+        present = self._engine.cluster.get(Pod, pod.key)
+        if present is None:
+            if pod.node_name:
+                raise WhatIfError(f"{_title(pod)} is on node {pod.node_name} already")
+            return self._write(self._engine.cluster.add, pod)
+        self._check_unplaced(present)
+        return present
+
+    def _check_unplaced(self, pod: Pod) -> None:
+        placement = self._engine.history.held.get(pod.uid)
+        if node_name := pod.node_name if placement is None else placement.node_name:
+            raise WhatIfError(f"{_title(pod)} is on node {node_name} already")
+
+    def _give_up(self, obj: Named) -> None:
+        """Give up the place of a pod, if it has one in the transaction."""
+        if isinstance(obj, Pod) and (placement := self._engine.history.held.get(obj.uid)) is not None:
+            self._engine.history.give_up(placement)
+
+    def _evict(self, pod: Pod, node: Node) -> Pod:
+        self._engine.cluster.delete(pod)
+        return self._engine.cluster.add(template_pod(freed(pod, node), pod.name))
+
+    def _free_names(self, kind: type[Named], template: Named) -> Iterator[str]:
+        cluster, prefix = self._engine.cluster, f"{template.namespace}/" if template.namespace else ""
+        candidates = (f"{template.name}-{number}" for number in numbers(1))
+        return (name for name in candidates if cluster.get(kind, prefix + name) is None)
+
+
+class _Write(Protocol):
+    def __call__(self, obj: NamedT) -> NamedT: ...
+
+
+def _needs_claims(pod: Pod) -> bool:
+    """Whether controllers make claims for the pod as soon as it exists."""
+    return any(volume.ephemeral for volume in pod.spec.volumes) or any(
+        claim.resource_claim_template_name for claim in pod.spec.resource_claims
+    )
+
+
+def _title(obj: Named) -> str:
+    return f"{type(obj).__name__.lower()} {obj.key}"
+
+
+def _some(names: Iterable[str]) -> str:
+    """The first few names."""
+    shown: list[str] = []
+    for name in names:
+        if len(shown) == _MOST_NAMES:
+            return ", ".join((*shown, "…"))
+        shown.append(name)
+    return ", ".join(shown)

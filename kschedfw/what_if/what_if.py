@@ -1,0 +1,193 @@
+"""Questions about a cluster: what would be if."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from random import Random
+from types import TracebackType
+from typing import Self
+
+from kschedfw.api.custom import CustomObject
+from kschedfw.api.kinds import KINDS
+from kschedfw.api.meta import Named
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.api.workloads import Namespace
+from kschedfw.cluster import RevertibleCluster
+from kschedfw.config import SchedulerConfiguration
+from kschedfw.explain import Explanation
+from kschedfw.framework.clock import Clock, VirtualClock
+from kschedfw.framework.extender import Extender
+from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.profile import Profile
+from kschedfw.framework.runtime.registry import Registry
+from kschedfw.scheduler.from_configuration import scheduler_from_configuration
+from kschedfw.scheduler.scheduler import Scheduler
+from kschedfw.what_if.engine import Engine
+from kschedfw.what_if.errors import WhatIfError
+from kschedfw.what_if.source import Source, take_over
+from kschedfw.what_if.transaction import Transaction
+
+
+class WhatIf:
+    """A private copy of a cluster, with a scheduler that answers questions about it in transactions.
+
+        what_if = WhatIf(read_manifests("cluster.yaml"))
+        with what_if.transaction() as trial:
+            trial.drain("node-7")
+            print(trial.schedule(what_if.pending).refused)
+
+    Taking the source over is shallow, as objects are values, and nothing is ever written to the source. Volumes and
+    claims for devices are bound and made as Kubernetes' controllers do it; there are no other controllers.
+
+    Every answer is that of a scheduler that has just started on the state at that moment, with random numbers from
+    `seed`. It isn't thread-safe.
+
+    Args:
+        source: manifests, objects, a cluster, or a scheduler; a scheduler's view includes the pods that it has
+            assumed, and its profiles are the default.
+        configuration: the profiles, extenders and sampling; by default kube-scheduler's. It stands instead of
+            `profiles`, `extenders` and `percentage_of_nodes_to_score`.
+        registry: offers the plugins.
+        clock: by default one that stands still at the time when the source's newest object was created.
+
+    Raises:
+        WhatIfError: the source is none, or there are two configurations.
+        InvalidManifestsError: the manifests have problems.
+        PluginError, ProfileError: a profile can't run.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        configuration: SchedulerConfiguration | None = None,
+        *,
+        registry: Registry | None = None,
+        clock: Clock | None = None,
+        seed: int = 0,
+        profiles: Iterable[Profile] | None = None,
+        extenders: Sequence[Extender] = (),
+        percentage_of_nodes_to_score: int = 0,
+    ) -> None:
+        if configuration is not None and (profiles is not None or extenders or percentage_of_nodes_to_score):
+            raise WhatIfError(
+                "a configuration has its own profiles, extenders and percentage: give one or the other"
+            )
+        self._cluster = take_over(source)
+        chance = Random(seed)
+        clock = VirtualClock(_latest(self._cluster)) if clock is None else clock
+        if configuration is not None:
+            scheduler = scheduler_from_configuration(
+                configuration, self._cluster, registry=registry, clock=clock, random=chance, idle=True
+            )
+        else:
+            if profiles is None and isinstance(source, Scheduler):
+                profiles = [framework.profile for framework in source.frameworks.values()]
+            scheduler = Scheduler(
+                self._cluster,
+                profiles,
+                registry=registry,
+                clock=clock,
+                random=chance,
+                parallelizer=Parallelizer(1),
+                extenders=extenders,
+                percentage_of_nodes_to_score=percentage_of_nodes_to_score,
+                idle=True,
+            )
+        self._engine = Engine(self._cluster, scheduler, chance)
+        self._transaction: Transaction | None = None
+
+    # Reading: the present state, in an open transaction as it is there
+
+    @property
+    def cluster(self) -> RevertibleCluster:
+        """The private cluster, to be read. Pods that have a place in an open transaction aren't bound in it."""
+        return self._cluster
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        return tuple(self._cluster.list(Node))
+
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        """All pods; those that have a place are on their nodes."""
+        held = self._engine.history.held
+        return tuple(held[pod.uid].pod if pod.uid in held else pod for pod in self._cluster.list(Pod))
+
+    @property
+    def pending(self) -> tuple[Pod, ...]:
+        """The pods that wait for a node: not bound, not being deleted, without gates, for one of the profiles."""
+        held, known = self._engine.history.held, self._engine.scheduler.frameworks
+        return tuple(
+            pod
+            for pod in self._cluster.list(Pod)
+            if not (pod.node_name or pod.is_terminal or pod.is_terminating or pod.spec.scheduling_gates)
+            and pod.spec.scheduler_name in known
+            and pod.uid not in held
+        )
+
+    def objects(self) -> Iterator[Named]:
+        """All objects, those that others refer to first and pods last, as manifests could have them.
+
+        A scheduler that reads them in this order makes the same decisions: nodes come in the order in which they are
+        visited, then the pods on them, then the others. Pods with a place are bound.
+        """
+        implied = self._cluster.implied_namespaces
+        kinds: Sequence[type[Named]] = (*(each.cls for each in KINDS.values()), CustomObject)
+        for kind in kinds:
+            if kind not in (Node, Pod):
+                for obj in self._cluster.list(kind):
+                    if not (isinstance(obj, Namespace) and obj.name in implied):
+                        yield obj
+        scheduler = self._engine.scheduler
+        scheduler.cache.update_snapshot(scheduler.snapshot)
+        on_nodes: set[str] = set()
+        for info in scheduler.snapshot.node_infos:
+            yield info.node
+        for info in scheduler.snapshot.node_infos:
+            for each in info.pods:
+                on_nodes.add(each.pod.uid)
+                yield each.pod
+        for pod in self.pods:
+            if pod.uid not in on_nodes:
+                yield pod
+
+    def explain(self, pod: Pod) -> Explanation:
+        """What would be decided on the pod now, and why; nothing changes.
+
+        Raises:
+            WhatIfError: no profile has the pod's scheduler name.
+        """
+        return self._engine.explain(pod)
+
+    # Changing
+
+    def transaction(self) -> Transaction:
+        """A transaction, for a `with` block: what is done in it is undone at its end, unless it was committed."""
+        return Transaction(self._engine, self, None)
+
+    def close(self) -> None:
+        """Close the plugins and extenders of the private scheduler."""
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _latest(cluster: RevertibleCluster) -> float:
+    """When the newest node or pod was created, in seconds since the epoch; 0 if none says so."""
+    times: list[datetime] = [
+        made
+        for obj in (*cluster.list(Node), *cluster.list(Pod))
+        if (made := obj.metadata.creation_timestamp) is not None
+    ]
+    return max((time.timestamp() for time in times), default=0.0)
