@@ -69,8 +69,8 @@ class NodeTable:
 
     The snapshot keeps the table in step, in place, at the cost of the rows that changed, and each change goes to one of
     two logs: `node_changes` for node objects, `pod_changes` for the pods on nodes. When nodes come or go, rows
-    move: `layout` goes up, `moved_from` tells where each row was (-1: nowhere), and the logs follow. `moved_since` tells
-    where rows were in earlier layouts.
+    move: `layout` goes up, `moved_from` tells where each row was (-1: nowhere), and the logs follow.
+    `moved_since` tells where rows were in earlier layouts.
     """
 
     def __init__(self, node_infos: Sequence[NodeInfo]) -> None:
