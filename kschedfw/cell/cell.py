@@ -13,9 +13,9 @@ from kschedfw.cell.still_fits import StillFits
 from kschedfw.cell.think_time import ThinkTime
 from kschedfw.cell.turns import Turns
 from kschedfw.cluster import CommitMode, Detection, InMemoryCluster, SharedState
+from kschedfw.framework.clock import VirtualClock
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.simulator.state import VirtualClock
 
 
 class Cell:

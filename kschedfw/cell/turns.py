@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from kschedfw.cell.architecture import NodeShares, NodeT
-from kschedfw.simulator.state import VirtualClock
+from kschedfw.framework.clock import VirtualClock
 
 NodeT_contra = TypeVar("NodeT_contra", contravariant=True)
 

@@ -104,17 +104,17 @@ class Placement:
         return status
 
     def _prepare(self) -> bool:
-        status = self._cycle.begin(self._attempt)
+        status = self._cycle.begin(self.attempt)
         if status.is_success:
-            status = self._cycle.prepare(self._attempt)
+            status = self._cycle.prepare(self.attempt)
         return self._give_up_unless(status)
 
     def _finish(self) -> bool:
-        return self._give_up_unless(self._cycle.finish(self._attempt))
+        return self._give_up_unless(self._cycle.finish(self.attempt))
 
     def _give_up_unless(self, status: Status) -> bool:
         if not status.is_success:
-            self._cycle.give_up(self._attempt, status)
+            self._cycle.give_up(self.attempt, status)
         return status.is_success
 
     def give_up(self) -> None:
@@ -173,12 +173,12 @@ def commit_together(
         bound = bind([placement.pod for placement in ready])
     except BaseException:
         for placement in ready:
-            placement._cycle.withdraw(placement._attempt)
+            placement._cycle.withdraw(placement.attempt)
         raise
     committed = []
     for placement in ready:
         if placement.pod.uid not in bound:
-            placement._cycle.withdraw(placement._attempt)
+            placement._cycle.withdraw(placement.attempt)
         elif placement._finish():
             committed.append(placement)
     return committed
