@@ -11,6 +11,7 @@ from typing import Final
 import attrs
 
 from kschedfw.api.custom import CustomKind, CustomObject, CustomResource
+from kschedfw.api.garbage import without_collections
 from kschedfw.api.manifest_error import ManifestError
 from kschedfw.api.manifests import Manifests
 from kschedfw.api.meta import Named
@@ -123,7 +124,7 @@ class _Reading:
 
     def read(self, custom_kinds: Iterable[CustomKind]) -> LiveCluster:
         kinds: list[FollowedKind] = [*READ_KINDS, *custom_kinds]
-        with ThreadPoolExecutor(_AT_THE_SAME_TIME, "reading") as executor:
+        with without_collections(), ThreadPoolExecutor(_AT_THE_SAME_TIME, "reading") as executor:
             lists = list(executor.map(self._kind, kinds))
         rights = tuple(self._rights[resource] for resource in sorted(self._rights))
         needed = {str(resources_of(kind)[0]) for kind in _NEEDED}

@@ -37,7 +37,8 @@ class TransportLimits:
             every minute.
         response: bytes of an answer.
         event: bytes of one change in a watch.
-        idle_connections: that are kept.
+        idle_connections: that are kept. As many as there are requests at a time, or else they are opened and closed
+            all the time, and TLS takes more than the requests.
     """
 
     connect: float = 10.0
@@ -46,7 +47,7 @@ class TransportLimits:
     quiet: float = 150.0
     response: int = 256 * _MIB
     event: int = 16 * _MIB
-    idle_connections: int = 64
+    idle_connections: int = 256
 
 
 DEFAULT_TRANSPORT_LIMITS: Final = TransportLimits()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -20,6 +21,7 @@ from typing import Final
 
 import attrs
 
+from kschedfw.api.garbage import without_collections
 from kschedfw.cluster import Cluster
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.framework.clock import Clock, SystemClock
@@ -45,6 +47,8 @@ EVENT_SECONDS: Final = 5.0
 RELEASE_SECONDS: Final = 5.0
 """Seconds that giving up the lease may take."""
 
+_LISTING_SECONDS: Final = 120.0
+"""Seconds after which garbage is collected although a kind can't be listed."""
 _SYNC_POLL: Final = 0.2
 _SIGNAL_POLL: Final = 0.5
 """Seconds."""
@@ -194,12 +198,21 @@ class SchedulerProcess:
 
     def _follow(self) -> None:
         """Follow the cluster, and wait until everything is listed and told to cache and queue."""
+        listed_by = self._clock.monotonic() + _LISTING_SECONDS
         self._cluster.start()
-        while not self._stopping and not self._cluster.wait_for_sync(_SYNC_POLL):
+        with without_collections():
+            while not self._is_synced() and self._clock.monotonic() < listed_by:
+                pass
+        gc.freeze()  # what was listed stays: the collector needn't look through it again
+        while not self._is_synced():
             pass
         if not self._stopping:
             self._report.synced = True
             _log.info("the caches are synced")
+
+    def _is_synced(self) -> bool:
+        """Wait for a moment; whether there is nothing to wait for any more."""
+        return self._stopping or self._cluster.wait_for_sync(_SYNC_POLL)
 
     def _lead(self) -> None:
         try:
