@@ -45,7 +45,7 @@ class Placement:
         attempt: Attempt,
         cycle: BindingCycle,
         on_end: Callable[[Placement], bool],
-        on_hold: Callable[[Placement], None],
+        on_hold: Callable[[Placement], Status],
     ) -> None:
         """`on_end` is called before the placement is committed or given up; it returns False if it has ended
         already. `on_hold` takes the place again.
@@ -117,16 +117,14 @@ class Placement:
             self.preempted = message
             self._cycle.withdraw(self.attempt)
 
-    def hold_again(self) -> None:
+    def hold_again(self) -> Status:
         """Take the same place once more, after `give_up` or `preempt`, with the same reservations.
 
-        The caller knows that nothing has taken the room since, so the node isn't checked.
-
-        Raises:
-            SchedulingError: a plugin refuses what it reserved before.
+        The caller knows that the room is still there, so the node isn't checked. A status other than success comes from
+        a plugin that refuses what it reserved before: then the pod has the place, and nothing is reserved for it.
         """
-        self._on_hold(self)
         self.preempted = None
+        return self._on_hold(self)
 
     def __enter__(self) -> Self:
         return self

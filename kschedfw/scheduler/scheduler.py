@@ -291,16 +291,17 @@ class Scheduler:
         self._placements.add(placement)
         self.pods_in_pre_bind.add(PodInPreBind(placement.pod, placement.preempt))
 
-    def _hold_again(self, placement: Placement) -> None:
+    def _hold_again(self, placement: Placement) -> Status:
         attempt = placement.attempt
         with self._scheduling():
             self.queue.take(attempt.pod)
             self.cache.update_snapshot(self.snapshot, attempt.pod)
             status = self._take_place(attempt, placement.pod)
-        if not (status.is_success or status.is_wait):
-            self.queue.done(placement.pod.uid)
-            raise as_exception(status)
+            is_reserved = status.is_success or status.is_wait
+            if not is_reserved:
+                self.cache.assume_pod(placement.pod)
         self._hold(placement)
+        return Status.success() if is_reserved else status
 
     def _end_placement(self, placement: Placement) -> bool:
         try:

@@ -107,7 +107,10 @@ class Transaction:
         return self._write(self._engine.cluster.update, obj.with_metadata(metadata))
 
     def delete(self, *objects: Named) -> None:
-        """Delete objects of any kinds, by name. Pods of a deleted node stay bound to it, as in Kubernetes at first.
+        """Delete objects of any kinds, by name.
+
+        Pods that are bound to a deleted node stay so, as in Kubernetes at first; those that only have a place on it
+        lose it, and are pending again.
 
         Raises:
             WhatIfError: there is none of that kind and name.
@@ -115,7 +118,8 @@ class Transaction:
         self._check_open()
         for obj in objects:
             present = self._present(obj)
-            self._give_up(present)
+            for pod in self._engine.pods_on(present.name) if isinstance(present, Node) else (present,):
+                self._give_up(pod)
             self._engine.cluster.delete(present)
 
     def cordon(self, *names: str) -> None:
@@ -185,14 +189,16 @@ class Transaction:
                 raise WhatIfError(
                     f"{_title(pod)} isn't preempted, so it can't be restored; preempted: {known}"
                 )
+            placement = preempted.placement
+            if placement is not None:
+                self._node(placement.node_name)
             try:
                 self._engine.cluster.undo(preempted.changes)
             except ClusterError as error:
                 raise WhatIfError(f"{_title(pod)} can't be restored: {error}") from error
             del self._preempted[pod.key]
-            if preempted.placement is not None:
-                preempted.placement.hold_again()
-                self._engine.history.take(preempted.placement)
+            if placement is not None:
+                self._engine.history.take_again(placement)
 
     # --- asking ---
 
