@@ -78,7 +78,11 @@ class Engine:
     def place_all(self, pods: Iterable[Pod], *, preempt: bool) -> Sequence[Placed | Refused]:
         """Give each of the cluster's pods a place, in their order."""
         with self._algorithm.trial():
-            return [self._place(pod, preempt=preempt) for pod in pods]
+            return [self._place(self.present(pod), preempt=preempt) for pod in pods]
+
+    def present(self, pod: Pod) -> Pod:
+        """The pod as it is in the cluster: controllers write its claims into its status, preemption its node."""
+        return self.cluster.get(Pod, pod.key) or pod
 
     def in_queue_order(self, pods: Iterable[Pod]) -> Sequence[Pod]:
         """The order in which a scheduler that has just started would take these pods from its queue."""
@@ -99,7 +103,7 @@ class Engine:
                 if not lost:
                     return Refused(pod, str(error), error.diagnosis)
                 victims += lost
-                pod = self.cluster.get(Pod, pod.key) or pod  # nominated, and there is room now
+                pod = self.present(pod)  # there is room now
                 continue
             except NoNodesAvailableError as error:
                 return Refused(pod, str(error), Diagnosis())
