@@ -10,6 +10,7 @@ import attrs
 from kschedfw.cluster import RevertibleCluster
 from kschedfw.scheduler.cache import Cache, RestorePoint
 from kschedfw.scheduler.placement import Placement
+from kschedfw.what_if.errors import WhatIfError
 
 _log = logging.getLogger(__name__)
 
@@ -128,6 +129,9 @@ class History:
         failed: list[tuple[Placement, Exception]] = []
         for placement in tuple(self.held.values()):
             try:
+                if placement.is_waiting:  # for something that won't come any more
+                    placement.give_up()
+                    raise WhatIfError("it still waits for permission")
                 placement.commit()
             except Exception as error:  # whatever a plugin does, the others are bound
                 failed.append((placement, error))

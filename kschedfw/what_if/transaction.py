@@ -222,14 +222,8 @@ class Transaction:
         if present is not None and pod.uid in ("", present.uid):
             self._check_unplaced(present)
             pod = present
-        if present is None and _needs_claims(pod):
-            mark = self._engine.history.mark()
-            try:
-                self._write(self._engine.cluster.add, pod)
-                return self._engine.feasibility(self._engine.present(pod))
-            finally:
-                self._engine.history.revert(mark)
-        return self._engine.feasibility(pod)
+        with self._engine.in_cluster(pod) as asked:
+            return self._engine.feasibility(asked)
 
     def schedule(self, pods: Iterable[Pod], *, preempt: bool = False) -> Schedule:
         """Give the pods places, one after another, in the order of the scheduling queue.
@@ -396,13 +390,6 @@ class Transaction:
 
 class _Write(Protocol):
     def __call__(self, obj: NamedT) -> NamedT: ...
-
-
-def _needs_claims(pod: Pod) -> bool:
-    """Whether controllers make claims for the pod as soon as it exists."""
-    return any(volume.ephemeral for volume in pod.spec.volumes) or any(
-        claim.resource_claim_template_name for claim in pod.spec.resource_claims
-    )
 
 
 def _title(obj: Named) -> str:

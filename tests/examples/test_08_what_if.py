@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from tests.examples.running import output_as_shown
@@ -30,7 +32,7 @@ def test_every_move_improves_the_balance_and_one_database_may_move() -> None:
     lines = output_as_shown("08-what-if", "descheduler.py")
     moves = [line for line in lines if "→" in line]
     imbalances = [float(line.rstrip(".").rsplit(" ", 1)[1]) for line in (lines[0], *moves)]
-    assert all(after < before for before, after in zip(imbalances, imbalances[1:], strict=False))
+    assert all(after < before for before, after in pairwise(imbalances))
     assert sum(line.startswith("db-") for line in moves) == 1
     assert all(line.endswith("would violate PodDisruptionBudget db") for line in lines if "must stay" in line)
     assert lines[-1] == f"Nothing has moved: the imbalance is {imbalances[0]:.3f}."
