@@ -24,16 +24,6 @@ class Change:
     event: WatchEvent
     place: int | None = None
 
-    @property
-    def inverse(self) -> Change:
-        """The write that undoes it."""
-        event = self.event
-        if event.type is EventType.DELETED:
-            return Change(WatchEvent(EventType.ADDED, event.object), self.place)
-        if event.old is None:
-            return Change(WatchEvent(EventType.DELETED, event.object), self.place)
-        return Change(WatchEvent(EventType.MODIFIED, event.old, event.object))
-
 
 class RevertibleCluster(InMemoryCluster):
     """An in-memory cluster that keeps a log of its writes, so that `revert_to` can undo the latest ones.
@@ -92,10 +82,21 @@ class RevertibleCluster(InMemoryCluster):
         """
         with self.lock:
             self._check_undo(changes)
+            inverses = [self._inverse(change) for change in reversed(changes)]
             self._undo(changes)
-            for change in reversed(changes):
-                self._log.append(change.inverse)
+            self._log += inverses
         self._deliver()
+
+    def _inverse(self, change: Change) -> Change:
+        """The write that undoes a change."""
+        event, kind = change.event, type(change.event.object)
+        if event.type is EventType.DELETED:
+            return Change(WatchEvent(EventType.ADDED, event.object), change.place)
+        if event.old is not None:
+            return Change(WatchEvent(EventType.MODIFIED, event.old, event.object))
+        self._number(kind)
+        place = self._places[kind].get(event.object.key, change.place or 0)
+        return Change(WatchEvent(EventType.DELETED, event.object), place)
 
     def _check_undo(self, changes: Sequence[Change]) -> None:
         latest: dict[tuple[type[Named], str], Named | None] = {}

@@ -12,6 +12,7 @@ from kschedfw.framework.cycle_state import take_pods_to_activate
 from kschedfw.framework.diagnosis import Diagnosis, FitError
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.metrics import NO_METRICS, AttemptResult, MetricsRecorder
+from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt
@@ -178,6 +179,23 @@ class BindingCycle:
         if status.is_skip:
             return Status.from_error(f"no bind plugin would bind pod {assumed.key}")
         return status
+
+
+def take_place(attempt: Attempt, cache: Cache, nominator: Nominator) -> Status:
+    """Assume the pod, and run reserve and permit; all of it is undone if one of them fails.
+
+    Raises:
+        CacheError: the pod can't be assumed.
+    """
+    assumed, host = _placed(attempt)
+    cache.assume_pod(assumed)
+    nominator.delete(assumed)
+    status = attempt.framework.run_reserve_plugins_reserve(attempt.state, assumed, host)
+    if status.is_success:
+        status = attempt.framework.run_permit_plugins(attempt.state, assumed, host)
+    if not (status.is_success or status.is_wait):
+        release(attempt, cache)
+    return status
 
 
 def release(attempt: Attempt, cache: Cache) -> None:

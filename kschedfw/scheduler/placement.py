@@ -1,19 +1,24 @@
-"""A placement: a pod's node, on which its resources are reserved until the placement is committed or given up."""
+"""Placements: pods' nodes, on which their resources are reserved until the placement is committed or given up."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod
 from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
+from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.status import Status
+from kschedfw.framework.waiting_pods import PodInPreBind, PodsInPreBind
 from kschedfw.scheduler.attempt import Attempt
-from kschedfw.scheduler.binding_cycle import BindingCycle
+from kschedfw.scheduler.binding_cycle import BindingCycle, take_place
+from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import ScheduleResult
+from kschedfw.scheduler.queue import PodQueue
 
 
 class PlacementEndedError(KschedfwError):
@@ -45,7 +50,7 @@ class Placement:
         attempt: Attempt,
         cycle: BindingCycle,
         on_end: Callable[[Placement], bool],
-        on_hold: Callable[[Placement], None],
+        on_hold: Callable[[Placement], Status],
     ) -> None:
         """`on_end` is called before the placement is committed or given up; it returns False if it has ended
         already. `on_hold` takes the place again.
@@ -131,16 +136,15 @@ class Placement:
             self.preempted = message
             self._cycle.withdraw(self.attempt)
 
-    def hold_again(self) -> None:
+    def hold_again(self) -> Status:
         """Take the same place once more, after `give_up` or `preempt`, with the same reservations.
 
-        The caller knows that nothing has taken the room since, so the node isn't checked.
-
-        Raises:
-            SchedulingError: a plugin refuses what it reserved before.
+        The caller knows that the room is still there, so the node isn't checked, and that the scheduler isn't busy with
+        another pod. A status other than success comes from a plugin that refuses what it reserved before: then the pod
+        has the place, and nothing is reserved for it.
         """
-        self._on_hold(self)
         self.preempted = None
+        return self._on_hold(self)
 
     def __enter__(self) -> Self:
         return self
@@ -182,6 +186,60 @@ def commit_together(
         elif placement._finish():
             committed.append(placement)
     return committed
+
+
+class Placements:
+    """The placements that a scheduler holds. Thread-safe."""
+
+    def __init__(
+        self,
+        cycle: BindingCycle,
+        cache: Cache,
+        snapshot: Snapshot,
+        queue: PodQueue,
+        nominator: Nominator,
+        pods_in_pre_bind: PodsInPreBind,
+    ) -> None:
+        self._cycle = cycle
+        self._cache = cache
+        self._snapshot = snapshot
+        self._queue = queue
+        self._nominator = nominator
+        self._pods_in_pre_bind = pods_in_pre_bind
+        self._held: set[Placement] = set()
+
+    def __iter__(self) -> Iterator[Placement]:
+        """Those that are held at this moment."""
+        return iter(tuple(self._held))
+
+    def hold(self, attempt: Attempt) -> Placement:
+        """The placement of an attempt that has taken its place."""
+        placement = Placement(attempt, self._cycle, self._end, self._hold_again)
+        self._hold(placement)
+        return placement
+
+    def _hold(self, placement: Placement) -> None:
+        self._held.add(placement)
+        # From now on a preemption may take its resources.
+        self._pods_in_pre_bind.add(PodInPreBind(placement.pod, placement.preempt))
+
+    def _hold_again(self, placement: Placement) -> Status:
+        attempt = placement.attempt
+        self._queue.take(attempt.pod)
+        self._cache.update_snapshot(self._snapshot, attempt.pod)
+        status = take_place(attempt, self._cache, self._nominator)
+        is_reserved = status.is_success or status.is_wait
+        if not is_reserved:
+            self._cache.assume_pod(placement.pod)
+        self._hold(placement)
+        return Status.success() if is_reserved else status
+
+    def _end(self, placement: Placement) -> bool:
+        try:
+            self._held.remove(placement)
+        except KeyError:
+            return False
+        return True
 
 
 def as_exception(status: Status) -> FitError | NoNodesAvailableError | SchedulingError:

@@ -30,9 +30,9 @@ from kschedfw.framework.runtime.evaluation import Evaluation
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Code, Status
-from kschedfw.framework.waiting_pods import PodInPreBind, PodsInPreBind, WaitingPods
+from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt
-from kschedfw.scheduler.binding_cycle import BindingCycle, as_fit_error, release
+from kschedfw.scheduler.binding_cycle import BindingCycle, as_fit_error, release, take_place
 from kschedfw.scheduler.bindings import BindingExecutor, Bindings, InlineExecutor
 from kschedfw.scheduler.cache import Cache, CacheError
 from kschedfw.scheduler.debugger import CacheDebugger
@@ -41,7 +41,7 @@ from kschedfw.scheduler.event_handlers import EventHandlers
 from kschedfw.scheduler.failure import FailedGates, FailureHandler, bug_behind, look_up, record_event
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult
 from kschedfw.scheduler.http_extender import close_extenders, order_extenders
-from kschedfw.scheduler.placement import Placement, as_exception
+from kschedfw.scheduler.placement import Placement, Placements, as_exception
 from kschedfw.scheduler.queue import IdleQueue, SchedulingQueue
 from kschedfw.scheduler.select import HostSelector
 
@@ -120,7 +120,7 @@ class Scheduler:
         self.snapshot = Snapshot()
         self.nominator = Nominator()
         self.cache = Cache(clock=self._clock, assumed_pod_ttl=assumed_pod_ttl)
-        registry = Registry() if registry is None else registry
+        self.registry = registry = Registry() if registry is None else registry
         parallelizer = Parallelizer(1) if parallelizer is None else parallelizer
         self.waiting_pods = WaitingPods()
         self.pods_in_pre_bind = PodsInPreBind()
@@ -173,8 +173,10 @@ class Scheduler:
         self._bindings = Bindings(
             InlineExecutor() if executor is None else executor, self._binding_cycle, *held, metrics
         )
-        self._placements: set[Placement] = set()
         self._cycle = threading.Lock()
+        self._placements = Placements(
+            self._binding_cycle, self.cache, self.snapshot, self.queue, self.nominator, self.pods_in_pre_bind
+        )
         self._stopping = False
         self.last_tick = self._clock.monotonic()
         """When `tick` was last called, in seconds on the clock's monotonic scale; `run` calls it at least each second,
@@ -283,31 +285,7 @@ class Scheduler:
                 raise
         if attempt.assumed is None or not status.is_success:
             raise as_exception(status)
-        placement = Placement(attempt, self._binding_cycle, self._end_placement, self._hold_again)
-        self._hold(placement)
-        return placement
-
-    def _hold(self, placement: Placement) -> None:
-        self._placements.add(placement)
-        self.pods_in_pre_bind.add(PodInPreBind(placement.pod, placement.preempt))
-
-    def _hold_again(self, placement: Placement) -> None:
-        attempt = placement.attempt
-        with self._scheduling():
-            self.queue.take(attempt.pod)
-            self.cache.update_snapshot(self.snapshot, attempt.pod)
-            status = self._take_place(attempt, placement.pod)
-        if not (status.is_success or status.is_wait):
-            self.queue.done(placement.pod.uid)
-            raise as_exception(status)
-        self._hold(placement)
-
-    def _end_placement(self, placement: Placement) -> bool:
-        try:
-            self._placements.remove(placement)
-        except KeyError:
-            return False
-        return True
+        return self._placements.hold(attempt)
 
     @contextmanager
     def _scheduling(self) -> Iterator[None]:
@@ -441,9 +419,9 @@ class Scheduler:
     def _assume(self, attempt: Attempt, result: ScheduleResult) -> Status:
         host = result.suggested_host
         # Set before the call: an interruption may come in between.
-        attempt.result, attempt.assumed = result, (assumed := attempt.pod.bound_to(host))
+        attempt.result, attempt.assumed = result, attempt.pod.bound_to(host)
         try:
-            status = self._take_place(attempt, assumed)
+            status = take_place(attempt, self.cache, self.nominator)
         except CacheError as error:
             attempt.assumed = None
             return self._fail(attempt, Status.from_error(error))
@@ -451,17 +429,6 @@ class Scheduler:
             return self._fail(attempt, as_fit_error(attempt, host, status) if status.is_rejected else status)
         self.queue.activate(take_pods_to_activate(attempt.state))
         return Status.success()
-
-    def _take_place(self, attempt: Attempt, assumed: Pod) -> Status:
-        """Assume the pod, and run reserve and permit; all of it is undone if one of them fails."""
-        self.cache.assume_pod(assumed)
-        self.nominator.delete(assumed)
-        status = attempt.framework.run_reserve_plugins_reserve(attempt.state, assumed, assumed.node_name)
-        if status.is_success:
-            status = attempt.framework.run_permit_plugins(attempt.state, assumed, assumed.node_name)
-        if not (status.is_success or status.is_wait):
-            release(attempt, self.cache)
-        return status
 
     def _fail(
         self, attempt: Attempt, status: Status, nomination: PostFilterResult | None = CLEAR_NOMINATION

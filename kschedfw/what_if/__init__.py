@@ -1,12 +1,12 @@
 """Transactions on a private copy of a cluster: what would be if nodes came, went or were drained, or pods came."""
 
 from kschedfw.what_if.errors import WhatIfError
-from kschedfw.what_if.results import Drain, Feasibility, Placed, Refused, Replicas, Schedule
+from kschedfw.what_if.results import Evictions, Feasibility, Placed, Refused, Replicas, Schedule
 from kschedfw.what_if.transaction import Transaction
 from kschedfw.what_if.what_if import WhatIf
 
 __all__ = [
-    "Drain",
+    "Evictions",
     "Feasibility",
     "Placed",
     "Refused",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from random import Random
 
 from kschedfw.api.pod import Pod
@@ -46,6 +47,19 @@ class Engine:
             controller.close()
         self.scheduler.close()
 
+    @contextmanager
+    def in_cluster(self, pod: Pod) -> Iterator[Pod]:
+        """The pod as plugins would find it: for this block it is in the cluster if controllers make claims for it."""
+        if self.cluster.get(Pod, pod.key) is not None or not _needs_claims(pod):
+            yield pod
+            return
+        mark = self.history.mark()
+        try:
+            self.cluster.add(pod)
+            yield self.present(pod)
+        finally:
+            self.history.revert(mark)
+
     def feasibility(self, pod: Pod) -> Feasibility:
         """Where the pod fits: all nodes, whatever part of them a scheduler would look at."""
         framework = self.scheduler.frameworks.get(pod.spec.scheduler_name)
@@ -66,7 +80,8 @@ class Engine:
         framework = self.scheduler.frameworks.get(pod.spec.scheduler_name)
         if framework is None:
             raise WhatIfError(self._no_profile(pod))
-        return self._explainer.explain(framework, pod)
+        with self.in_cluster(pod) as present:
+            return self._explainer.explain(framework, present)
 
     def pods_on(self, node_name: str) -> Sequence[Pod]:
         """The pods on the node, placed ones included."""
@@ -78,7 +93,11 @@ class Engine:
     def place_all(self, pods: Iterable[Pod], *, preempt: bool) -> Sequence[Placed | Refused]:
         """Give each of the cluster's pods a place, in their order."""
         with self._algorithm.trial():
-            return [self._place(pod, preempt=preempt) for pod in pods]
+            return [self._place(self.present(pod), preempt=preempt) for pod in pods]
+
+    def present(self, pod: Pod) -> Pod:
+        """The pod as it is in the cluster: controllers write its claims into its status, preemption its node."""
+        return self.cluster.get(Pod, pod.key) or pod
 
     def in_queue_order(self, pods: Iterable[Pod]) -> Sequence[Pod]:
         """The order in which a scheduler that has just started would take these pods from its queue."""
@@ -99,7 +118,7 @@ class Engine:
                 if not lost:
                     return Refused(pod, str(error), error.diagnosis)
                 victims += lost
-                pod = self.cluster.get(Pod, pod.key) or pod  # nominated, and there is room now
+                pod = self.present(pod)  # there is room now
                 continue
             except NoNodesAvailableError as error:
                 return Refused(pod, str(error), Diagnosis())
@@ -120,6 +139,13 @@ class Engine:
     def _no_profile(self, pod: Pod) -> str:
         known = ", ".join(map(repr, self.scheduler.frameworks))
         return f"no profile has the scheduler name {pod.spec.scheduler_name!r}; there is {known}"
+
+
+def _needs_claims(pod: Pod) -> bool:
+    """Whether controllers make claims for the pod as soon as it exists."""
+    return any(volume.ephemeral for volume in pod.spec.volumes) or any(
+        claim.resource_claim_template_name for claim in pod.spec.resource_claims
+    )
 
 
 def _gated(pod: Pod, gate: Status) -> Feasibility:

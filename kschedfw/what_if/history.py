@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TypeAlias
 
 import attrs
@@ -9,6 +10,9 @@ import attrs
 from kschedfw.cluster import RevertibleCluster
 from kschedfw.scheduler.cache import Cache, RestorePoint
 from kschedfw.scheduler.placement import Placement
+from kschedfw.what_if.errors import WhatIfError
+
+_log = logging.getLogger(__name__)
 
 
 @attrs.frozen(eq=False)
@@ -39,7 +43,20 @@ class _GivenUp:
     placement: Placement
 
     def undo(self) -> None:
-        self.placement.hold_again()
+        hold_again(self.placement)
+
+
+def hold_again(placement: Placement) -> None:
+    """Take a place again that was given up."""
+    status = placement.hold_again()
+    if not status.is_success:
+        _log.warning(
+            "plugin %s doesn't reserve again for pod %s on node %s what it had reserved: %s",
+            status.plugin,
+            placement.pod.key,
+            placement.node_name,
+            status.message,
+        )
 
 
 _Step: TypeAlias = _Taken | _GivenUp
@@ -76,6 +93,11 @@ class History:
             self._note_given_up(placement)
         return lost
 
+    def take_again(self, placement: Placement) -> None:
+        """Take a place that was given up, and note that."""
+        hold_again(placement)
+        self.take(placement)
+
     def give_up(self, placement: Placement) -> None:
         """Give a place up."""
         placement.give_up()
@@ -107,6 +129,9 @@ class History:
         failed: list[tuple[Placement, Exception]] = []
         for placement in tuple(self.held.values()):
             try:
+                if placement.is_waiting:  # for something that won't come any more
+                    placement.give_up()
+                    raise WhatIfError("it still waits for permission")
                 placement.commit()
             except Exception as error:  # whatever a plugin does, the others are bound
                 failed.append((placement, error))

@@ -84,8 +84,8 @@ class Replicas:
 
 
 @attrs.frozen(eq=False)
-class Drain:
-    """What a drain did.
+class Evictions:
+    """What became of pods that were to be evicted. It is true if nothing blocks.
 
     `evicted` are pending again, as if just created. `blocked` stay because a disruption budget doesn't allow their
     eviction, with the reason. `staying` belong to their nodes (pods of DaemonSets, mirror pods), or are being deleted.
@@ -96,5 +96,4 @@ class Drain:
     staying: tuple[Pod, ...]
 
     def __bool__(self) -> bool:
-        """Whether nothing blocks."""
         return not self.blocked

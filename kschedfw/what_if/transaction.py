@@ -20,7 +20,7 @@ from kschedfw.what_if.engine import Engine
 from kschedfw.what_if.errors import WhatIfError
 from kschedfw.what_if.eviction import charge_budget, cordoned, template_node, template_pod, uncordoned
 from kschedfw.what_if.history import Mark
-from kschedfw.what_if.results import Drain, Feasibility, Placed, Refused, Replicas, Schedule
+from kschedfw.what_if.results import Evictions, Feasibility, Placed, Refused, Replicas, Schedule
 
 NamedT = TypeVar("NamedT", bound=Named)
 
@@ -107,7 +107,10 @@ class Transaction:
         return self._write(self._engine.cluster.update, obj.with_metadata(metadata))
 
     def delete(self, *objects: Named) -> None:
-        """Delete objects of any kinds, by name. Pods of a deleted node stay bound to it, as in Kubernetes at first.
+        """Delete objects of any kinds, by name.
+
+        Pods that are bound to a deleted node stay so, as in Kubernetes at first; those that only have a place on it
+        lose it, and are pending again.
 
         Raises:
             WhatIfError: there is none of that kind and name.
@@ -115,7 +118,8 @@ class Transaction:
         self._check_open()
         for obj in objects:
             present = self._present(obj)
-            self._give_up(present)
+            for pod in self._engine.pods_on(present.name) if isinstance(present, Node) else (present,):
+                self._give_up(pod)
             self._engine.cluster.delete(present)
 
     def cordon(self, *names: str) -> None:
@@ -130,29 +134,36 @@ class Transaction:
         for node in [self._node(name) for name in names]:
             self._engine.cluster.update(uncordoned(node))
 
-    def drain(self, *names: str) -> Drain:
-        """Cordon nodes and evict their pods, as `kubectl drain --ignore-daemonsets --force` does.
+    def drain(self, *names: str) -> Evictions:
+        """Cordon nodes and evict their pods, as `kubectl drain --ignore-daemonsets --force` does."""
+        self.cordon(*names)
+        return self.evict(*(pod for name in names for pod in self._engine.pods_on(name)))
+
+    def evict(self, *pods: Pod) -> Evictions:
+        """Evict pods from their nodes, as the API server does.
 
         Pods of DaemonSets and mirror pods stay, and so do pods whose eviction a PodDisruptionBudget doesn't allow. An
         allowed eviction counts against the budget. The evicted pods are deleted, and pending again with the same names,
         as if their controllers had made them anew.
+
+        Raises:
+            WhatIfError: one of them isn't on a node.
         """
-        self.cordon(*names)
+        self._check_open()
         evicted: list[Pod] = []
         blocked: list[tuple[Pod, str]] = []
         staying: list[Pod] = []
-        for name in names:
-            for pod in self._engine.pods_on(name):
-                if pod.is_terminating or belongs_to_its_node(pod):
-                    staying.append(pod)
-                elif pod.uid in self._engine.history.held:
-                    self._give_up(pod)
-                    evicted.append(self._present(pod))
-                elif reason := charge_budget(self._engine.cluster, pod):
-                    blocked.append((pod, reason))
-                else:
-                    evicted.append(self._evict(pod, self._node(name)))
-        return Drain(tuple(evicted), tuple(blocked), tuple(staying))
+        for pod in [self._on_node(pod) for pod in pods]:
+            if pod.is_terminating or belongs_to_its_node(pod):
+                staying.append(pod)
+            elif pod.uid in self._engine.history.held:
+                self._give_up(pod)
+                evicted.append(self._present(pod))
+            elif reason := charge_budget(self._engine.cluster, pod):
+                blocked.append((pod, reason))
+            else:
+                evicted.append(self._evict(pod))
+        return Evictions(tuple(evicted), tuple(blocked), tuple(staying))
 
     def preempt(self, *pods: Pod) -> None:
         """Take pods off their nodes, as if they had never been there; `restore` puts them back.
@@ -164,9 +175,8 @@ class Transaction:
         cluster, held = self._engine.cluster, self._engine.history.held
         for pod in pods:
             present = self._present(pod)
+            self._on_node(present)
             placement = held.get(present.uid)
-            if placement is None and not present.node_name:
-                raise WhatIfError(f"{_title(pod)} isn't on a node, so it can't be preempted")
             self._give_up(present)
             position = cluster.position
             cluster.delete(present)
@@ -185,14 +195,16 @@ class Transaction:
                 raise WhatIfError(
                     f"{_title(pod)} isn't preempted, so it can't be restored; preempted: {known}"
                 )
+            placement = preempted.placement
+            if placement is not None:
+                self._node(placement.node_name)
             try:
                 self._engine.cluster.undo(preempted.changes)
             except ClusterError as error:
                 raise WhatIfError(f"{_title(pod)} can't be restored: {error}") from error
             del self._preempted[pod.key]
-            if preempted.placement is not None:
-                preempted.placement.hold_again()
-                self._engine.history.take(preempted.placement)
+            if placement is not None:
+                self._engine.history.take_again(placement)
 
     # --- asking ---
 
@@ -210,13 +222,8 @@ class Transaction:
         if present is not None and pod.uid in ("", present.uid):
             self._check_unplaced(present)
             pod = present
-        if present is None and _needs_claims(pod):
-            mark = self._engine.history.mark()
-            try:
-                return self._engine.feasibility(self._write(self._engine.cluster.add, pod))
-            finally:
-                self._engine.history.revert(mark)
-        return self._engine.feasibility(pod)
+        with self._engine.in_cluster(pod) as asked:
+            return self._engine.feasibility(asked)
 
     def schedule(self, pods: Iterable[Pod], *, preempt: bool = False) -> Schedule:
         """Give the pods places, one after another, in the order of the scheduling queue.
@@ -358,14 +365,22 @@ class Transaction:
         if node_name := pod.node_name if placement is None else placement.node_name:
             raise WhatIfError(f"{_title(pod)} is on node {node_name} already")
 
+    def _on_node(self, pod: Pod) -> Pod:
+        """The present state of a pod that is on a node, or has a place on it."""
+        present = self._present(pod)
+        if not present.node_name and present.uid not in self._engine.history.held:
+            raise WhatIfError(f"{_title(pod)} isn't on a node")
+        return present
+
     def _give_up(self, obj: Named) -> None:
         """Give up the place of a pod, if it has one in the transaction."""
         if isinstance(obj, Pod) and (placement := self._engine.history.held.get(obj.uid)) is not None:
             self._engine.history.give_up(placement)
 
-    def _evict(self, pod: Pod, node: Node) -> Pod:
-        self._engine.cluster.delete(pod)
-        return self._engine.cluster.add(template_pod(freed(pod, node), pod.name))
+    def _evict(self, pod: Pod) -> Pod:
+        cluster = self._engine.cluster
+        cluster.delete(pod)
+        return cluster.add(template_pod(freed(pod, cluster.get(Node, pod.node_name)), pod.name))
 
     def _free_names(self, kind: type[Named], template: Named) -> Iterator[str]:
         cluster, prefix = self._engine.cluster, f"{template.namespace}/" if template.namespace else ""
@@ -375,13 +390,6 @@ class Transaction:
 
 class _Write(Protocol):
     def __call__(self, obj: NamedT) -> NamedT: ...
-
-
-def _needs_claims(pod: Pod) -> bool:
-    """Whether controllers make claims for the pod as soon as it exists."""
-    return any(volume.ephemeral for volume in pod.spec.volumes) or any(
-        claim.resource_claim_template_name for claim in pod.spec.resource_claims
-    )
 
 
 def _title(obj: Named) -> str:

@@ -49,7 +49,7 @@ class WhatIf:
             assumed, and its profiles are the default.
         configuration: the profiles, extenders and sampling; by default kube-scheduler's. It stands instead of
             `profiles`, `extenders` and `percentage_of_nodes_to_score`.
-        registry: offers the plugins.
+        registry: offers the plugins; by default the scheduler's, if the source is one.
         clock: by default one that stands still at the time when the source's newest object was created.
 
     Raises:
@@ -75,6 +75,8 @@ class WhatIf:
                 "a configuration has its own profiles, extenders and percentage: give one or the other"
             )
         self._cluster = take_over(source)
+        if registry is None and isinstance(source, Scheduler):
+            registry = source.registry
         chance = Random(seed)
         clock = VirtualClock(_latest(self._cluster)) if clock is None else clock
         if configuration is not None:

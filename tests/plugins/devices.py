@@ -50,6 +50,13 @@ def claim(name: str, count: int = 1, status: Mapping[str, object] | None = None)
     return made("ResourceClaim", name, spec=spec, status=status or {})
 
 
+def template(name: str, count: int = 1) -> Named:
+    """For claims of their own that pods get."""
+    exactly = {"deviceClassName": "gpu", "count": count}
+    spec = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+    return made("ResourceClaimTemplate", name, spec={"spec": spec})
+
+
 def allocation(device: str, node_name: str, *nodes: str) -> dict[str, object]:
     """Of a device of one node, for some nodes alone."""
     result = {"request": "r", "driver": DRIVER, "pool": node_name, "device": device}

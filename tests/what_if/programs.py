@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
 import attrs
 from hypothesis import strategies as st
 
-from kschedfw import Node, Pod, Transaction, WhatIf
+from kschedfw import Node, Pod, Transaction, WhatIf, make_node, make_pod
 from kschedfw.api import Named
 from kschedfw.testing import strategies
 from kschedfw.what_if import Schedule
+from tests.plugins import devices, storage
+
+_UID = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
 NamedT = TypeVar("NamedT", bound=Named)
 
@@ -37,15 +41,11 @@ Program: TypeAlias = Sequence[Step | Nested]
 
 @attrs.frozen
 class World:
-    """A cluster, and objects that aren't in it yet."""
+    """The objects of a cluster, and some that aren't in it yet."""
 
-    cluster: strategies.Cluster
+    objects: Sequence[Named]
     pods: tuple[Pod, ...]
     nodes: tuple[Node, ...]
-
-    @property
-    def objects(self) -> list[Named]:
-        return [*self.cluster.nodes, *self.cluster.bound, *self.cluster.pending]
 
     def absent(self, what_if: WhatIf) -> list[Pod]:
         """The pods whose names aren't taken."""
@@ -191,11 +191,50 @@ _OPERATIONS: dict[str, Callable[[_Scene], None]] = {
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
+    """Small clusters with everything that pods and nodes may have, but for volumes and claims."""
+    cluster = draw(strategies.clusters(most_nodes=4, most_bound=4, most_pending=2))
     return World(
-        draw(strategies.clusters(most_nodes=4, most_bound=4, most_pending=2)),
+        [*cluster.nodes, *cluster.bound, *cluster.pending],
         (draw(strategies.pods("new-1")), draw(strategies.pods("new-2"))),
         (draw(strategies.nodes("new")),),
     )
+
+
+_KINDS_OF_USE = ("gpu", "two gpus", "prebound", "either", "made", "ephemeral", "nothing")
+
+
+def _user(name: str, use: str, priority: int) -> Pod:
+    """A pod that uses devices or volumes."""
+    if use.endswith(("gpu", "gpus")):
+        made = devices.pod(name, template=use.replace(" ", "-"))
+        return attrs.evolve(made, spec=attrs.evolve(made.spec, priority=priority))
+    pod = make_pod(name).requests(cpu="100m").priority(priority)
+    if use == "ephemeral":
+        return pod.ephemeral_volume("data", storage_class="make").build()
+    return (pod if use == "nothing" else pod.claim(use)).build()
+
+
+def _node(name: str, zone: str) -> Node:
+    return make_node(name).zone(zone).capacity(cpu="1", memory="4Gi", pods=4).build()
+
+
+@st.composite
+def worlds_with_volumes_and_devices(draw: st.DrawFn) -> World:
+    """Pods that use claims for volumes and devices, of which there are too few."""
+    uses, priorities = st.sampled_from(_KINDS_OF_USE), st.integers(0, 2)
+    pods = [_user(f"pod-{number}", draw(uses), draw(priorities)) for number in range(draw(st.integers(1, 4)))]
+    objects: list[Named] = [_node("n1", "a"), _node("n2", "b"), _node("n3", "a")]
+    objects += [storage.storage_class("wait"), storage.storage_class("make", provisioner=storage.DRIVER)]
+    objects += [
+        storage.volume(f"pv-{number}", f"{number}Gi").zone("ab"[number % 2]).build() for number in (1, 2, 3)
+    ]
+    objects.append(storage.volume("pv-own").zone("b").claimed_by("default/prebound").build())
+    objects += [storage.claim(name).build() for name in ("prebound", "either")]
+    objects.append(storage.claim("made", storage_class="make").build())
+    objects += [devices.gpu_class(), devices.devices("n1", "g1", "g2"), devices.devices("n2", "g3")]
+    objects += [devices.template("gpu", 1), devices.template("two-gpus", 2)]
+    new = tuple(_user(f"new-{number}", draw(uses), draw(priorities)) for number in (1, 2))
+    return World([*objects, *pods], new, (_node("new", "c"),))
 
 
 _STEPS = st.builds(Step, st.sampled_from(sorted(_OPERATIONS)), st.integers(0, 7))
@@ -220,15 +259,20 @@ class Answers:
         found = [(pod.key, trial.can_schedule(pod)) for pod in asked]
         with trial.transaction() as nested:
             schedule = nested.schedule(asked, preempt=preempt)
-        state = tuple(map(shown, what_if.objects()))
+        state = tuple(sorted(map(shown, what_if.objects())))
         feasible = tuple((key, each.nodes, each.message) for key, each in found)
         return cls(state, feasible, *outcome(schedule))
 
 
 def shown(obj: Named) -> tuple[str, str, str, str]:
-    """The object without what grows with each write."""
-    bare = obj.with_metadata(attrs.evolve(obj.metadata, uid="", resource_version="", owner_references=()))
-    return type(obj).__name__, obj.key, getattr(obj, "node_name", ""), repr(bare)
+    """The object without what grows with each write: uids, also in names, and resource versions."""
+    bare = obj.with_metadata(attrs.evolve(obj.metadata, resource_version=""))
+    return (
+        type(obj).__name__,
+        _UID.sub("…", obj.key),
+        getattr(obj, "node_name", ""),
+        _UID.sub("…", repr(bare)),
+    )
 
 
 def outcome(schedule: Schedule) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:

@@ -10,10 +10,22 @@ from hypothesis import strategies as st
 from kschedfw import FitError, InMemoryCluster, Profile, Scheduler, WhatIf, default_profile
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.framework.diagnosis import NoNodesAvailableError
-from tests.what_if.programs import PROGRAMS, Answers, Program, World, outcome, run, surviving, worlds
+from tests.what_if.programs import (
+    PROGRAMS,
+    Answers,
+    Program,
+    World,
+    outcome,
+    run,
+    surviving,
+    worlds,
+    worlds_with_volumes_and_devices,
+)
+
+_WORLDS = worlds() | worlds_with_volumes_and_devices()
 
 
-@given(worlds(), PROGRAMS)
+@given(_WORLDS, PROGRAMS)
 @settings(max_examples=40)
 def test_after_a_revert_everything_is_as_if_nothing_had_happened(world: World, program: Program) -> None:
     what_if, untouched = WhatIf(world.objects), WhatIf(world.objects)
@@ -29,7 +41,7 @@ def test_after_a_revert_everything_is_as_if_nothing_had_happened(world: World, p
         )
 
 
-@given(worlds(), PROGRAMS, st.booleans())
+@given(_WORLDS, PROGRAMS, st.booleans())
 @settings(max_examples=40)
 def test_reverted_parts_leave_no_trace_in_the_rest(world: World, program: Program, preempt: bool) -> None:
     what_if, straight = WhatIf(world.objects), WhatIf(world.objects)
@@ -41,7 +53,7 @@ def test_reverted_parts_leave_no_trace_in_the_rest(world: World, program: Progra
         )
 
 
-@given(worlds(), st.lists(st.tuples(PROGRAMS, st.booleans()), min_size=1, max_size=3))
+@given(_WORLDS, st.lists(st.tuples(PROGRAMS, st.booleans()), min_size=1, max_size=3))
 @settings(max_examples=30)
 def test_transactions_after_one_another_are_those_that_were_committed(
     world: World, transactions: list[tuple[Program, bool]]

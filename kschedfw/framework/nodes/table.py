@@ -93,7 +93,8 @@ class NodeTable:
         self._pod_listeners: list[TableListener] = []
         self._changed_since: dict[tuple[int, int], Sequence[int] | None] = {}
         """Answers to `changed_since`: many ask from the same version on."""
-        self._moves: deque[IntArray] = deque(maxlen=_MOST_MOVES)
+        self._moves: deque[tuple[int, IntArray]] = deque(maxlen=_MOST_MOVES)
+        """The latest moves: how many rows there were, and where each row was."""
         self._moved_since: dict[int, IntArray] = {}
         """Answers to `moved_since`."""
         rows = _by_position(info.name for info in node_infos)
@@ -240,7 +241,7 @@ class NodeTable:
             log.move_rows(moved_to)
         self._place(node_infos, rows, moved_from)
         self.layout += 1
-        self._moves.append(moved_from)
+        self._moves.append((len(old), moved_from))
         self._moved_since.clear()
         for column in self._encoded.values():
             column.move_rows(moved_from, self.node_infos)
@@ -256,10 +257,10 @@ class NodeTable:
             return self.all_rows
         known = self._moved_since.get(layout)
         if known is None and self.layout - layout <= len(self._moves):
-            known, *others = list(self._moves)[layout - self.layout :]
-            for moved_from in others:
+            (size, known), *others = list(self._moves)[layout - self.layout :]
+            for _, moved_from in others:
                 known = moved(known, moved_from, -1)
-            if np.array_equal(known, self.all_rows):
+            if size == len(self) and np.array_equal(known, self.all_rows):
                 known = self.all_rows
             self._moved_since[layout] = known
         return known

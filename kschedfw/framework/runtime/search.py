@@ -76,7 +76,7 @@ class NodeSearch:
         if kept is not None:
             questions.bring_up_to_date(kept, plan)
             if nodes.start is not None and not plan.rest:
-                if not kept.is_complete and (wanted >= count or has_nominated or kept.lacks_few):
+                if not kept.is_complete and (wanted >= count or has_nominated):
                     questions.fill(kept, plan, table.all_rows)
                 if kept.is_complete and not questions.errors:
                     if not has_nominated:

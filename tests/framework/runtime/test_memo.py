@@ -108,6 +108,14 @@ class TestColumns:
         assert column.stale(snapshot.table) == ()
         assert column.values.tolist() == [0, 1, 2]
 
+    def test_when_the_last_node_goes_its_answer_goes(self) -> None:
+        snapshot = snapshot_of(3)
+        column = self.column(snapshot, Reads.NODE)
+        snapshot.replace(snapshot.node_infos[:2])
+        assert column.stale(snapshot.table) is None
+        column.follow(snapshot.table)
+        assert column.values.tolist() == [0, 1]
+
     def test_who_has_missed_many_moves_starts_again(self) -> None:
         snapshot = snapshot_of(2)
         column = self.column(snapshot, Reads.NODE)
