@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.control_plane import ControlPlane, control_plane
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -50,3 +52,10 @@ def shared_data() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+@pytest.fixture(scope="session")
+def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A kube-apiserver with an etcd of its own; only tests with the marks `needs_control_plane` may ask for it."""
+    with control_plane(tmp_path_factory.mktemp("control-plane"), users={"alices": "alice"}) as real:
+        yield real

@@ -20,7 +20,10 @@ import kschedfw.api
 
 PUBLIC = [
     "kschedfw",
-    *(f"kschedfw.{each}" for each in ["api", "cluster", "compare", "explain", "simulator", "testing"]),
+    *(
+        f"kschedfw.{each}"
+        for each in ["api", "cell", "cluster", "compare", "explain", "simulator", "testing"]
+    ),
 ]
 MODULES = {name: importlib.import_module(name) for name in PUBLIC}
 NAMES = [(module, name) for module in PUBLIC for name in MODULES[module].__all__]

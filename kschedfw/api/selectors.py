@@ -97,6 +97,11 @@ class Selector:
         """Whether it matches every object."""
         return not self.nothing and not self.requirements
 
+    @property
+    def keys(self) -> frozenset[str]:
+        """The labels that it looks at."""
+        return frozenset(requirement.key for requirement in self.requirements)
+
     def and_labels(self, labels: Mapping[str, str]) -> Selector:
         """This selector with `key in (value)` added for every label; Nothing stays Nothing."""
         if self.nothing:

@@ -53,6 +53,7 @@ Exit codes:
   2    bad usage or a bad configuration, or the address is taken
   70   a bug in kschedfw
   130  ended at once by a second Ctrl-C
+  142  ended by an alarm: it was paused beyond its lease
   143  the same by SIGTERM
 """
 

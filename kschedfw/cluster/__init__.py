@@ -3,26 +3,38 @@
 from kschedfw.cluster.claim_controller import ClaimController
 from kschedfw.cluster.errors import AlreadyExistsError, ClusterError, ConflictError, NotFoundError
 from kschedfw.cluster.freeing import Freed, free_pods
+from kschedfw.cluster.local_copy import LocalCopy
 from kschedfw.cluster.memory import InMemoryCluster, RecordedEvent, from_manifests
 from kschedfw.cluster.protocol import Cluster, EventType, WatchEvent
 from kschedfw.cluster.references import MissingObject, missing_objects
 from kschedfw.cluster.revertible import Change, RevertibleCluster
+from kschedfw.cluster.shared_state import FitCheck, SharedState
+from kschedfw.cluster.transactions import Claim, CommitMode, Conflict, Detection, Outcome, Transaction
 from kschedfw.cluster.volume_controller import VolumeController
 
 __all__ = [
     "AlreadyExistsError",
     "Change",
+    "Claim",
     "ClaimController",
     "Cluster",
     "ClusterError",
+    "CommitMode",
+    "Conflict",
     "ConflictError",
+    "Detection",
     "EventType",
+    "FitCheck",
     "Freed",
     "InMemoryCluster",
+    "LocalCopy",
     "MissingObject",
     "NotFoundError",
+    "Outcome",
     "RecordedEvent",
     "RevertibleCluster",
+    "SharedState",
+    "Transaction",
     "VolumeController",
     "WatchEvent",
     "free_pods",

@@ -249,20 +249,30 @@ class InMemoryCluster:
         The pod gets `PodScheduled=True` and the node's zone and region labels, and loses its nomination. As there,
         the node need not exist.
         """
+        self.bind_those(lambda: ((pod, node_name),))
+
+    def bind_those(self, choose: Callable[[], Iterable[tuple[Pod, str]]]) -> None:
+        """Bind the pods that `choose` names to its nodes, all or none: as one change that nobody sees half of.
+
+        `choose` is called with the `lock` held, so that nobody writes between its look at the cluster and the bindings.
+        It must not wait, nor change the cluster. Raises what `bind` raises, before anything is bound.
+        """
+        with self.lock:
+            for pod, node_name in [(self.check_binding(pod), node_name) for pod, node_name in choose()]:
+                self._bind(pod, node_name)
+        self._deliver()
+
+    def check_binding(self, pod: Pod) -> Pod:
+        """The pod as stored, if `bind` would bind it. Raises what `bind` raises."""
         with self.lock:
             present = self._present(pod)
-            if present.is_terminating:
-                raise ConflictError(f"{_title(pod)} is being deleted, cannot be assigned to a host")
-            if present.node_name:
-                raise ConflictError(f"{_title(pod)} is already assigned to node {present.node_name!r}")
-            if present.spec.scheduling_gates:
-                raise ConflictError(f"{_title(pod)} has non-empty .spec.schedulingGates")
-            status = _told(present.status, "", _set_condition(present.status.conditions, _SCHEDULED))
-            bound = present.bound_to(node_name).with_status(status)
-            topology = self._topology_labels(node_name)
-            labels = FrozenDict({**present.labels, **topology}) if topology else None
-            self._write(bound, present, labels=labels)
-        self._deliver()
+        if present.is_terminating:
+            raise ConflictError(f"{_title(pod)} is being deleted, cannot be assigned to a host")
+        if present.node_name:
+            raise ConflictError(f"{_title(pod)} is already assigned to node {present.node_name!r}")
+        if present.spec.scheduling_gates:
+            raise ConflictError(f"{_title(pod)} has non-empty .spec.schedulingGates")
+        return present
 
     def patch_pod_status(
         self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
@@ -330,6 +340,13 @@ class InMemoryCluster:
         ):  # of an object that another cluster in memory has made: not to be given again
             self._uids = max(self._uids, int(uid[len(_OWN_UIDS) :], 16))
         return self._write(_with_own_labels(obj), None, uid=uid)
+
+    def _bind(self, present: Pod, node_name: str) -> None:
+        status = _told(present.status, "", _set_condition(present.status.conditions, _SCHEDULED))
+        bound = present.bound_to(node_name).with_status(status)
+        topology = self._topology_labels(node_name)
+        labels = FrozenDict({**present.labels, **topology}) if topology else None
+        self._write(bound, present, labels=labels)
 
     def _replace(self, obj: T, old: Named) -> T:
         """Replace the old object, but keep its uid and namespace, which no update changes."""

@@ -78,7 +78,8 @@ class Cluster(Protocol):
         """Assign the pod to the node, once and for all.
 
         Raises NotFoundError if the pod is gone, and ConflictError if there is another pod of that name, or if the pod
-        is bound, gated or being deleted.
+        is bound to another node, gated or being deleted. A pod that is bound to this node already may be refused
+        likewise, or stay as it is: a cluster that can't tell its own binding, come twice, from one before says yes.
         """
         ...
 

@@ -8,6 +8,7 @@ renewal was sent, and others don't take over before `lease_duration`.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable
 from typing import Any, Final
@@ -26,7 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 LEASES: Final = Resource("Lease", "coordination.k8s.io/v1", "leases")
 _JITTER: Final = 1.2
-"""By how much of the retry period, at most, attempts to become the leader are further apart."""
+"""So many retry periods must fit into the renew deadline, as with client-go."""
 
 
 class LeaderElectionConfigError(KubernetesError, ValueError):
@@ -50,7 +51,8 @@ class LeaderElector:
     `is_leader`. Who is: `leader`, empty as long as that isn't known.
 
     `on_started_leading` is called on a thread of its own; `on_stopped_leading` on that of `run`, when the lease is lost
-    or given up, and not without `on_started_leading` before.
+    or given up, and not without `on_started_leading` before. `on_held` is called before any write may leave, and with
+    each renewal: with the moment, on the monotonic clock, until which nobody else becomes the leader.
 
     Raises:
         LeaderElectionConfigError: not `lease_duration` > `renew_deadline` > 1.2 × `retry_period` > 0.
@@ -68,6 +70,7 @@ class LeaderElector:
         retry_period: float = 2.0,
         on_started_leading: Callable[[], None],
         on_stopped_leading: Callable[[], None],
+        on_held: Callable[[float], None] = lambda _until: None,
     ) -> None:
         if not identity:
             raise LeaderElectionConfigError("leader election: identity must not be empty")
@@ -82,7 +85,7 @@ class LeaderElector:
         self._path = LEASES.path(namespace, name)
         self._lease_duration, self._renew_deadline = lease_duration, renew_deadline
         self._retry_period = retry_period
-        self._started, self._stopped = on_started_leading, on_stopped_leading
+        self._started, self._stopped, self._held = on_started_leading, on_stopped_leading, on_held
         self._clock, self._chance = client.clock, client.chance
         self._lease: Content | None = None
         self._record = _Record()
@@ -130,7 +133,11 @@ class LeaderElector:
         while not self._stopping.is_set:
             if self._try(self._retry_period + self._renew_deadline):
                 return True
-            self._stopping.wait(self._retry_period * (1 + _JITTER * self._chance.random()))
+            # Others that wait come at other times, and none later than when the lease has run out. So a leader that
+            # dies is followed by the next after the lease duration and two retry periods at most.
+            pause = self._retry_period * (1 + self._chance.random())
+            left = self._observed_at + self._record.duration - self._clock.monotonic()
+            self._stopping.wait(min(pause, left) if left > 0 else pause)
         return False
 
     def _renew(self) -> None:
@@ -162,6 +169,7 @@ class LeaderElector:
             _LOG.warning("lease %s/%s: %s", self._namespace, self._name, error)
             return False
         if mine:
+            self._held(sent + self._lease_duration)
             self._client.fence.open_until(sent + self._renew_deadline)
         return mine
 
@@ -206,7 +214,7 @@ class LeaderElector:
         is_ours = record.holder == self._identity
         spec = {
             "holderIdentity": self._identity,
-            "leaseDurationSeconds": int(self._lease_duration),
+            "leaseDurationSeconds": math.ceil(self._lease_duration),
             "acquireTime": record.acquire_time if is_ours and record.acquire_time else now,
             "renewTime": now,
             "leaseTransitions": record.transitions + (0 if is_ours or lease is None else 1),

@@ -21,7 +21,7 @@ from kschedfw.cluster.errors import AlreadyExistsError, ConflictError, NotFoundE
 from kschedfw.framework.clock import Clock
 from kschedfw.kubernetes.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client
 from kschedfw.kubernetes.decoding import Content, read
-from kschedfw.kubernetes.errors import MissingObjectError
+from kschedfw.kubernetes.errors import MissingObjectError, WriteConflictError
 from kschedfw.kubernetes.patches import contains, merge_patch
 from kschedfw.kubernetes.resources import Resource, resources_of
 
@@ -70,7 +70,12 @@ class Writes:
             return _DONE if there else None
 
         path = _POD.path(pod.namespace, pod.name, "binding")
-        self._client.write("POST", path, binding, settle=settle)
+        try:
+            self._client.write("POST", path, binding, settle=settle)
+        except WriteConflictError:
+            # The server says so, too, of a Binding that reached it twice, and where etcd gave no answer.
+            if settle() is None:
+                raise
 
     def patch_pod_status(
         self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None

@@ -37,6 +37,7 @@ from kschedfw.plugins._resources import (
     duplicate_errors,
     plan_columns,
     resources_or_default,
+    rows_to_score,
     valid_score,
 )
 
@@ -110,33 +111,16 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         plan = self._plan(state, pod)
         if plan is None:
             return np.zeros(len(rows), dtype=np.int64)
-        columns = plan_columns(plan, nodes, rows)
+        scored = rows_to_score(nodes, rows)
+        columns = plan_columns(plan, nodes, scored)
         if columns is None:
             return None
         if compiled := compiled_scores(plan, nodes, columns):
             (_, request), (_, request_2) = plan
-            return compiled.balanced_allocation(*columns[0], request, *columns[1], request_2)
-        if len(plan) == 2 and len(rows) and all(amounts[amounts.argmin()] > 0 for amounts, _ in columns):
-            pairs = [
-                (used / allocatable, (used + request) / allocatable)
-                for (_, request), (allocatable, used) in zip(plan, columns, strict=True)
-            ]
-            (before, after), (other_before, other_after) = pairs
-            scores = _balances_of_two(after, other_after)
-            scores -= _balances_of_two(before, other_before)
-            scores += _HALF
-            scores >>= 1
-            scores += _HALF
-            return scores
-        before, after = np.zeros((2, len(plan), len(rows)))
-        there = np.zeros((len(plan), len(rows)), dtype=np.bool_)
-        for index, ((_, request), (allocatable, used)) in enumerate(zip(plan, columns, strict=True)):
-            there[index] = allocatable > 0
-            for fractions, amounts in ((before, used), (after, used + request)):
-                np.divide(amounts, allocatable, out=fractions[index], where=there[index])
-        np.minimum(before, 1, out=before)
-        np.minimum(after, 1, out=after)
-        return _HALF + (_HALF + balances(after, there) - balances(before, there)) // 2
+            scores = compiled.balanced_allocation(*columns[0], request, *columns[1], request_2)
+        else:
+            scores = _batch_scores(plan, columns, len(scored))
+        return scores if scored is rows else scores.take(rows)
 
     def _plan(self, state: CycleState, pod: Pod) -> Plan | None:
         """None for a pod that requests nothing that counts."""
@@ -145,6 +129,31 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         except StateKeyError:  # this plugin isn't enabled at pre_score
             plan = self._planner.plan_for(pod)
             return plan if _requests_any(plan) else None
+
+
+def _batch_scores(plan: Plan, columns: Sequence[tuple[IntArray, IntArray]], count: int) -> IntArray:
+    """The scores of `count` nodes, given what they have and use of each resource of the plan."""
+    if len(plan) == 2 and count and all(amounts[amounts.argmin()] > 0 for amounts, _ in columns):
+        pairs = [
+            (used / allocatable, (used + request) / allocatable)
+            for (_, request), (allocatable, used) in zip(plan, columns, strict=True)
+        ]
+        (before, after), (other_before, other_after) = pairs
+        scores = _balances_of_two(after, other_after)
+        scores -= _balances_of_two(before, other_before)
+        scores += _HALF
+        scores >>= 1
+        scores += _HALF
+        return scores
+    before, after = np.zeros((2, len(plan), count))
+    there = np.zeros((len(plan), count), dtype=np.bool_)
+    for index, ((_, request), (allocatable, used)) in enumerate(zip(plan, columns, strict=True)):
+        there[index] = allocatable > 0
+        for fractions, amounts in ((before, used), (after, used + request)):
+            np.divide(amounts, allocatable, out=fractions[index], where=there[index])
+    np.minimum(before, 1, out=before)
+    np.minimum(after, 1, out=after)
+    return _HALF + (_HALF + balances(after, there) - balances(before, there)) // 2
 
 
 def _requests_any(plan: Plan) -> bool:

@@ -64,9 +64,50 @@ class BindingCycle:
 
     def run(self, attempt: Attempt) -> Status:
         """Finish permit and bind the pod; gives the pod up if either fails."""
-        status = self._run(attempt)
+        status = self.prepare(attempt)
+        if status.is_success:
+            status = self.finish(attempt)
         if not status.is_success:
             self.give_up(attempt, status)
+        return status
+
+    def prepare(self, attempt: Attempt) -> Status:
+        """Wait for permission, and run pre_bind. Whoever calls it gives the pod up if it fails."""
+        assumed, host = _placed(attempt)
+        framework, state = attempt.framework, attempt.state
+        status = framework.wait_on_permit(assumed)
+        if not status.is_success:
+            return as_fit_error(attempt, host, status) if status.is_rejected else status
+        # From here on a failure is no verdict on the pod, so events during its flight need not be kept.
+        self._queue.done(assumed.uid)
+        status = framework.run_pre_bind_plugins(state, assumed, host)
+        if not status.is_success:
+            return _as_error(status)
+        in_pre_bind = self._pods_in_pre_bind.get(assumed.uid)
+        if in_pre_bind is not None and (message := in_pre_bind.finish()) is not None:
+            return Status.from_error(message)
+        return Status.success()
+
+    def finish(self, attempt: Attempt) -> Status:
+        """Bind the prepared pod, and run post_bind. Whoever calls it gives the pod up if binding fails."""
+        assumed, host = _placed(attempt)
+        framework, state = attempt.framework, attempt.state
+        status = self._bind(attempt, assumed, host)
+        self._cache.finish_binding(assumed)
+        if not status.is_success:
+            self._keep_if_bound(assumed)
+            return _as_error(status)
+        attempt.is_bound = True
+        self._pods_in_pre_bind.remove(assumed.uid)
+        record_event(
+            self._cluster, assumed, "Normal", "Scheduled", f"Successfully assigned {assumed.key} to {host}"
+        )
+        self._count(attempt)
+        if _log.isEnabledFor(logging.INFO):
+            _log.info(_bound(attempt))
+        for failure in framework.run_post_bind_plugins(state, assumed, host):
+            _log.error("%s", failure.message, exc_info=failure.error)
+        self._queue.activate(take_pods_to_activate(state))
         return status
 
     def give_up(self, attempt: Attempt, status: Status) -> None:
@@ -103,38 +144,6 @@ class BindingCycle:
     def _tell_of_room(self, assumed: Pod, whom: PreCheck | None = None) -> None:
         """Tell the queue that the pod's resources are free again, as if a bound pod had been deleted."""
         self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, assumed, None, whom)
-
-    def _run(self, attempt: Attempt) -> Status:
-        assumed, host = _placed(attempt)
-        framework, state = attempt.framework, attempt.state
-        status = framework.wait_on_permit(assumed)
-        if not status.is_success:
-            return as_fit_error(attempt, host, status) if status.is_rejected else status
-        # From here on a failure is no verdict on the pod, so events during its flight need not be kept.
-        self._queue.done(assumed.uid)
-        status = framework.run_pre_bind_plugins(state, assumed, host)
-        if not status.is_success:
-            return _as_error(status)
-        in_pre_bind = self._pods_in_pre_bind.get(assumed.uid)
-        if in_pre_bind is not None and (message := in_pre_bind.finish()) is not None:
-            return Status.from_error(message)
-        status = self._bind(attempt, assumed, host)
-        self._cache.finish_binding(assumed)
-        if not status.is_success:
-            self._keep_if_bound(assumed)
-            return _as_error(status)
-        attempt.is_bound = True
-        self._pods_in_pre_bind.remove(assumed.uid)
-        record_event(
-            self._cluster, assumed, "Normal", "Scheduled", f"Successfully assigned {assumed.key} to {host}"
-        )
-        self._count(attempt)
-        if _log.isEnabledFor(logging.INFO):
-            _log.info(_bound(attempt))
-        for failure in framework.run_post_bind_plugins(state, assumed, host):
-            _log.error("%s", failure.message, exc_info=failure.error)
-        self._queue.activate(take_pods_to_activate(state))
-        return status
 
     def _keep_if_bound(self, assumed: Pod) -> None:
         """Keep the pod on its node if the cluster has bound it, although the response was lost and the event hasn't

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -108,6 +108,20 @@ class Placement:
         self._cycle.give_up(self.attempt, status)
         return status
 
+    def _prepare(self) -> bool:
+        status = self._cycle.begin(self.attempt)
+        if status.is_success:
+            status = self._cycle.prepare(self.attempt)
+        return self._give_up_unless(status)
+
+    def _finish(self) -> bool:
+        return self._give_up_unless(self._cycle.finish(self.attempt))
+
+    def _give_up_unless(self, status: Status) -> bool:
+        if not status.is_success:
+            self._cycle.give_up(self.attempt, status)
+        return status.is_success
+
     def give_up(self) -> None:
         """Release the resources: unreserve, and forget the pod. It is requeued if it is pending in the cluster.
 
@@ -196,6 +210,36 @@ class Placements:
         except KeyError:
             return False
         return True
+
+
+def commit_together(
+    placements: Iterable[Placement], bind: Callable[[Sequence[Pod]], Container[str]]
+) -> list[Placement]:
+    """Commit several placements as one transaction, and return those whose pods are bound.
+
+    All wait for permission and run pre_bind, one after another. Then `bind` is called once, with the pods that got so
+    far, and tells by their uids which of them it has bound. These finish their binding cycles, in which the bind
+    plugins have to take the binding that is there for their own. The others are given up as by `Placement.give_up`.
+
+    A placement that has ended before, or whose preparation fails, isn't among those that `bind` is called with.
+    """
+    ready: list[Placement] = []
+    for placement in placements:
+        if placement._on_end(placement) and placement._prepare():
+            ready.append(placement)
+    try:
+        bound = bind([placement.pod for placement in ready])
+    except BaseException:
+        for placement in ready:
+            placement._cycle.withdraw(placement.attempt)
+        raise
+    committed = []
+    for placement in ready:
+        if placement.pod.uid not in bound:
+            placement._cycle.withdraw(placement.attempt)
+        elif placement._finish():
+            committed.append(placement)
+    return committed
 
 
 def as_exception(status: Status) -> FitError | NoNodesAvailableError | SchedulingError:

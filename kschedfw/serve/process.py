@@ -50,6 +50,8 @@ _SIGNAL_POLL: Final = 0.5
 """Seconds."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _EXIT_FAILED: Final = 1
+_AT_ONCE: Final = 1e-3
+"""Seconds. A timer of 0 would be none."""
 
 
 @attrs.frozen(kw_only=True)
@@ -144,6 +146,13 @@ class SchedulerProcess:
         """
         for number in _SIGNALS:
             signal.signal(number, self._on_signal)
+        if self._elector is not None:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            if os.getpid() == 1:
+                _log.warning(
+                    "this is process 1, which no alarm ends: if it is paused beyond its lease, a write may leave late; "
+                    "run it under an init process, or with shareProcessNamespace"
+                )
         close_debugger = self._scheduler.debugger.install_signal_handler(write=_log_lines)
         _log.info(Structured("Starting kschedfw", version=version("kschedfw"), pid=os.getpid()))
         if self._server is not None:
@@ -234,7 +243,16 @@ class SchedulerProcess:
             retry_period=election.retry_period,
             on_started_leading=self._lead,
             on_stopped_leading=self._stopped_leading,
+            on_held=self._end_at,
         )
+
+    def _end_at(self, moment: float) -> None:
+        """Have the kernel end this process at that moment of the monotonic clock, when another may lead.
+
+        The fence in front of writes can't keep this process from being stopped between the check and the write, and
+        from being continued after its lease. A signal that came due meanwhile ends it before it gets to the write.
+        """
+        signal.setitimer(signal.ITIMER_REAL, max(moment - self._clock.monotonic(), _AT_ONCE))
 
     # --- how it ends ---
 
@@ -257,6 +275,7 @@ class SchedulerProcess:
         self._cluster.close(EVENT_SECONDS)
         if self._elector is not None:
             self._elector.stop(release=True, timeout=RELEASE_SECONDS)
+            signal.setitimer(signal.ITIMER_REAL, 0)
         if self._server is not None:
             self._server.close()
         self._client.close()

@@ -90,6 +90,9 @@ class _Followed:
         self._metrics = metrics
 
     def schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult:
+        if _log.isEnabledFor(logging.DEBUG):
+            # In the order of the decisions; of the bindings, which end in another one, each has a line of its own.
+            _log.debug(Structured("Attempting to schedule pod", pod=pod.key))
         self._metrics.begin(pod)
         return self._algorithm.schedule(framework, state, pod)
 

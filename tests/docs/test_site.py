@@ -15,7 +15,10 @@ pytestmark = pytest.mark.slow
 DOCS = Path(__file__).parents[2] / "docs"
 PUBLIC_MODULES = [
     "kschedfw",
-    *(f"kschedfw.{name}" for name in ("api", "cluster", "simulator", "compare", "explain", "testing")),
+    *(
+        f"kschedfw.{name}"
+        for name in ("api", "cell", "cluster", "simulator", "compare", "explain", "testing")
+    ),
 ]
 
 

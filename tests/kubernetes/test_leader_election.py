@@ -21,10 +21,10 @@ PODS = "/api/v1/namespaces/default/pods"
 class Candidate:
     """Takes part in an election on a thread of its own."""
 
-    def __init__(self, client: Client, identity: str, **times: float) -> None:
+    def __init__(self, client: Client, identity: str, **options: Any) -> None:
         self.client = client
         self.started, self.stopped = threading.Event(), threading.Event()
-        times = {"lease_duration": 1.5, "renew_deadline": 1.0, "retry_period": 0.1, **times}
+        options = {"lease_duration": 1.5, "renew_deadline": 1.0, "retry_period": 0.1, **options}
         self.elector = LeaderElector(
             client,
             identity=identity,
@@ -32,7 +32,7 @@ class Candidate:
             name="scheduler",
             on_started_leading=self.started.set,
             on_stopped_leading=self.stopped.set,
-            **times,
+            **options,
         )
         self.thread = threading.Thread(target=self.elector.run, daemon=True)
 
@@ -59,7 +59,7 @@ def test_the_first_becomes_the_leader_and_renews(client: Client, candidate: Call
     first = candidate("a")
     assert first.started.wait(10)
     spec = client.get(LEASE)["spec"]
-    assert (spec["holderIdentity"], spec["leaseTransitions"], spec["leaseDurationSeconds"]) == ("a", 0, 1)
+    assert (spec["holderIdentity"], spec["leaseTransitions"], spec["leaseDurationSeconds"]) == ("a", 0, 2)
     eventually(lambda: client.get(LEASE)["spec"]["renewTime"] > spec["renewTime"])
     assert client.get(LEASE)["spec"]["acquireTime"] == spec["acquireTime"]
     assert (first.elector.is_leader, first.elector.leader) == (True, "a")
@@ -126,6 +126,34 @@ def test_when_the_leader_is_gone_the_next_waits_until_the_lease_has_run_out(
     assert second.started.wait(10)
     assert client.clock.monotonic() - renewed >= 0.8
     assert client.get(LEASE)["spec"]["leaseTransitions"] == 1
+
+
+def test_who_waits_comes_when_the_lease_has_run_out_however_long_its_retry_period(
+    candidate: Callable[..., Candidate],
+) -> None:
+    first = candidate("a")
+    assert first.started.wait(10)
+    first.elector.stop(release=False)
+    second = candidate("b", lease_duration=90, renew_deadline=60, retry_period=40)
+    assert second.started.wait(10)
+
+
+def test_a_leader_knows_until_when_nobody_else_leads_before_it_writes(
+    connected: Callable[..., Client],
+) -> None:
+    client = connected()
+    told: list[float] = []
+
+    def note(until: float) -> None:
+        if not told:
+            with pytest.raises(FencedError):
+                client.fence.check()
+        told.append(until - client.clock.monotonic())
+
+    candidate = Candidate(client, "a", on_held=note).run()
+    eventually(lambda: len(told) > 1)
+    candidate.elector.stop(release=False)
+    assert all(0.5 < seconds <= 1.5 for seconds in told)
 
 
 def test_of_many_there_is_one_leader(candidate: Callable[..., Candidate]) -> None:

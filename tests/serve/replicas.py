@@ -21,6 +21,7 @@ import attrs
 from kschedfw.api.builders import make_node, make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.testing.api_server import ApiServer, User
+from tests.control_plane import ControlPlane
 
 PATIENCE = 30.0
 """Seconds that anything may take on a busy machine."""
@@ -46,15 +47,24 @@ class Reply:
 class Replica:
     """A scheduler process with a token of its own; killed at the end, if it lives still.
 
-    It may do everything, unless it is another `user`. A configuration says itself how the server is reached.
+    It may do everything, unless it is another `user`: that of a real server is its administrator. A configuration says
+    itself how the server is reached.
     """
 
     def __init__(
-        self, server: ApiServer, folder: Path, name: str, *arguments: object, user: User | None = None
+        self,
+        server: ApiServer | ControlPlane,
+        folder: Path,
+        name: str,
+        *arguments: object,
+        user: User | None = None,
     ) -> None:
         self.name = name
-        self.token = token_of(name)
-        server.add_user(self.token, user or User(name, ("system:masters",)))
+        if isinstance(server, ControlPlane):
+            self.token = server.token
+        else:
+            self.token = token_of(name)
+            server.add_user(self.token, user or User(name, ("system:masters",)))
         config = server.kubeconfig(folder / f"{name}.kubeconfig", token=self.token)
         self._log = folder / f"{name}.log"
         self.port = free_port()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -49,7 +48,7 @@ class ForgetsVersions(InMemoryCluster):
 @pytest.mark.parametrize(
     ("cluster", "broken"),
     [
-        (BindsTwice, lambda contract: partial(contract.test_a_pod_is_bound_once, node_name="n2")),
+        (BindsTwice, lambda contract: contract.test_a_pod_is_bound_once),
         (TellsTwice, lambda contract: contract.test_changes_are_told_in_their_order),
         (ForgetsVersions, lambda contract: contract.test_an_update_of_an_earlier_state_is_a_conflict),
     ],

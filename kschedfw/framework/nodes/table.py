@@ -69,8 +69,8 @@ class NodeTable:
 
     The snapshot keeps the table in step, in place, at the cost of the rows that changed, and each change goes to one of
     two logs: `node_changes` for node objects, `pod_changes` for the pods on nodes. When nodes come or go, rows
-    move: `layout` goes up, `moved_from` tells where each row was (-1: nowhere), and the logs follow. Where rows were in
-    earlier layouts, `moved_since` tells.
+    move: `layout` goes up, `moved_from` tells where each row was (-1: nowhere), and the logs follow.
+    `moved_since` tells where rows were in earlier layouts.
     """
 
     def __init__(self, node_infos: Sequence[NodeInfo]) -> None:
@@ -123,13 +123,15 @@ class NodeTable:
 
         Nothing is copied where `rows` is `all_rows` or a slice of it, as in most calls of a batch hook.
         """
-        everything = self.all_rows
-        if rows is everything:
-            return column
-        if rows.base is everything and rows.strides == everything.strides and len(rows):
+        if self.is_range(rows):
             first = int(rows[0])
             return column[first : first + len(rows)]
-        return column.take(rows)
+        return column if rows is self.all_rows else column.take(rows)
+
+    def is_range(self, rows: IntArray) -> bool:
+        """Whether these are a slice of `all_rows`, of rows that follow each other."""
+        everything = self.all_rows
+        return rows.base is everything and rows.strides == everything.strides and len(rows) > 0
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -120,6 +120,11 @@ class FirstRefusals(Column):
         self.outcome: FilterOutcome | None = None
         """The outcome for all nodes in order, as long as the codes stay the same."""
 
+    @property
+    def lacks_few(self) -> bool:
+        """Whether only a few rows have no code, as after a node has come: it costs little to ask about these, too."""
+        return bool(np.count_nonzero(self.values == UNKNOWN_CODE) <= FEW_ROWS)
+
     def passing(self, table: NodeTable) -> IntArray:
         """The rows that pass, ascending. Every row must have a code."""
         if self._passing is None:

@@ -33,6 +33,10 @@ class TermQuery:
     def selector(self) -> Selector:
         return self.terms[0].selector
 
+    @property
+    def label_keys(self) -> frozenset[str]:
+        return frozenset().union(*(term.selector.keys for term in self.terms))
+
     def matches(self, pod: Pod) -> bool:
         return all(term.matches(pod, EMPTY) for term in self.terms)
 

@@ -32,6 +32,7 @@ from kschedfw.plugins._resources import (
     ScoredResource,
     compiled_scores,
     plan_columns,
+    rows_to_score,
     valid_score,
 )
 from kschedfw.plugins.dynamic_resources.manager import DeviceManager
@@ -117,17 +118,20 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         plan = self._plan(state, pod)
         if _BACKED in state and any(state.read(_BACKED).concerns(resource.name) for resource, _ in plan):
             return None
-        columns = plan_columns(plan, nodes, rows)
+        scored = rows_to_score(nodes, rows)
+        columns = plan_columns(plan, nodes, scored)
         if columns is None:
             return None
         if self._is_plain_least_allocated and (compiled := compiled_scores(plan, nodes, columns)):
             (_, request), (_, request_2) = plan
-            return compiled.least_allocated(*columns[0], request, *columns[1], request_2)
-        usages = [
-            (used + request, allocatable, resource.weight)
-            for (resource, request), (allocatable, used) in zip(plan, columns, strict=True)
-        ]
-        return self._batch_scorer(usages, len(rows))
+            scores = compiled.least_allocated(*columns[0], request, *columns[1], request_2)
+        else:
+            usages = [
+                (used + request, allocatable, resource.weight)
+                for (resource, request), (allocatable, used) in zip(plan, columns, strict=True)
+            ]
+            scores = self._batch_scorer(usages, len(scored))
+        return scores if scored is rows else scores.take(rows)
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:

@@ -21,6 +21,8 @@ from kschedfw.plugins._resources import amount_text
 _MOST_RESOURCES = 62
 """How many resources have a bit in an int64, beside that for what is unresolvable."""
 
+_MOST_COUNTED = 256
+
 
 def without_ignored(amounts: Resource, resources: Set[str], groups: Set[str]) -> Resource:
     """The amounts without the extended resources that are named or in a named group (what stands before the slash)."""
@@ -123,31 +125,46 @@ def verdicts(demand: Resource, nodes: NodeTable, rows: IntArray) -> Verdicts | N
     wanted = _wanted(demand)
     if len(wanted) > _MOST_RESOURCES:
         return None
+    if not len(rows):
+        return Verdicts.passing(0)
     short: IntArray | None = None  # a bit per resource that is short, and one for unresolvable
     for index, (name, amount) in enumerate(wanted):
         column = nodes.columns.get(name)
-        free = 0 if column is None else nodes.take(nodes.free[:, column], rows)
-        if len(rows) and not isinstance(free, int) and free[free.argmin()] >= amount:
-            continue
-        lacking = np.broadcast_to(amount > free, len(rows))
+        if column is None:
+            lacking = np.arange(len(rows))
+        else:
+            free = nodes.take(nodes.free[:, column], rows)
+            if free[free.argmin()] >= amount:
+                continue
+            lacking = (free < amount).nonzero()[0]
         if short is None:
             short = np.zeros(len(rows), dtype=np.int64)
-        short |= np.where(lacking, 2 << index, 0)
+        short[lacking] |= 2 << index
         if name != PODS:
-            allocatable = 0 if column is None else nodes.take(nodes.allocatable[:, column], rows)
-            short |= lacking & (amount > allocatable)
+            allocatable = 0 if column is None else nodes.allocatable[:, column].take(rows.take(lacking))
+            short[lacking] |= amount > allocatable
     if short is None:
         return Verdicts.passing(len(rows))
-    refused = np.flatnonzero(short)
-    combinations, which = np.unique(short[refused], return_inverse=True)
-    codes = np.zeros(len(rows), dtype=np.int64)
-    codes[refused] = which + 1
+    combinations, codes = _numbered(short)
     names = [name for name, _ in wanted]
     statuses = [
         _refusal(tuple(compress(names, _bits(combination >> 1))), bool(combination & 1))
-        for combination in combinations.tolist()
+        for combination in combinations
     ]
     return Verdicts(codes, (Status.success(), *statuses))
+
+
+def _numbered(short: IntArray) -> tuple[Sequence[int], IntArray]:
+    """The numbers that occur, but for 0, and which of them each one is, from 1 on; 0 is 0."""
+    if (
+        int(short[short.argmax()]) < _MOST_COUNTED
+    ):  # as ever; then counting takes a fraction of sorting's time
+        combinations = np.bincount(short)[1:].nonzero()[0] + 1
+        number_of = np.zeros(_MOST_COUNTED, dtype=np.int64)
+        number_of[combinations] = np.arange(1, len(combinations) + 1)
+        return combinations.tolist(), number_of.take(short)
+    combinations, codes = np.unique(np.append(short, 0), return_inverse=True)
+    return combinations[1:].tolist(), codes[:-1]
 
 
 def _bits(number: int) -> Iterator[int]:

@@ -29,6 +29,10 @@ class SiblingQuery:
     namespace: str
     selector: Selector
 
+    @property
+    def label_keys(self) -> frozenset[str]:
+        return self.selector.keys
+
     def matches(self, pod: Pod) -> bool:
         if pod.metadata.deletion_timestamp is not None or self.selector.everything:
             return False

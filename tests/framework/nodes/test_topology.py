@@ -17,10 +17,11 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import AffinityTerm, PodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nodes.topology import PodCounter, TermKind, TermTally
+from kschedfw.framework.nodes.topology import matching as matching_module
 from kschedfw.framework.nodes.topology import pods as pods_module
 from kschedfw.framework.nodes.topology import terms as terms_module
 from kschedfw.framework.nodes.topology.domains import DomainSums
-from kschedfw.framework.nodes.topology.matching import LabelIndex, SelectorIndex
+from kschedfw.framework.nodes.topology.matching import AskedLabels, LabelIndex, SelectorIndex
 from tests.plugins.cycles import make_node, make_pod
 from tests.topologies import KEYS, LABELS, SPACES, Step, histories
 
@@ -31,6 +32,10 @@ class Query:
 
     namespace: str
     selector: Selector
+
+    @property
+    def label_keys(self) -> frozenset[str]:
+        return self.selector.keys
 
     def matches(self, pod: Pod) -> bool:
         return (
@@ -65,9 +70,10 @@ def by_name(snapshot: Snapshot, sums: DomainSums) -> dict[str, int]:
     return {str(column.values[code]): count for code, count in enumerate(sums.sums.tolist()) if count}
 
 
-def assert_counts(snapshot: Snapshot, counter: PodCounter) -> None:
+def assert_counts(snapshot: Snapshot, query: Query) -> None:
     """The counter says what a look at every pod says."""
-    per_node = [sum(counter.query.matches(each.pod) for each in info.pods) for info in snapshot.node_infos]
+    counter = snapshot.topology.counter(query)
+    per_node = [sum(query.matches(each.pod) for each in info.pods) for info in snapshot.node_infos]
     assert counter.per_node.tolist() == per_node
     assert counter.total == sum(per_node)
     for key in KEYS:
@@ -112,7 +118,7 @@ def assert_tally(snapshot: Snapshot, tally: TermTally, pod: Pod, namespace_label
 def assert_right(snapshot: Snapshot) -> None:
     index = snapshot.topology
     for query in QUERIES:
-        assert_counts(snapshot, index.counter(query))
+        assert_counts(snapshot, query)
     for pod, namespace_labels in ASKING:
         assert_tally(snapshot, index.terms_about(pod, namespace_labels), pod, namespace_labels)
     infos = [each for info in snapshot.node_infos for each in info.pods]
@@ -139,6 +145,8 @@ def test_an_index_that_follows_is_as_good_as_a_look_at_every_pod(
 def test_it_is_as_good_with_room_for_few_answers_and_many_on_a_node(steps: list[Step]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pods_module, "_MOST_COUNTERS", 3)
+        patch.setattr(pods_module, "_MOST_ADDED_SINGLY", 1)
+        patch.setattr(matching_module, "_MOST_KEYS", 1)
         patch.setattr(terms_module, "_MOST_TALLIES", 2)
         patch.setattr(terms_module, "_MOST_ADDED_SINGLY", 1)
         patch.setattr(terms_module, "_MOST_CHANGES", 2)
@@ -148,37 +156,60 @@ def test_it_is_as_good_with_room_for_few_answers_and_many_on_a_node(steps: list[
             assert_right(snapshot)
 
 
+def kept_counter(snapshot: Snapshot, query: Query) -> PodCounter:
+    """The counter of a query that has come twice, a pod having been placed in between."""
+    snapshot.topology.counter(query)
+    info = snapshot.node_infos[0].clone()
+    info.add_pod(PodInfo.of(make_pod("other", {"app": "other"}, on=info.name)))
+    snapshot.update([info])
+    return snapshot.topology.counter(query)
+
+
 class TestCounters:
-    def test_are_kept(self) -> None:
+    def test_are_kept_from_the_second_time_on(self) -> None:
         snapshot = Snapshot.of([make_node("a")], [make_pod("web", {"app": "web"}, on="a")])
-        counter = snapshot.topology.counter(Query("default", WEB))
-        assert snapshot.topology.counter(Query("default", WEB)) is counter
-        assert counter.per_node.tolist() == [1]
+        once = snapshot.topology.counter(Query("default", WEB))
+        assert snapshot.topology.counter(Query("default", WEB)) is once  # nothing has changed
+        kept = kept_counter(snapshot, Query("default", WEB))
+        assert kept is not once
+        assert kept_counter(snapshot, Query("default", WEB)) is kept
+        assert kept.per_node.tolist() == [1]
 
     def test_that_nobody_asked_for_long_go(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(pods_module, "_MOST_COUNTERS", 4)
-        index = Snapshot.of([make_node("a")]).topology
-        kept, gone, *_ = [index.counter(query) for query in QUERIES[:4]]
-        index.counter(kept.query)
-        index.counter(QUERIES[4])
-        assert index.counter(kept.query) is kept
-        assert index.counter(gone.query) is not gone
+        snapshot = Snapshot.of([make_node("a")])
+        old, older, *others = QUERIES[:4]
+        kept = kept_counter(snapshot, old)
+        gone, *_ = [kept_counter(snapshot, query) for query in (older, *others)]
+        snapshot.topology.counter(old)
+        kept_counter(snapshot, QUERIES[4])
+        assert snapshot.topology.counter(old) is kept
+        assert snapshot.topology.counter(older) is not gone
+
+    def test_pods_are_told_apart_by_labels_that_are_asked_for(self) -> None:
+        pods = [make_pod(f"web-{i}", {"app": "web", "index": str(i)}, on="a") for i in range(3)]
+        snapshot = Snapshot.of([make_node("a")], pods)
+        assert kept_counter(snapshot, Query("default", WEB)).total == 3
+        second = Selector((Requirement("index", Operator.IN, ("1",)),))
+        assert snapshot.topology.counter(Query("default", second)).total == 1
+        assert snapshot.topology.counter(Query("default", WEB)).total == 3
 
     def test_follow_a_node_into_another_domain(self) -> None:
         snapshot = Snapshot.of([make_node("a", zone="old")], [make_pod("web", {"app": "web"}, on="a")])
-        counter = snapshot.topology.counter(Query("default", WEB))
+        counter = kept_counter(snapshot, Query("default", WEB))
         assert by_name(snapshot, counter.in_domains("zone")) == {"old": 1}
         moved = snapshot.get("a").clone()
         moved.set_node(make_node("a", zone="new"))
         snapshot.update([moved])
         assert by_name(snapshot, counter.in_domains("zone")) == {"new": 1}
         snapshot.update([NodeInfo.of(make_node("a"))])
+        counter = snapshot.topology.counter(Query("default", WEB))
         assert by_name(snapshot, counter.in_domains("zone")) == {}
 
 
 def test_labels_that_are_always_new_are_followed_through_renumbering() -> None:
     snapshot = Snapshot.of([make_node("a")], [make_pod("web", {"app": "web"}, on="a")])
-    counter = snapshot.topology.counter(Query("default", WEB))
+    counter = kept_counter(snapshot, Query("default", WEB))
     for version in range(200):
         moved = snapshot.get("a").clone()
         moved.set_node(make_node("a", zone=f"v{version}"))
@@ -230,6 +261,20 @@ class TestTallies:
             snapshot.update([self.averse("b")])
         snapshot.update([NodeInfo.of(snapshot.get("a").node)])
         self.assert_found(snapshot, "b")
+
+
+class TestAskedLabels:
+    LABELS: FrozenDict[str, str] = FrozenDict({"app": "web", "hash": "7f9"})
+
+    def test_are_none_at_first_and_all_where_too_many_are_asked_for(self) -> None:
+        asked = AskedLabels()
+        assert asked.of(self.LABELS) == {}
+        assert asked.ask_for(["app"])
+        assert not asked.ask_for(["app"])
+        assert asked.of(self.LABELS) == {"app": "web"}
+        assert asked.ask_for(map(str, range(64)))
+        assert asked.of(self.LABELS) == self.LABELS
+        assert not asked.ask_for(["hash"])
 
 
 class TestSelectorIndex:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -69,16 +69,21 @@ class DomainSums:
             self.sums[code] += things * weight
             self.count += things
 
-    def add_each(self, rows: Iterable[int], things: Iterable[int], weight: int = 1) -> None:
-        """Count things on many nodes in: `things` by row."""
-        where = np.fromiter(rows, dtype=np.int64)
-        amounts = np.fromiter(things, dtype=np.int64)
-        codes = self.domains.column.codes[where]
-        inside = codes >= 0
-        np.add.at(self.sums, codes[inside], amounts[inside] * weight)
-        self.count += int(amounts[inside].sum())
+    def add_each(self, rows: IntArray, things: IntArray, weight: int = 1) -> None:
+        """Count things on many nodes in: `things` by row, both of shape (k,)."""
+        codes = self.domains.column.codes.take(rows)
+        # Nodes without the label have the code -1, and are counted in the first place, which is left out.
+        counts = np.bincount(codes + 1, things, len(self.sums) + 1)[1:].astype(np.int64)
+        self.sums += counts if weight == 1 else counts * weight
+        self.count += int(counts.sum())
 
     def add_sums(self, other: DomainSums, weight: int = 1) -> None:
         """Count in what another, fresh one of the same domains has counted."""
         self.sums += other.sums if weight == 1 else other.sums * weight
         self.count += other.count
+
+
+def as_columns(by_node: Mapping[str, int], rows: Mapping[str, int]) -> tuple[IntArray, IntArray]:
+    """Numbers by node name as two arrays of shape (k,): the nodes' rows, and the numbers."""
+    where = np.fromiter(map(rows.__getitem__, by_node), dtype=np.int64, count=len(by_node))
+    return where, np.fromiter(by_node.values(), dtype=np.int64, count=len(by_node))

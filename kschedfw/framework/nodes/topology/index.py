@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Pod
@@ -18,14 +18,15 @@ from kschedfw.framework.nodes.topology.terms import TermGroups, TermTally
 class TopologyIndex:
     """Answers where pods are that match a query, and where terms are that are about a pod.
 
-    The first answer to a question costs a look at all *kinds* of pods or terms; from then on it is kept,
-    at the cost of the pods that come and go. So no cycle looks at all pods.
+    The first answers to a question cost a look at all *kinds* of pods or terms, which are told apart only by labels
+    that were asked for; then the answer is kept, at the cost of the pods that come and go. So no cycle looks at all
+    pods, but one that asks for a label for the first time.
     """
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
         self._domains: dict[str, Domains] = {}
-        self._pods = PodCounters(self.domains)
+        self._pods = PodCounters(self.domains, self._places)
         self._terms = TermGroups(self.domains)
         for row, info in enumerate(table.node_infos):
             self._add(info.pods, row, info.name)
@@ -76,6 +77,12 @@ class TopologyIndex:
             self._remove(info.pods, -1, info.name)
         for info in added:
             self._add(info.pods, self._table.rows[info.name], info.name)
+
+    def _places(self) -> Iterator[tuple[Pod, int, str]]:
+        """All pods on nodes, each with the node's row and name."""
+        for row, info in enumerate(self._table.node_infos):
+            for its in info.pods:
+                yield its.pod, row, info.name
 
     def _add(self, infos: Sequence[PodInfo], row: int, node_name: str) -> None:
         for info in infos:

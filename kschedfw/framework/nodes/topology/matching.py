@@ -8,11 +8,44 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
+from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.selectors import Operator, Selector
+
+_MOST_KEYS = 64
 
 ItemT = TypeVar("ItemT")
 
 _Place = tuple[str, str] | None
+
+
+class AskedLabels:
+    """Those labels that any selector has asked for so far.
+
+    Nobody tells things apart by other labels, such as a hash or an index that each pod has of its own. Once more than
+    64 have been asked for, all count.
+    """
+
+    __slots__ = ("_keys",)
+
+    def __init__(self) -> None:
+        self._keys: dict[str, None] | None = {}
+
+    def ask_for(self, keys: Iterable[str]) -> bool:
+        """Note that these labels are asked for; returns whether `of` gives others than before."""
+        if self._keys is None:
+            return False
+        new = [key for key in keys if key not in self._keys]
+        self._keys.update(dict.fromkeys(new))
+        if len(self._keys) > _MOST_KEYS:
+            self._keys = None
+        return bool(new)
+
+    def of(self, labels: FrozenDict[str, str]) -> FrozenDict[str, str]:
+        """Those of the labels that are asked for."""
+        keys = self._keys
+        if keys is None or labels.keys() <= keys.keys():
+            return labels
+        return FrozenDict([(key, labels[key]) for key in keys if key in labels])
 
 
 class _Places(Generic[ItemT]):

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 import attrs
 import numpy as np
 
+from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Pod
 from kschedfw.api.selectors import Selector
 from kschedfw.framework.nodes.arrays import IntArray, moved
-from kschedfw.framework.nodes.topology.domains import Domains, DomainSums
-from kschedfw.framework.nodes.topology.matching import LabelIndex, SelectorIndex
+from kschedfw.framework.nodes.topology.domains import Domains, DomainSums, as_columns
+from kschedfw.framework.nodes.topology.matching import AskedLabels, LabelIndex, SelectorIndex
 
 _MOST_COUNTERS = 1024
+_MOST_ASKED_ONCE = 4096
+_MOST_FOR_NOW = 64
+_MOST_ADDED_SINGLY = 64
 
 DomainsOf = Callable[[str], Domains]
+Places = Callable[[], Iterable[tuple[Pod, int, str]]]
+"""All pods on nodes, each with the node's row and name."""
 
 
 class PodQuery(Protocol):
@@ -31,21 +37,25 @@ class PodQuery(Protocol):
         """Matches the labels of every pod that the query matches, and perhaps of others."""
         ...
 
+    @property
+    def label_keys(self) -> frozenset[str]:
+        """The labels that the answer depends on."""
+        ...
+
     def matches(self, pod: Pod) -> bool: ...
 
     def __hash__(self) -> int: ...
 
 
 class PodCounter:
-    """How many pods match a query. Only to be read; the arrays are the counter's own and change with the snapshot.
+    """How many pods match a query. Only to be read, and in the cycle of the question: then the arrays may change.
 
     `per_node` has one count for each row of the table, `total` is their sum.
     """
 
-    __slots__ = ("_by_key", "_domains_of", "last_use", "per_node", "query", "total")
+    __slots__ = ("_by_key", "_domains_of", "last_use", "per_node", "total")
 
-    def __init__(self, query: PodQuery, nodes: int, domains_of: DomainsOf) -> None:
-        self.query = query
+    def __init__(self, nodes: int, domains_of: DomainsOf) -> None:
         self.per_node: IntArray = np.zeros(nodes, dtype=np.int64)
         self.total = 0
         self.last_use = 0
@@ -75,6 +85,16 @@ class PodCounter:
         for sums in self._by_key.values():
             sums.add(row, pods)
 
+    def add_each(self, rows: IntArray, pods: IntArray) -> None:
+        """Count pods on many nodes in, before anybody asks."""
+        self.per_node[rows] += pods
+        self.total += int(pods.sum())
+
+    def add_counter(self, other: PodCounter) -> None:
+        """Count in what another has counted, before anybody asks."""
+        self.per_node += other.per_node
+        self.total += other.total
+
     def move_rows(self, moved_from: IntArray) -> None:
         self.per_node = moved(self.per_node, moved_from)
         self.total = int(self.per_node.sum())
@@ -82,38 +102,56 @@ class PodCounter:
 
 @attrs.define(eq=False)
 class LabelClass:
-    """Pods on nodes that no query tells apart: how many there are by node name, and who counts them."""
+    """Pods on nodes that no query tells apart: how many there are by node name, and who counts them.
+
+    `labels` are those of their labels that any query asks for. `own` counts just these pods, if they are many.
+    """
 
     example: Pod
+    labels: FrozenDict[str, str]
     by_node: dict[str, int] = attrs.field(factory=dict)
     counters: list[PodCounter] = attrs.field(factory=list)
+    own: PodCounter | None = None
 
 
 _ClassKey = tuple[str, FrozenDict[str, str], bool]
 
 
 class PodCounters:
-    """All counters, and the classes of pods that they count."""
+    """All counters, and the classes of pods that they count.
 
-    def __init__(self, domains_of: DomainsOf) -> None:
+    A query gets a counter that is kept when it is asked for the second time: in a stream of pods that all differ, none
+    of their queries comes again, and each counter that is kept makes every later pod dearer.
+    """
+
+    def __init__(self, domains_of: DomainsOf, places: Places) -> None:
         self._domains_of = domains_of
+        self._places = places
+        self._asked = AskedLabels()
         self._classes: dict[_ClassKey, LabelClass] = {}
         self._classes_by_label = LabelIndex[LabelClass]()
+        self._with_own_counter: dict[LabelClass, None] = {}
         self._counters: dict[PodQuery, PodCounter] = {}
-        self._counters_by_selector = SelectorIndex[PodCounter]()
+        self._queries_by_selector = SelectorIndex[PodQuery]()
+        self._asked_once: BoundedDict[PodQuery, None] = BoundedDict(_MOST_ASKED_ONCE)
+        self._for_now: BoundedDict[PodQuery, PodCounter] = BoundedDict(_MOST_FOR_NOW)
+        """Counters that aren't kept, until the next pod comes or goes: a plugin may ask twice in a cycle."""
         self._uses = 0
 
     def counter(self, query: PodQuery, rows: Mapping[str, int]) -> PodCounter:
         """The counter of a query; `rows` are those of the nodes."""
         counter = self._counters.get(query)
         if counter is None:
-            counter = self._add_counter(query, rows)
+            counter = self._for_now.get(query)
+        if counter is None:
+            counter = self._new_counter(query, rows)
         self._uses += 1
         counter.last_use = self._uses
         return counter
 
     def add(self, pod: Pod, row: int, node_name: str) -> None:
         """Count a pod that is on the node now."""
+        self._for_now.clear()
         label_class = self._class_of(pod)
         label_class.by_node[node_name] = label_class.by_node.get(node_name, 0) + 1
         for counter in label_class.counters:
@@ -121,7 +159,8 @@ class PodCounters:
 
     def remove(self, pod: Pod, row: int, node_name: str) -> None:
         """Count a pod out that isn't on the node any more; `row` is -1 if the node itself is gone."""
-        key = _class_key(pod)
+        self._for_now.clear()
+        key = self._key_of(pod)
         label_class = self._classes[key]
         if row >= 0:
             for counter in label_class.counters:
@@ -133,45 +172,92 @@ class PodCounters:
         del by_node[node_name]
         if not by_node:
             del self._classes[key]
-            self._classes_by_label.discard(pod.metadata.labels, label_class)
+            self._classes_by_label.discard(label_class.labels, label_class)
+            self._with_own_counter.pop(label_class, None)
 
     def move_rows(self, moved_from: IntArray) -> None:
+        self._for_now.clear()
         for counter in self._counters.values():
             counter.move_rows(moved_from)
+        for label_class in self._with_own_counter:
+            if label_class.own is not None:
+                label_class.own.move_rows(moved_from)
+
+    def _key_of(self, pod: Pod) -> _ClassKey:
+        meta = pod.metadata
+        return meta.namespace, self._asked.of(meta.labels), meta.deletion_timestamp is not None
 
     def _class_of(self, pod: Pod) -> LabelClass:
-        key = _class_key(pod)
+        key = self._key_of(pod)
         known = self._classes.get(key)
         if known is None:
-            candidates = self._counters_by_selector.candidates(pod.metadata.labels)
-            known = LabelClass(pod, counters=[each for each in candidates if each.query.matches(pod)])
+            labels = key[1]
+            queries = self._queries_by_selector.candidates(labels)
+            known = LabelClass(pod, labels)
+            known.counters += [self._counters[query] for query in queries if query.matches(pod)]
             self._classes[key] = known
-            self._classes_by_label.add(pod.metadata.labels, known)
+            self._classes_by_label.add(labels, known)
         return known
 
-    def _add_counter(self, query: PodQuery, rows: Mapping[str, int]) -> PodCounter:
+    def _new_counter(self, query: PodQuery, rows: Mapping[str, int]) -> PodCounter:
+        if self._asked.ask_for(query.label_keys):
+            self._sort_pods_anew()
+        candidates = self._classes_by_label.candidates(query.selector)
+        matching = [each for each in candidates if query.matches(each.example)]
+        if query not in self._asked_once:
+            self._asked_once[query] = None
+            counter = self._for_now[query] = self._count(matching, rows)
+            return counter
+        del self._asked_once[query]
         if len(self._counters) >= _MOST_COUNTERS:
             self._forget_older_half()
-        counter = PodCounter(query, len(rows), self._domains_of)
-        for label_class in self._classes_by_label.candidates(query.selector):
-            if query.matches(label_class.example):
-                label_class.counters.append(counter)
-                for name, pods in label_class.by_node.items():
-                    counter.add(rows[name], pods)
+        counter = PodCounter(len(rows), self._domains_of)
+        for label_class in matching:
+            self._add_class(counter, label_class, rows)
+            label_class.counters.append(counter)
         self._counters[query] = counter
-        self._counters_by_selector.add(query.selector, counter)
+        self._queries_by_selector.add(query.selector, query)
         return counter
 
+    def _count(self, classes: list[LabelClass], rows: Mapping[str, int]) -> PodCounter:
+        """A counter of all pods of these classes, which doesn't follow them."""
+        if len(classes) == 1 and len(classes[0].by_node) > _MOST_ADDED_SINGLY:
+            return self._own_counter(classes[0], rows)
+        counter = PodCounter(len(rows), self._domains_of)
+        for label_class in classes:
+            self._add_class(counter, label_class, rows)
+        return counter
+
+    def _add_class(self, counter: PodCounter, label_class: LabelClass, rows: Mapping[str, int]) -> None:
+        if len(label_class.by_node) > _MOST_ADDED_SINGLY:
+            counter.add_counter(self._own_counter(label_class, rows))
+            return
+        for name, pods in label_class.by_node.items():
+            counter.add(rows[name], pods)
+
+    def _own_counter(self, label_class: LabelClass, rows: Mapping[str, int]) -> PodCounter:
+        if label_class.own is None:
+            own = label_class.own = PodCounter(len(rows), self._domains_of)
+            own.add_each(*as_columns(label_class.by_node, rows))
+            label_class.counters.append(own)
+            self._with_own_counter[label_class] = None
+        return label_class.own
+
+    def _sort_pods_anew(self) -> None:
+        """Tell the pods apart by another label, too."""
+        self._for_now.clear()
+        self._classes = {}
+        self._classes_by_label = LabelIndex()
+        self._with_own_counter = {}
+        for pod, _, node_name in self._places():
+            by_node = self._class_of(pod).by_node
+            by_node[node_name] = by_node.get(node_name, 0) + 1
+
     def _forget_older_half(self) -> None:
-        by_use = sorted(self._counters.values(), key=lambda counter: counter.last_use)
-        forgotten = set(by_use[: len(by_use) // 2])
-        for counter in forgotten:
-            del self._counters[counter.query]
-            self._counters_by_selector.discard(counter.query.selector, counter)
+        by_use = sorted(self._counters, key=lambda query: self._counters[query].last_use)
+        forgotten = set()
+        for query in by_use[: len(by_use) // 2]:
+            forgotten.add(self._counters.pop(query))
+            self._queries_by_selector.discard(query.selector, query)
         for label_class in self._classes.values():
-            label_class.counters = [counter for counter in label_class.counters if counter not in forgotten]
-
-
-def _class_key(pod: Pod) -> _ClassKey:
-    meta = pod.metadata
-    return meta.namespace, meta.labels, meta.deletion_timestamp is not None
+            label_class.counters = [each for each in label_class.counters if each not in forgotten]

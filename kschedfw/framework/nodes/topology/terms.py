@@ -10,8 +10,8 @@ import attrs
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Pod
 from kschedfw.framework.nodes.pod_info import AffinityTerm, PodInfo
-from kschedfw.framework.nodes.topology.domains import Domains, DomainSums
-from kschedfw.framework.nodes.topology.matching import SelectorIndex
+from kschedfw.framework.nodes.topology.domains import Domains, DomainSums, as_columns
+from kschedfw.framework.nodes.topology.matching import AskedLabels, SelectorIndex
 
 _MOST_TALLIES = 512
 _MOST_CHANGES = 512  # beyond that, it is cheaper to sum up anew than to follow
@@ -73,15 +73,15 @@ class TermGroup:
         own = self._sums
         if own is None or not own.fresh:
             own = self._sums = DomainSums(self.domains)
-            own.add_each((rows[name] for name in self.by_node), self.by_node.values())
+            own.add_each(*as_columns(self.by_node, rows))
         sums.add_sums(own, self.weight)
 
 
 class TermTally:
     """Sums the weights of those terms on nodes that are about one kind of pod, by kind of term and topology key.
 
-    Made for a pod and the labels of its namespace, and good for all with equal labels in that namespace. It doesn't
-    follow changes by itself, since there may be many tallies that nobody ever asks again.
+    Made for a pod and the labels of its namespace, and good for all in that namespace that no term tells apart by their
+    labels. It doesn't follow changes by itself, since there may be many tallies that nobody ever asks again.
     """
 
     __slots__ = ("_groups", "_pod", "_space", "_sums", "arrivals_seen", "changes_seen", "last_use")
@@ -141,6 +141,7 @@ class TermGroups:
     domains_of: DomainsOf
     _groups: dict[_TermKey, TermGroup] = attrs.field(factory=dict)
     _by_selector: SelectorIndex[TermGroup] = attrs.field(factory=SelectorIndex)
+    _asked: AskedLabels = attrs.field(factory=AskedLabels)
     _arrivals: list[TermGroup] = attrs.field(factory=list)
     """Groups in the order in which they came, for tallies to ask those that are new to them."""
     _changes: list[_Change] = attrs.field(factory=list)
@@ -172,7 +173,7 @@ class TermGroups:
 
     def about(self, pod: Pod, namespace_labels: FrozenDict[str, str], rows: Mapping[str, int]) -> TermTally:
         """The tally of the terms that are about the pod; `rows` are those of the nodes."""
-        key = (pod.metadata.namespace, pod.metadata.labels, namespace_labels)
+        key = (pod.metadata.namespace, self._asked.of(pod.metadata.labels), namespace_labels)
         tally = self._tallies.get(key)
         if tally is None:
             tally = self._tallies[key] = self._new_tally(pod, namespace_labels, rows)
@@ -210,6 +211,8 @@ class TermGroups:
         group = TermGroup(kind, term, weight, self.domains_of(term.topology_key))
         self._groups[key] = group
         self._by_selector.add(term.selector, group)
+        if self._asked.ask_for(term.selector.keys):
+            self._tallies = {}
         self._arrivals.append(group)
         if len(self._arrivals) > 2 * (len(self._groups) + _MOST_CHANGES):
             # Mostly gone again: too many for each tally to pass over.

@@ -1,0 +1,271 @@
+"""A scheduler's private copy of a shared state."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar, cast
+
+import attrs
+
+from kschedfw.api.custom import CustomObject, CustomResource, custom_key
+from kschedfw.api.meta import Named
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod, PodCondition
+from kschedfw.cluster.errors import ConflictError
+from kschedfw.cluster.protocol import EventType, Handler, WatchEvent
+from kschedfw.cluster.shared_state import SharedState, moved_node
+from kschedfw.cluster.transactions import Claim, CommitMode, Detection, Outcome, Transaction
+from kschedfw.cluster.watch import Subscription
+
+T = TypeVar("T", bound=Named)
+
+
+@attrs.frozen
+class _Change:
+    """A change of the truth, and when it was made."""
+
+    time: float
+    event: WatchEvent
+
+
+class LocalCopy:
+    """The `Cluster` of one of several schedulers: reads come from a private copy, writes go to the truth.
+
+    The copy follows the truth only in `sync`, and then up to `delay` seconds ago; so it is as old as its scheduler
+    wants it. What the scheduler itself writes is seen at once. A binding is a transaction of one claim; `commit` makes
+    one of many. After a conflict the copy is brought up to date, whatever the delay: the scheduler has just talked to
+    the truth.
+
+    Args:
+        state: what is copied.
+        now: seconds on any scale, for the delay.
+        delay: seconds by which the copy lags at least.
+        detection: how conflicts of bindings are detected.
+        is_mine: whether a pending pod is this scheduler's; of the others it sees only those that are bound.
+    """
+
+    def __init__(
+        self,
+        state: SharedState,
+        *,
+        now: Callable[[], float] = lambda: 0.0,
+        delay: float = 0.0,
+        detection: Detection = Detection.FINE,
+        is_mine: Callable[[Pod], bool] = lambda _: True,
+    ) -> None:
+        self.state = state
+        self.detection = detection
+        self.delay = delay
+        self._now = now
+        self._is_mine = is_mine
+        self._offered: frozenset[str] | None = None
+        self._lock = threading.RLock()
+        self._pending: deque[_Change] = deque()
+        self._objects: dict[type[Named], dict[str, Named]] = {}
+        self._subscriptions: list[Subscription] = []
+        self._committed: dict[str, str] = {}
+        """The node of each pod that a transaction of many has bound, until its binding cycle has come to `bind`."""
+        with state.truth.lock:
+            self._close = state.truth.journal(lambda event: self._pending.append(_Change(now(), event)))
+            self._sequences: dict[str, int] = {}
+            self._apply(len(self._pending))
+            self._sequences = state.sequences()
+
+    def close(self) -> None:
+        """Stop following the truth: the end of the scheduler, orderly or by a crash."""
+        self._close()
+        with self._lock:
+            self._pending.clear()
+            for subscription in self._subscriptions:
+                subscription.close()
+
+    # --- the copy ---
+
+    def sequence(self, node_name: str) -> int:
+        """The node's sequence number as far as the copy has followed."""
+        return self._sequences.get(node_name, 0)
+
+    @property
+    def lag(self) -> int:
+        """How many changes the copy hasn't followed yet."""
+        return len(self._pending)
+
+    def sync(self) -> None:
+        """Follow the truth up to `delay` seconds ago."""
+        until = self._now() - self.delay
+        with self._lock:
+            due = 0
+            for change in self._pending:
+                if change.time > until:
+                    break
+                due += 1
+            self._apply(due)
+        self._deliver()
+
+    def resync(self) -> None:
+        """Follow the truth up to now."""
+        self._apply(len(self._pending))
+        self._deliver()
+
+    def offer(self, node_names: Iterable[str] | None) -> None:
+        """Let the scheduler see these nodes only; None: all. The others are gone for it, as if they were deleted."""
+        with self._lock:
+            before, self._offered = self._offered, None if node_names is None else frozenset(node_names)
+            for node in self._objects.get(Node, {}).values():
+                was, is_there = _is_in(before, node.name), self._is_offered(node)
+                if was != is_there:
+                    self._publish(WatchEvent(EventType.ADDED if is_there else EventType.DELETED, node))
+        self._deliver()
+
+    # --- reading, as `Cluster` ---
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """As `Cluster.get`, of the copy."""
+        with self._lock:
+            if issubclass(kind, CustomResource):
+                stored = self._objects.get(CustomObject, {}).get(custom_key(kind.kind, key))
+                return cast("T | None", kind.of(stored))
+            found = self._objects.get(kind, {}).get(key)
+            return None if found is None or not self._is_offered(found) else cast("T", found)
+
+    def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
+        """As `Cluster.list`, of the copy."""
+        with self._lock:
+            if issubclass(kind, CustomResource):
+                read = (kind.of(obj) for obj in self._objects.get(CustomObject, {}).values())
+                found: list[Named] = [obj for obj in read if obj is not None]
+            else:
+                found = [obj for obj in self._objects.get(kind, {}).values() if self._is_offered(obj)]
+        return cast("Sequence[T]", [obj for obj in found if namespace in (None, obj.namespace)])
+
+    def watch(self, handler: Handler) -> Callable[[], None]:
+        """As `Cluster.watch`; the handler is called in `sync`, `resync`, `offer` and the scheduler's own writes."""
+        with self._lock:
+            there = [
+                WatchEvent(EventType.ADDED, obj)
+                for kind in self._objects.values()
+                for obj in kind.values()
+                if self._is_visible(obj)
+            ]
+            subscription = Subscription(handler, there)
+            self._subscriptions.append(subscription)
+        subscription.deliver()
+
+        def unsubscribe() -> None:
+            subscription.close()
+            with self._lock:
+                if subscription in self._subscriptions:
+                    self._subscriptions.remove(subscription)
+
+        return unsubscribe
+
+    # --- writing, as `Cluster` ---
+
+    def add(self, obj: T) -> T:
+        """As `Cluster.add`, at the truth."""
+        stored = self.state.truth.add(obj)
+        self._catch_up_with(obj)
+        return stored
+
+    def update(self, obj: T) -> T:
+        """As `Cluster.update`, at the truth."""
+        stored = self.state.truth.update(obj)
+        self._catch_up_with(obj)
+        return stored
+
+    def delete(self, obj: Named) -> None:
+        """As `Cluster.delete`, at the truth."""
+        self.state.truth.delete(obj)
+        self._catch_up_with(obj)
+
+    def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
+    ) -> None:
+        """As `Cluster.patch_pod_status`, at the truth."""
+        self.state.truth.patch_pod_status(pod, condition=condition, nominated_node_name=nominated_node_name)
+        self._catch_up_with(pod)
+
+    def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
+        """As `Cluster.record_event`, at the truth."""
+        self.state.truth.record_event(regarding, type, reason, message)
+
+    def bind(self, pod: Pod, node_name: str) -> None:
+        """Commit a transaction of this claim alone.
+
+        Raises:
+            ConflictError: it was refused; the copy is up to date now.
+        """
+        if self._committed.pop(pod.uid, None) == node_name:
+            return
+        claim = Claim(pod, node_name, self.sequence(node_name))
+        outcome = self._commit((claim,), CommitMode.INCREMENTAL)
+        if outcome.conflicts:
+            raise ConflictError(f"Pod {pod.key}: conflict: {outcome.conflicts[0].reason}")
+
+    def commit(self, claims: Iterable[Claim], mode: CommitMode) -> Outcome:
+        """Commit a transaction of these claims. Its pods are bound; their binding cycles' `bind` has nothing to do."""
+        outcome = self._commit(tuple(claims), mode)
+        self._committed |= {claim.pod.uid: claim.node_name for claim in outcome.accepted}
+        return outcome
+
+    def _commit(self, claims: tuple[Claim, ...], mode: CommitMode) -> Outcome:
+        outcome = self.state.commit(Transaction(claims, self.detection, mode))
+        if outcome.conflicts:
+            self.resync()
+        else:
+            for claim in outcome.accepted:
+                self._catch_up_with(claim.pod)
+        return outcome
+
+    # --- behind the scenes ---
+
+    def _apply(self, count: int) -> None:
+        """Take the next changes into the copy."""
+        with self._lock:
+            for _ in range(count):
+                self._take(self._pending.popleft().event)
+
+    def _catch_up_with(self, obj: Named) -> None:
+        """Take all changes of one object ahead of the others, after a write of one's own."""
+        with self._lock:
+            kind = CustomObject if isinstance(obj, CustomResource) else type(obj)
+            key = obj.as_custom_object().key if isinstance(obj, CustomResource) else obj.key
+            for change in tuple(self._pending):
+                if type(change.event.object) is kind and change.event.object.key == key:
+                    self._pending.remove(change)
+                    self._take(change.event)
+        self._deliver()
+
+    def _take(self, event: WatchEvent) -> None:
+        objects = self._objects.setdefault(type(event.object), {})
+        if event.type is EventType.DELETED:
+            objects.pop(event.object.key, None)
+        else:
+            objects[event.object.key] = event.object
+        if node_name := moved_node(event):
+            self._sequences[node_name] = self._sequences.get(node_name, 0) + 1
+        if self._is_visible(event.object):
+            self._publish(event)
+
+    def _is_visible(self, obj: Named) -> bool:
+        if isinstance(obj, Pod):
+            return bool(obj.node_name) or self._is_mine(obj)
+        return self._is_offered(obj)
+
+    def _is_offered(self, obj: Named) -> bool:
+        return not isinstance(obj, Node) or _is_in(self._offered, obj.name)
+
+    def _publish(self, event: WatchEvent) -> None:
+        for subscription in self._subscriptions:
+            subscription.put(event)
+
+    def _deliver(self) -> None:
+        # Without the lock: a handler may take a lock that another thread holds while it waits for this one.
+        for subscription in tuple(self._subscriptions):
+            subscription.deliver()
+
+
+def _is_in(offered: frozenset[str] | None, node_name: str) -> bool:
+    return offered is None or node_name in offered

@@ -1,0 +1,133 @@
+"""Omega's shared state: one truth for several schedulers, which commit transactions to it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Protocol
+
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.cluster.errors import ClusterError
+from kschedfw.cluster.memory import InMemoryCluster
+from kschedfw.cluster.protocol import EventType, WatchEvent
+from kschedfw.cluster.transactions import Claim, CommitMode, Conflict, Detection, Outcome, Transaction
+
+
+class FitCheck(Protocol):
+    """Says whether a pod still fits a node of the truth. It is asked with the truth's lock held."""
+
+    def reserve(self, pod: Pod, node_name: str) -> str:
+        """Count the pod on the node, and return an empty text; or return why it doesn't fit."""
+        ...
+
+    def release(self, pod: Pod, node_name: str) -> None:
+        """Undo `reserve`, since the transaction was refused."""
+        ...
+
+
+class SharedState:
+    """A cluster that several schedulers share, with a sequence number per node.
+
+    The number of a node grows with each change that may matter to a decision about the node: a pod that is bound to it,
+    changes or goes, and a change of the node itself. It doesn't matter who made the change. So whoever writes to
+    `truth` directly, as a foreign scheduler does, is noticed, too.
+
+    `fit` answers where conflicts are detected FINE; without it a transaction must be COARSE. With `checks` off, every
+    claim on a pod that can be bound is accepted: this is how several kube-schedulers behave on one cluster, and it is
+    here for comparison.
+
+    All methods may be called from any thread. Commits are serial.
+    """
+
+    def __init__(self, truth: InMemoryCluster, fit: FitCheck | None = None, *, checks: bool = True) -> None:
+        self.truth = truth
+        self._fit = fit
+        self._checks = checks
+        self._sequences: defaultdict[str, int] = defaultdict(int)
+        self.close = truth.journal(self._note)
+
+    def sequence(self, node_name: str) -> int:
+        """The node's sequence number: at least 0, and never smaller than before."""
+        return self._sequences.get(node_name, 0)
+
+    def sequences(self) -> dict[str, int]:
+        """The sequence numbers of all nodes."""
+        with self.truth.lock:
+            return dict(self._sequences)
+
+    def commit(self, transaction: Transaction) -> Outcome:
+        """Bind the pods of all claims that don't conflict, as the mode says.
+
+        Raises:
+            ValueError: the detection is FINE, and there is nobody to ask.
+        """
+        if transaction.detection is Detection.FINE and self._fit is None and self._checks:
+            raise ValueError("conflicts can't be detected fine: this SharedState has no FitCheck")
+        outcome = Outcome()
+
+        def choose() -> Sequence[tuple[Pod, str]]:
+            nonlocal outcome
+            outcome = self._decide(transaction)
+            return [(claim.pod, claim.node_name) for claim in outcome.accepted]
+
+        self.truth.bind_those(choose)
+        return outcome
+
+    def _decide(self, transaction: Transaction) -> Outcome:
+        accepted: list[Claim] = []
+        conflicts: list[Conflict] = []
+        claimed: set[str] = set()
+        for claim in transaction.claims:
+            reason = "it is in this transaction twice" if claim.pod.uid in claimed else ""
+            reason = reason or self._refusal(claim, transaction.detection)
+            if reason:
+                conflicts.append(Conflict(claim, reason))
+            else:
+                claimed.add(claim.pod.uid)
+                accepted.append(claim)
+        if conflicts and transaction.mode is CommitMode.ALL_OR_NOTHING:
+            for claim in reversed(accepted):
+                self._release(claim)
+            accepted = []
+        return Outcome(tuple(accepted), tuple(conflicts))
+
+    def _refusal(self, claim: Claim, detection: Detection) -> str:
+        try:
+            self.truth.check_binding(claim.pod)
+        except ClusterError as error:
+            return str(error)
+        if not self._checks:
+            return ""
+        if detection is Detection.COARSE:
+            present = self.sequence(claim.node_name)
+            if present != claim.sequence:
+                return f"node {claim.node_name} has moved from sequence number {claim.sequence} to {present}"
+        if self._fit is None:
+            return ""
+        # Also where detection is coarse: later claims, and later transactions, count what is reserved here.
+        return self._fit.reserve(claim.pod, claim.node_name)
+
+    def _release(self, claim: Claim) -> None:
+        if self._fit is not None and self._checks:
+            self._fit.release(claim.pod, claim.node_name)
+
+    def _note(self, event: WatchEvent) -> None:
+        if node_name := moved_node(event):
+            self._sequences[node_name] += 1
+
+
+def moved_node(event: WatchEvent) -> str:
+    """The node whose sequence number the event moves; empty for none.
+
+    What a kubelet reports about a pod doesn't move it, unless the pod ends.
+    """
+    obj, old = event.object, event.old
+    if isinstance(obj, Node):
+        return obj.name
+    if not isinstance(obj, Pod) or not obj.node_name:
+        return ""
+    if event.type is not EventType.MODIFIED or not isinstance(old, Pod):
+        return obj.node_name
+    is_same = old.spec == obj.spec and old.labels == obj.labels and old.is_terminal == obj.is_terminal
+    return "" if is_same and old.is_terminating == obj.is_terminating else obj.node_name
