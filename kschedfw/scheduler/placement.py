@@ -158,36 +158,6 @@ class Placement:
         self.give_up()
 
 
-def commit_together(
-    placements: Iterable[Placement], bind: Callable[[Sequence[Pod]], Container[str]]
-) -> list[Placement]:
-    """Commit several placements as one transaction, and return those whose pods are bound.
-
-    All wait for permission and run pre_bind, one after another. Then `bind` is called once, with the pods that got so
-    far, and tells by their uids which of them it has bound. These finish their binding cycles, in which the bind
-    plugins have to take the binding that is there for their own. The others are given up as by `Placement.give_up`.
-
-    A placement that has ended before, or whose preparation fails, isn't among those that `bind` is called with.
-    """
-    ready: list[Placement] = []
-    for placement in placements:
-        if placement._on_end(placement) and placement._prepare():
-            ready.append(placement)
-    try:
-        bound = bind([placement.pod for placement in ready])
-    except BaseException:
-        for placement in ready:
-            placement._cycle.withdraw(placement.attempt)
-        raise
-    committed = []
-    for placement in ready:
-        if placement.pod.uid not in bound:
-            placement._cycle.withdraw(placement.attempt)
-        elif placement._finish():
-            committed.append(placement)
-    return committed
-
-
 class Placements:
     """The placements that a scheduler holds. Thread-safe."""
 
@@ -240,6 +210,36 @@ class Placements:
         except KeyError:
             return False
         return True
+
+
+def commit_together(
+    placements: Iterable[Placement], bind: Callable[[Sequence[Pod]], Container[str]]
+) -> list[Placement]:
+    """Commit several placements as one transaction, and return those whose pods are bound.
+
+    All wait for permission and run pre_bind, one after another. Then `bind` is called once, with the pods that got so
+    far, and tells by their uids which of them it has bound. These finish their binding cycles, in which the bind
+    plugins have to take the binding that is there for their own. The others are given up as by `Placement.give_up`.
+
+    A placement that has ended before, or whose preparation fails, isn't among those that `bind` is called with.
+    """
+    ready: list[Placement] = []
+    for placement in placements:
+        if placement._on_end(placement) and placement._prepare():
+            ready.append(placement)
+    try:
+        bound = bind([placement.pod for placement in ready])
+    except BaseException:
+        for placement in ready:
+            placement._cycle.withdraw(placement.attempt)
+        raise
+    committed = []
+    for placement in ready:
+        if placement.pod.uid not in bound:
+            placement._cycle.withdraw(placement.attempt)
+        elif placement._finish():
+            committed.append(placement)
+    return committed
 
 
 def as_exception(status: Status) -> FitError | NoNodesAvailableError | SchedulingError:

@@ -7,14 +7,22 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from kschedfw import (
+    EnabledPlugin,
     FitError,
+    Handle,
     InMemoryCluster,
     NoNodesAvailableError,
     PlacementEndedError,
+    Plugin,
     Pod,
     PodInFlightError,
+    Profile,
+    Registry,
+    Scheduler,
     SchedulingError,
     Status,
+    default_profile,
+    hookimpl,
     make_node,
     make_pod,
 )
@@ -22,6 +30,7 @@ from kschedfw.api import Named
 from kschedfw.framework.errors import ProfileError
 from kschedfw.scheduler.errors import ConcurrentCycleError
 from kschedfw.scheduler.queue.protocol import Place
+from kschedfw.testing import FakeClock
 from tests.framework.support import answering, plugin
 from tests.scheduler.stage import Stage, witness
 
@@ -301,3 +310,51 @@ class TestWhatIsRefused:
         stage = stage_with(plugin("Greedy", pre_filter=greedy))
         stage.scheduler.place(stage.pod("pod-0"))
         assert caught == [ConcurrentCycleError]
+
+
+class _Once(Plugin):
+    """Reserves for each pod once, and never again."""
+
+    name = "Once"
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self.reserved: list[str] = []
+
+    @hookimpl
+    def reserve(self, pod: Pod) -> Status | None:
+        if pod.name in self.reserved:
+            return Status.unschedulable("not again")
+        self.reserved.append(pod.name)
+        return None
+
+
+class TestHoldingAgain:
+    def test_the_room_is_taken_again(self) -> None:
+        cluster = InMemoryCluster(
+            [make_node("n").capacity(cpu=4).build(), make_pod("p").requests(cpu=3).build()]
+        )
+        scheduler = Scheduler(cluster, clock=FakeClock())
+        pod = cluster.list(Pod)[0]
+        placement = scheduler.place(pod)
+        placement.give_up()
+        assert placement.hold_again().is_success
+        assert list(scheduler.placements) == [placement]
+        with pytest.raises(FitError):
+            scheduler.place(make_pod("q").uid("q").requests(cpu=3).build())
+        placement.commit()
+        assert cluster.list(Pod)[0].node_name == "n"
+
+    def test_a_plugin_that_refuses_is_named_and_the_place_is_held_without_it(self) -> None:
+        registry = Registry()
+        registry.register(_Once)
+        profile = Profile([*default_profile().multi_point, EnabledPlugin("Once")])
+        cluster = InMemoryCluster(
+            [make_node("n").capacity(cpu=4).build(), make_pod("p").requests(cpu=3).build()]
+        )
+        scheduler = Scheduler(cluster, [profile], registry=registry, clock=FakeClock())
+        placement = scheduler.place(cluster.list(Pod)[0])
+        placement.give_up()
+        status = placement.hold_again()
+        assert (status.plugin, status.message) == ("Once", "not again")
+        assert scheduler.cache.is_assumed(placement.pod)
