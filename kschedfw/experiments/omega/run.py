@@ -14,7 +14,7 @@ from kschedfw.cluster import CommitMode, Detection
 from kschedfw.experiments.omega.machines import Claims, Machines
 from kschedfw.experiments.omega.schedulers import Job, JobScheduler, think_of
 from kschedfw.experiments.omega.workload import BATCH, SERVICE, Shape, Workload
-from kschedfw.simulator.state import VirtualClock
+from kschedfw.framework.clock import VirtualClock
 
 _SEED: Final = 20130415
 

@@ -13,7 +13,7 @@ from kschedfw.cell import Accounts, ThinkTime
 from kschedfw.cluster import CommitMode, Detection
 from kschedfw.experiments.omega.machines import Claims, Counts, Machines
 from kschedfw.experiments.omega.workload import Shape
-from kschedfw.simulator.state import VirtualClock
+from kschedfw.framework.clock import VirtualClock
 
 MOST_ATTEMPTS: Final = 1000
 """After so many decisions a job is given up, as in the paper's simulator."""
