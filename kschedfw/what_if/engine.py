@@ -29,14 +29,26 @@ _log = logging.getLogger(__name__)
 class Engine:
     """The parts that transactions share. Every answer is that of a scheduler that has just started on this state."""
 
-    def __init__(self, cluster: RevertibleCluster, scheduler: Scheduler, chance: Random) -> None:
+    def __init__(
+        self,
+        cluster: RevertibleCluster,
+        scheduler: Scheduler,
+        chance: Random,
+        percentage_of_nodes_to_score: int,
+    ) -> None:
         assert isinstance(scheduler.algorithm, GenericScheduler)
         self.cluster = cluster
         self.scheduler = scheduler
         self.history = History(cluster, scheduler.cache)
         self._algorithm = scheduler.algorithm
         self._probe = GenericScheduler(scheduler.cache, scheduler.snapshot, random=chance, exhaustive=True)
-        self._explainer = ExplainingScheduler(scheduler.cache, scheduler.snapshot, random=chance, beyond=True)
+        self._explainer = ExplainingScheduler(
+            scheduler.cache,
+            scheduler.snapshot,
+            random=chance,
+            percentage_of_nodes_to_score=percentage_of_nodes_to_score,
+            beyond=True,
+        )
         self._controllers = VolumeController(cluster), ClaimController(cluster)
         cluster.forget_log()
         for framework in scheduler.frameworks.values():

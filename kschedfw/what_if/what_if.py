@@ -80,6 +80,7 @@ class WhatIf:
         chance = Random(seed)
         clock = VirtualClock(_latest(self._cluster)) if clock is None else clock
         if configuration is not None:
+            percentage_of_nodes_to_score = configuration.percentage_of_nodes_to_score
             scheduler = scheduler_from_configuration(
                 configuration, self._cluster, registry=registry, clock=clock, random=chance, idle=True
             )
@@ -97,7 +98,7 @@ class WhatIf:
                 percentage_of_nodes_to_score=percentage_of_nodes_to_score,
                 idle=True,
             )
-        self._engine = Engine(self._cluster, scheduler, chance)
+        self._engine = Engine(self._cluster, scheduler, chance, percentage_of_nodes_to_score)
         self._transaction: Transaction | None = None
 
     # Reading: the present state, in an open transaction as it is there
