@@ -194,9 +194,11 @@ class ClaimBook:
     def failed(self, uid: str) -> None:
         """The pod wasn't bound, or the record not written, as far as is known here: an answer may get lost.
 
-        So the claim is treated like somebody else's, until the pod is seen bound or the claim expires.
+        So the claim is treated like somebody else's, until the pod is seen bound or the claim expires. It has moved
+        its node: the scheduler forgets the pod, and has to be told of it again.
         """
-        self._show(uid, self._in_flight.pop(uid, ""))
+        self._in_flight.pop(uid, None)
+        self._show(uid, "")
 
     # --- what the dead have left behind ---
 

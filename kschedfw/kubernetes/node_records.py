@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
@@ -15,6 +16,7 @@ from kschedfw.kubernetes.node_record import (
     LEASE,
     LEASES,
     NodeRecord,
+    RecordError,
     lease_name,
     node_of,
     read_record,
@@ -24,6 +26,8 @@ from kschedfw.kubernetes.reflector import Changes, Reflector
 
 Seen: TypeAlias = tuple[str, NodeRecord, str]
 """A node's name, its record, and the record's resource version (empty: it is gone)."""
+
+_log = logging.getLogger(__name__)
 
 _QUERY: Final = {"labelSelector": LABEL}
 
@@ -87,8 +91,14 @@ class NodeRecords:
                 if isinstance(lease, CustomObject) and (node_name := node_of(_content(lease))):
                     if event.type is EventType.DELETED:
                         told((node_name, NodeRecord(), ""))
-                    else:
-                        told(self._seen(_content(lease)))
+                        continue
+                    try:
+                        seen = self._seen(_content(lease))
+                    except RecordError as error:
+                        # What is known of it is old then, so that every claim on its node conflicts.
+                        _log.error("%s", error)
+                        continue
+                    told(seen)
 
         self._reflector = Reflector(
             self.client, LEASE, apply, self.client.chance, namespace=self._namespace, query=_QUERY

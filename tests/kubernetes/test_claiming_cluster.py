@@ -248,6 +248,18 @@ def test_pending_pods_of_others_are_not_told(filled: ApiServer, join: Join) -> N
     eventually(lambda: "p0" in {event.object.name for event in one.told})
 
 
+def test_a_spoilt_record_keeps_its_node_from_being_claimed(filled: ApiServer, join: Join) -> None:
+    filled.cluster.add(make_node("b").build())
+    one = join("one")
+    lease = write_record(NodeRecord(1), "a", NAMESPACE, "", holder="x", now=0.0)
+    lease["metadata"]["annotations"][CLAIMS] = "[]"
+    one.records.client.write("POST", LEASES.collection(NAMESPACE), lease)
+    with pytest.raises(ClaimConflictError, match="version"):
+        one.bind("p0", "a")
+    one.bind("p0", "b")
+    eventually(lambda: one.sees("p0", "b"))
+
+
 class TestRecords:
     def test_are_read_as_they_were_written(self) -> None:
         record = NodeRecord(7, 12, (PodClaim("u", "default/p", 3, "me"),))
