@@ -72,8 +72,9 @@ class ClaimingCluster:
         self.conflicts: Counter[Reason] = Counter()
         self.commits = 0
         """Claims that were written."""
-        self.foreign = 0
-        """Pods that were bound without a claim, by schedulers that don't take part."""
+        self._unclaimed: set[str] = set()
+        """Pods that were bound to a node on which no claim of theirs has been seen yet."""
+        self._gone_unclaimed = 0
         self._stopping = StopSignal(self._clock)
 
     def start(self) -> None:
@@ -97,6 +98,11 @@ class ClaimingCluster:
         """What happened so far: claims written, conflicts by reason, and pods that foreign schedulers bound."""
         conflicts = {f"conflicts_{reason}": self.conflicts[reason] for reason in Reason}
         return {"commits": self.commits, **conflicts, "foreign": self.foreign}
+
+    @property
+    def foreign(self) -> int:
+        """Pods that were bound without a claim, by schedulers that don't take part."""
+        return self._gone_unclaimed + len(self._unclaimed)
 
     # --- deciding ---
 
@@ -182,13 +188,16 @@ class ClaimingCluster:
                 self._pods.pop(obj.uid, None)
                 self._bases.pop(obj.uid, None)
                 self._book.pod_gone(obj.uid, _version(obj))
+                self._gone_unclaimed += obj.uid in self._unclaimed
+                self._unclaimed.discard(obj.uid)
                 if self._told.pop(obj.uid, None) is not None:
                     self._put(WatchEvent(EventType.DELETED, obj))
             else:
                 before = self._book.count
                 self._pods[obj.uid] = obj
                 self._book.pod_seen(obj.uid, obj.key, obj.node_name, _version(obj))
-                self.foreign += self._book.count > before and obj.uid in self._told and bool(obj.node_name)
+                if self._book.count > before and obj.uid in self._told and obj.node_name:
+                    self._unclaimed.add(obj.uid)  # its claim may be told later
                 self._tell(obj.uid)
             self._all_told()
         self._deliver()
@@ -196,6 +205,7 @@ class ClaimingCluster:
     def _record_seen(self, seen: Seen) -> None:
         with self._lock:
             for uid in self._book.record_seen(*seen, now=self._clock.monotonic()):
+                self._unclaimed.discard(uid)
                 self._tell(uid)
             self._all_told()
         self._deliver()
