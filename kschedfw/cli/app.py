@@ -39,6 +39,9 @@ COMMANDS = {
     "simulate": Command("Schedule the pending pods of a cluster.", "kschedfw.cli.simulate:simulate_app"),
     "compare": Command("Compare configurations on the same cluster.", "kschedfw.cli.compare:compare_app"),
     "explain": Command("Explain why a pod goes to a node, or to none.", "kschedfw.cli.explain:explain_app"),
+    "explore": Command(
+        "Look at a cluster and its decisions in a browser.", "kschedfw.cli.explore:explore_app"
+    ),
     "serve-extender": Command(
         "Serve plugins to a stock kube-scheduler as an extender.",
         "kschedfw.cli.serve_extender:serve_extender_app",

@@ -12,6 +12,7 @@ import pytest
 from kschedfw.api import read_manifests
 from kschedfw.cli.app import run
 from kschedfw.testing.api_server import ApiServer
+from tests.explore.processes import explored
 
 OBJECTS = [
     {
@@ -112,6 +113,12 @@ def test_a_pending_pod_of_a_live_cluster_is_explained(
     assert "Insufficient cpu" in printed(capsys, *args)
     assert run(["explain", "--kubeconfig", str(kubeconfig), "--namespace", "none", "huge"]) == 2
     assert "there is none of this name" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_live_cluster_is_explored_as_its_files_are(kubeconfig: Path, files: Path) -> None:
+    with explored("--kubeconfig", kubeconfig) as live, explored(files) as from_files:
+        assert json.loads(live.read("api/state")) == json.loads(from_files.read("api/state"))
 
 
 @pytest.mark.parametrize(
