@@ -45,6 +45,9 @@ COMMANDS = {
     "scale-up": Command(
         "Show which new nodes get the pending pods a place.", "kschedfw.cli.scale_up:scale_up_app"
     ),
+    "explore": Command(
+        "Look at a cluster and its decisions in a browser.", "kschedfw.cli.explore:explore_app"
+    ),
     "serve-extender": Command(
         "Serve plugins to a stock kube-scheduler as an extender.",
         "kschedfw.cli.serve_extender:serve_extender_app",

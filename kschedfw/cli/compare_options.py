@@ -57,14 +57,14 @@ class _Named:
             raise UsageError(f"--profile {self.text}: {error}") from None
 
 
-def candidates_of(values: Sequence[str]) -> list[Candidate]:
+def candidates_of(values: Sequence[str], at_least: int = 2) -> list[Candidate]:
     """The candidates that the values of `--profile` name, in their order.
 
     Raises:
-        UsageError: there are fewer than two, two are equal, or one names no configuration.
+        UsageError: there are fewer than `at_least`, two are equal, or one names no configuration.
         ConfigurationError: a configuration is refused.
     """
-    if len(values) < 2:
+    if len(values) < at_least:
         raise UsageError(f"give --profile at least twice: {WHAT_THERE_IS}")
     if twice := [value for value, count in Counter(values).items() if count > 1]:
         raise UsageError(f"--profile {twice[0]} is given twice; it would differ in nothing")

@@ -114,7 +114,12 @@ def page_writer(file: Path) -> Callable[[Comparison], None]:
         why = "is a directory" if file.is_dir() else "its directory isn't there"
         raise UsageError(f"--html {file}: {why}")
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("kschedfw.cli", "templates"),
+        loader=jinja2.ChoiceLoader(
+            [
+                jinja2.PackageLoader("kschedfw.cli", "templates"),
+                jinja2.PackageLoader("kschedfw.explore", "static"),  # the colours of all pages
+            ]
+        ),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -18,6 +18,7 @@ from kschedfw.cli.configurations import selected_configuration
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.explain_output import Context, print_explanation
+from kschedfw.cli.html import page_of
 from kschedfw.cli.inputs import Input, InputFormat, ReadingOptions, read_input
 from kschedfw.cli.live import ContextOption, KubeconfigOption, Live, NamespaceOption
 from kschedfw.cli.missing_output import missing_of
@@ -28,6 +29,7 @@ from kschedfw.cli.options import (
     FieldValidationOption,
     FormatOption,
     GatesOption,
+    HtmlOption,
     LimitOption,
     PodsOption,
     ProviderOption,
@@ -65,7 +67,8 @@ and marked as such.
 \b
 Exit codes:
   0    the pod was placed (with --attempt: in that attempt)
-  1    it wasn't; or a plugin failed (see standard error)
+  1    it wasn't; or a plugin failed (see standard error); or the extra explore isn't
+       installed, which --html needs
   2    bad usage or bad input
   70   a bug in kschedfw
   130  interrupted
@@ -117,7 +120,9 @@ def explain(
     ] = None,
     top: Annotated[int, typer.Option(min=1, metavar="N", help="How many nodes to show.")] = 5,
     as_json_: Annotated[bool, typer.Option("--json", help="Print JSON, with every node.")] = False,
+    html: HtmlOption = None,
 ) -> None:
+    page = page_of(html)
     end: Decision | None = None
     background = Context()
     failures = Failures()
@@ -166,6 +171,8 @@ def explain(
         print(json.dumps({**as_json(explanation), **background.to_json()}, indent=2, ensure_ascii=False))
     else:
         print_explanation(explanation, attempts, background, node=node, plugin=plugin, top=top, end=end)
+    if page is not None:
+        page.write_explanation(attempts, explanation)
     if failures.count:
         raise typer.Exit(complain(failure_summary(failures), ExitCode.FAILED))
     if end is not None and attempt is None:

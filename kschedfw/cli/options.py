@@ -77,6 +77,15 @@ GatesOption = Annotated[
     ),
 ]
 
+HtmlOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--html",
+        metavar="FILE",
+        help="Also write a page to look at: one file that loads nothing. Needs the extra explore.",
+    ),
+]
+
 
 class SelectHost(StrEnum):
     """How to choose among equally good nodes."""

@@ -12,9 +12,11 @@ import typer
 
 from kschedfw.api.limits import Limits
 from kschedfw.api.manifests import FieldValidation
+from kschedfw.api.node import Node
 from kschedfw.cli.configurations import selected_configuration
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
+from kschedfw.cli.html import page_of
 from kschedfw.cli.inputs import InputFormat, ReadingOptions, read_input
 from kschedfw.cli.live import ContextOption, KubeconfigOption, Live, NamespaceOption
 from kschedfw.cli.missing_output import lack_of_work
@@ -25,6 +27,7 @@ from kschedfw.cli.options import (
     FieldValidationOption,
     FormatOption,
     GatesOption,
+    HtmlOption,
     LimitOption,
     NoProgressOption,
     ParallelismOption,
@@ -42,7 +45,7 @@ from kschedfw.config import SchedulerConfiguration
 from kschedfw.explain import Explaining, ExplanationWriter
 from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.http_extender import make_extenders
-from kschedfw.simulator import Arrivals, Failures, Simulation
+from kschedfw.simulator import Arrivals, Failures, Simulation, Timeline
 
 SIMULATE_HELP = """Schedule the pending pods of a cluster in virtual time, and show how it went.
 
@@ -56,7 +59,7 @@ All pods exist from the start and never end, unless --arrivals, --arrival-rate o
 Exit codes:
   0    done, whether or not all pods fit
   1    a plugin failed (see standard error); or there is nothing to simulate: no nodes,
-       or no pods to schedule
+       or no pods to schedule; or the extra explore isn't installed, which --html needs
   2    bad usage or bad input; nothing was done
   70   a bug in kschedfw
   130  interrupted; the report has the results so far
@@ -132,12 +135,14 @@ def simulate(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report as JSON, with every decision.")
     ] = False,
+    html: HtmlOption = None,
     no_progress: NoProgressOption = False,
     fail_fast: Annotated[
         bool,
         typer.Option("--fail-fast", help="End when a plugin fails, and report what was done until then."),
     ] = False,
 ) -> None:
+    page = page_of(html)
     options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
     live = Live(kubeconfig, context, namespace)
     with reading_bar(enabled=not no_progress and not live.is_wanted) as reading:
@@ -153,6 +158,7 @@ def simulate(
         if explanations is not None:
             file = stack.enter_context(explanations.open("w", encoding="utf-8", buffering=1 << 20))
             explaining = Explaining(ExplanationWriter(file).write)
+        timeline = None if page is None else Timeline()
         simulation = Simulation(
             loaded.cluster,
             profiles=profiles_of(configuration),
@@ -171,6 +177,7 @@ def simulate(
             clock=time.perf_counter,
             notes=(*loaded.notes, *_absent(configuration)),
             explaining=explaining,
+            timeline=timeline,
         )
         failures = stack.enter_context(Failures())
         with progress_bar(enabled=not no_progress) as progress:
@@ -183,6 +190,8 @@ def simulate(
         print(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
     else:
         print_report(report)
+    if page is not None and timeline is not None:
+        page.write_simulation(loaded.cluster.list(Node), timeline, report)
     ended_early = fail_fast and failures.count > 0
     if report.interrupted and not ended_early:
         raise typer.Exit(ExitCode.INTERRUPTED)

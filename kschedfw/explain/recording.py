@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from random import Random
 
 import attrs
 
@@ -13,11 +12,9 @@ from kschedfw.explain.decision_record import DecisionRecord, ProfileOrder, gated
 from kschedfw.explain.explanation import Explanation
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
-from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.scheduler.errors import SchedulingError
-from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult, SnapshotSource
-from kschedfw.scheduler.select import HostSelector
+from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult
 
 
 def _every(_: Pod) -> bool:
@@ -38,34 +35,20 @@ class Explaining:
 
 
 class ExplainingScheduler:
-    """Decides as `GenericScheduler` does, and explains its decisions.
+    """Decides as a `GenericScheduler` does, by asking it, and explains its decisions.
 
-    Use it as the `algorithm` of a `Scheduler`. Call `explanation` after an attempt has ended, when the outcome of
-    preemption and binding is known, and before the next attempt begins, which changes the snapshot.
-    `explain` gives the decision that would be made on a pod now, and changes nothing.
+    Use it as the `algorithm` of a `Scheduler`, around the one that this has. Call `explanation` after an attempt has
+    ended, when the outcome of preemption and binding is known, and before the next attempt begins, which changes the
+    snapshot. `explain` gives the decision that would be made on a pod now, and changes nothing.
 
     Pods for which `wanted` is false are scheduled without an explanation. With `beyond`, plugins are called more
     often than decisions need: all filters for all nodes, and score plugins even if only one node is feasible.
     """
 
     def __init__(
-        self,
-        cache: SnapshotSource,
-        snapshot: Snapshot,
-        *,
-        random: Random,
-        percentage_of_nodes_to_score: int = 0,
-        selector: HostSelector | None = None,
-        wanted: Callable[[Pod], bool] = _every,
-        beyond: bool = False,
+        self, scheduler: GenericScheduler, *, wanted: Callable[[Pod], bool] = _every, beyond: bool = False
     ) -> None:
-        self._scheduler = GenericScheduler(
-            cache,
-            snapshot,
-            random=random,
-            percentage_of_nodes_to_score=percentage_of_nodes_to_score,
-            selector=selector,
-        )
+        self._scheduler = scheduler
         self._wanted = wanted
         self._beyond = beyond
         self._latest: DecisionRecord | None = None

@@ -15,6 +15,7 @@ from kschedfw.framework.extender import Extender
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.evaluation import Evaluation
 from kschedfw.framework.runtime.registry import Registry
+from kschedfw.scheduler.generic_scheduler import GenericScheduler
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.select import HostSelector
 
@@ -49,28 +50,22 @@ def explain_pod(
         NoProfileError: the pod is for another scheduler.
         ProfileError, PluginError: a profile can't run.
     """
-    chance = Random(seed)
     scheduler = Scheduler(
         cluster,
         profiles,
         registry=registry,
         clock=clock,
-        random=chance,
+        random=Random(seed),
         extenders=extenders,
+        percentage_of_nodes_to_score=percentage_of_nodes_to_score,
+        selector=selector,
         evaluation=evaluation,
     )
     framework = scheduler.frameworks.get(pod.spec.scheduler_name)
     if framework is None:
         raise NoProfileError(pod, list(scheduler.frameworks))
-    algorithm = ExplainingScheduler(
-        scheduler.cache,
-        scheduler.snapshot,
-        random=chance,
-        percentage_of_nodes_to_score=percentage_of_nodes_to_score,
-        selector=selector,
-        beyond=beyond,
-    )
+    assert isinstance(scheduler.algorithm, GenericScheduler)
     try:
-        return algorithm.explain(framework, pod)
+        return ExplainingScheduler(scheduler.algorithm, beyond=beyond).explain(framework, pod)
     finally:
         scheduler.close()

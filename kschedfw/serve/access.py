@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
 import attrs
 from cachetools import TTLCache, cached
 
 from kschedfw.scheduler.structured import Structured
-from kschedfw.serve.asgi import Header
 
 _log = logging.getLogger(__name__)
 
@@ -109,13 +108,6 @@ class Access:
         status = self._authorization(ACCESS_REVIEWS, review).get("status") or {}
         allowed = bool(status.get("allowed")) and not status.get("denied")
         return Verdict(allowed, str(status.get("reason") or ""))
-
-
-def bearer_token(headers: Iterable[Header]) -> str | None:
-    """The token in the Authorization header; None where there is none."""
-    given = next((value for name, value in headers if name.lower() == b"authorization"), b"")
-    scheme, _, token = given.decode("latin-1").strip().partition(" ")
-    return (token.strip() or None) if scheme.lower() == "bearer" else None
 
 
 def _remembering(

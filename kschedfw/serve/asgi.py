@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, Final, TypeAlias
 
 import attrs
@@ -39,3 +39,10 @@ def path_of(scope: Scope) -> str:
     """The path below where the application is mounted."""
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
     return path.removeprefix(root) if root else path
+
+
+def bearer_token(headers: Iterable[Header]) -> str | None:
+    """The token in the Authorization header; None where there is none."""
+    given = next((value for name, value in headers if name.lower() == b"authorization"), b"")
+    scheme, _, token = given.decode("latin-1").strip().partition(" ")
+    return (token.strip() or None) if scheme.lower() == "bearer" else None

@@ -19,8 +19,8 @@ from typing import Final
 from urllib.parse import parse_qs
 
 from kschedfw.scheduler.structured import Structured
-from kschedfw.serve.access import Access, User, bearer_token
-from kschedfw.serve.asgi import PLAIN_TEXT, Header, Receive, Response, Scope, Send, path_of
+from kschedfw.serve.access import Access, User
+from kschedfw.serve.asgi import PLAIN_TEXT, Header, Receive, Response, Scope, Send, bearer_token, path_of
 from kschedfw.serve.health import HealthEndpoint
 
 _log = logging.getLogger(__name__)

@@ -6,6 +6,7 @@ from kschedfw.simulator.failures import Failures
 from kschedfw.simulator.openb import OpenbError, openb_notes, read_openb_nodes, read_openb_pods
 from kschedfw.simulator.report import Peak, Reason, Replay, Report, Spread, Utilisation
 from kschedfw.simulator.simulation import Simulation
+from kschedfw.simulator.timeline import Timeline
 
 __all__ = [
     "Arrivals",
@@ -20,6 +21,7 @@ __all__ = [
     "Report",
     "Simulation",
     "Spread",
+    "Timeline",
     "Utilisation",
     "openb_notes",
     "read_openb_nodes",

@@ -20,6 +20,7 @@ from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.bindings import InlineExecutor
+from kschedfw.scheduler.generic_scheduler import GenericScheduler
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.select import HostSelector
@@ -29,6 +30,7 @@ from kschedfw.simulator.failures import Failures
 from kschedfw.simulator.ledger import Ledger, RecordingAlgorithm
 from kschedfw.simulator.report import Peak, Replay, Report, Spread, peaks, reasons, utilisation
 from kschedfw.simulator.state import PendingPods, starting_clock
+from kschedfw.simulator.timeline import Timeline
 from kschedfw.simulator.verdicts import Verdicts
 
 Progress = Callable[[int, int], None]
@@ -71,7 +73,7 @@ class Simulation:
     records its event.
 
     With `explaining`, each attempt is explained after it has ended, and pods without an attempt are explained at the
-    end. Decisions don't change.
+    end. A `timeline` records where the pods were and how long the queues were. Decisions don't change by either.
 
     Raises:
         ProfileError, PluginError: a profile can't run.
@@ -99,6 +101,7 @@ class Simulation:
         clock: Callable[[], float] = lambda: 0.0,
         notes: Sequence[str] = (),
         explaining: Explaining | None = None,
+        timeline: Timeline | None = None,
     ) -> None:
         _check_types(cluster, profiles, arrivals, seed)
         if not (math.isfinite(attempt_time) and attempt_time >= 0):
@@ -146,17 +149,13 @@ class Simulation:
             unschedulable_timeout=math.inf,
         )
         algorithm = self.scheduler.algorithm
+        self._past = timeline
         self._explaining = explaining
         self._explainer: ExplainingScheduler | None = None
         if explaining is not None:
+            assert isinstance(algorithm, GenericScheduler)
             algorithm = self._explainer = ExplainingScheduler(
-                self.scheduler.cache,
-                self.scheduler.snapshot,
-                random=chance,
-                percentage_of_nodes_to_score=percentage_of_nodes_to_score,
-                selector=selector,
-                wanted=explaining.wanted,
-                beyond=explaining.beyond,
+                algorithm, wanted=explaining.wanted, beyond=explaining.beyond
             )
         self.scheduler.algorithm = RecordingAlgorithm(algorithm, self._ledger, self._time, attempt_time)
 
@@ -182,9 +181,12 @@ class Simulation:
 
     def _run(self, progress: Progress | None, until: Callable[[], bool]) -> Report:
         interrupted = False
+        stop_following = None if self._past is None else self._past.follow(self.cluster)
+        self._end_step()
         start = self._clock()
         try:
             for _ in self._steps():
+                self._end_step()
                 if progress is not None:
                     progress(self._ledger.tried, len(self._found.pending))
                 if until():
@@ -200,11 +202,18 @@ class Simulation:
             self._notes += tuple(self._notes_on_the_end())
         if progress is not None and not interrupted:
             progress(len(self._found.pending), len(self._found.pending))
+        if self._past is not None and stop_following is not None:
+            self._past.end(self._time.elapsed, self.scheduler.queue.counts())
+            stop_following()
         self._ledger.close()
         for controller in self._controllers:
             controller.close()
         self._end(interrupted)
         return self._report(elapsed, interrupted)
+
+    def _end_step(self) -> None:
+        if self._past is not None:
+            self._past.step(self._time.elapsed, self.scheduler.queue.counts())
 
     def _notes_on_the_end(self) -> Iterator[str]:
         """Notes on what the decisions alone don't show."""

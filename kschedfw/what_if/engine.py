@@ -38,7 +38,6 @@ class Engine:
         cluster: RevertibleCluster,
         scheduler: Scheduler,
         chance: Random,
-        percentage_of_nodes_to_score: int,
     ) -> None:
         assert isinstance(scheduler.algorithm, GenericScheduler)
         self.cluster = cluster
@@ -46,13 +45,7 @@ class Engine:
         self.history = History(cluster, scheduler.cache)
         self._algorithm = scheduler.algorithm
         self._probe = GenericScheduler(scheduler.cache, scheduler.snapshot, random=chance, exhaustive=True)
-        self._explainer = ExplainingScheduler(
-            scheduler.cache,
-            scheduler.snapshot,
-            random=chance,
-            percentage_of_nodes_to_score=percentage_of_nodes_to_score,
-            beyond=True,
-        )
+        self._explainer = ExplainingScheduler(scheduler.algorithm, beyond=True)
         self._controllers = VolumeController(cluster), ClaimController(cluster)
         cluster.forget_log()
         for framework in scheduler.frameworks.values():
@@ -98,6 +91,13 @@ class Engine:
             raise WhatIfError(self._no_profile(pod))
         with self.in_cluster(pod) as present:
             return self._explainer.explain(framework, present)
+
+    def explain_after(self, pods: Iterable[Pod], pod: Pod, *, preempt: bool) -> Explanation:
+        """What would be decided on the pod after these, and why; it leaves their places taken."""
+        with self._algorithm.trial():
+            for each in pods:
+                self._place(self.present(each), preempt=preempt)
+            return self.explain(self.present(pod))
 
     def pods_on(self, node_name: str) -> Sequence[Pod]:
         """The pods on the node, placed ones included."""

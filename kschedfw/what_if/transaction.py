@@ -15,6 +15,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Change, ClusterError
 from kschedfw.cluster.freeing import belongs_to_its_node, freed
+from kschedfw.explain import Explanation
 from kschedfw.scheduler.placement import Placement
 from kschedfw.what_if.engine import Engine, Progress
 from kschedfw.what_if.errors import WhatIfError
@@ -246,6 +247,25 @@ class Transaction:
             tuple(each for each in results if isinstance(each, Placed)),
             tuple(each for each in results if isinstance(each, Refused)),
         )
+
+    def explain(self, pod: Pod, pods: Iterable[Pod] = (), *, preempt: bool = False) -> Explanation:
+        """What `schedule` would decide on the pod, and why; nothing changes.
+
+        It is scheduled with the other `pods`: those that come before it in the queue get their places first.
+
+        Raises:
+            WhatIfError: one of them is on a node already, or no profile has the pod's scheduler name.
+        """
+        self._check_open()
+        mark = self._engine.history.mark()
+        try:
+            by_key = {each.key: self._pending(each) for each in (*pods, pod)}
+            order = self._engine.in_queue_order(by_key.values())
+            keys = [each.key for each in order]
+            turn = keys.index(pod.key)
+            return self._engine.explain_after(order[:turn], order[turn], preempt=preempt)
+        finally:
+            self._engine.history.revert(mark)
 
     def schedule_as_many(self, pod: Pod, *, at_most: int | None = None) -> Replicas:
         """Give places to as many pods like this one as fit, without preemption.

@@ -24,6 +24,7 @@ from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.from_configuration import scheduler_from_configuration
 from kschedfw.scheduler.scheduler import Scheduler
+from kschedfw.scheduler.select import HostSelector
 from kschedfw.what_if.engine import Engine
 from kschedfw.what_if.errors import WhatIfError
 from kschedfw.what_if.source import Source, take_over
@@ -50,6 +51,7 @@ class WhatIf:
         configuration: the profiles, extenders and sampling; by default kube-scheduler's. It stands instead of
             `profiles`, `extenders` and `percentage_of_nodes_to_score`.
         registry: offers the plugins; by default the scheduler's, if the source is one.
+        selector: picks one of the nodes with the highest score; by default a random one, from `seed`.
         clock: by default one that stands still at the time when the source's newest object was created.
 
     Raises:
@@ -69,6 +71,7 @@ class WhatIf:
         profiles: Iterable[Profile] | None = None,
         extenders: Sequence[Extender] = (),
         percentage_of_nodes_to_score: int = 0,
+        selector: HostSelector | None = None,
     ) -> None:
         if configuration is not None and (profiles is not None or extenders or percentage_of_nodes_to_score):
             raise WhatIfError(
@@ -82,7 +85,13 @@ class WhatIf:
         if configuration is not None:
             percentage_of_nodes_to_score = configuration.percentage_of_nodes_to_score
             scheduler = scheduler_from_configuration(
-                configuration, self._cluster, registry=registry, clock=clock, random=chance, idle=True
+                configuration,
+                self._cluster,
+                registry=registry,
+                clock=clock,
+                random=chance,
+                selector=selector,
+                idle=True,
             )
         else:
             if profiles is None and isinstance(source, Scheduler):
@@ -96,9 +105,10 @@ class WhatIf:
                 parallelizer=Parallelizer(1),
                 extenders=extenders,
                 percentage_of_nodes_to_score=percentage_of_nodes_to_score,
+                selector=selector,
                 idle=True,
             )
-        self._engine = Engine(self._cluster, scheduler, chance, percentage_of_nodes_to_score)
+        self._engine = Engine(self._cluster, scheduler, chance)
         self._transaction: Transaction | None = None
 
     # Reading: the present state, in an open transaction as it is there

@@ -12,6 +12,7 @@ import pytest
 from kschedfw.api import read_manifests
 from kschedfw.cli.app import run
 from kschedfw.testing.api_server import ApiServer
+from tests.explore.processes import explored
 
 OBJECTS = [
     {
@@ -136,6 +137,12 @@ def test_what_if_is_asked_about_a_live_cluster(
     from_files = json.loads(printed(capsys, "drain", files, "machine-1", "--json"))
     assert live["steps"]
     assert live["steps"] == from_files["steps"]
+
+
+@pytest.mark.slow
+def test_a_live_cluster_is_explored_as_its_files_are(kubeconfig: Path, files: Path) -> None:
+    with explored("--kubeconfig", kubeconfig) as live, explored(files) as from_files:
+        assert json.loads(live.read("api/state")) == json.loads(from_files.read("api/state"))
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from kschedfw.explain import Explaining, ExplainingScheduler, Explanation, Resul
 from kschedfw.explain.sections import overview, plugin_section
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler import Scheduler
+from kschedfw.scheduler.generic_scheduler import GenericScheduler
 from kschedfw.simulator import Decision, Simulation
 from kschedfw.testing.conformance.decide import _profile_of
 from kschedfw.testing.conformance.mode import Mode
@@ -87,9 +88,10 @@ class TestNothingChanges:
 def placements(*, asking: bool) -> list[str]:
     """Where 20 equal pods go, on 150 nodes of which a part is searched; between them, another one is asked about."""
     pods = [make_pod(f"pod-{index:02}").requests(cpu="1").build() for index in range(20)]
-    cluster, chance = InMemoryCluster([*equal_nodes(150), *pods]), Random(3)
-    scheduler = Scheduler(cluster, random=chance)
-    scheduler.algorithm = algorithm = ExplainingScheduler(scheduler.cache, scheduler.snapshot, random=chance)
+    cluster = InMemoryCluster([*equal_nodes(150), *pods])
+    scheduler = Scheduler(cluster, random=Random(3))
+    assert isinstance(scheduler.algorithm, GenericScheduler)
+    scheduler.algorithm = algorithm = ExplainingScheduler(scheduler.algorithm)
     other = make_pod("other").requests(cpu="100m").build()
     while scheduler.schedule_one():
         if asking:

@@ -14,8 +14,8 @@ from kschedfw.serve.access import (
     TOKEN_REVIEWS,
     Access,
     User,
-    bearer_token,
 )
+from kschedfw.serve.asgi import bearer_token
 
 
 class ApiServer:

@@ -27,6 +27,7 @@ from kschedfw.api import PodDisruptionBudget
 from kschedfw.api.manifests import object_from_manifest
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.framework.plugin import Plugin, hookimpl
+from kschedfw.scheduler import FirstByNameSelector
 
 
 def node(name: str, cpu: int = 4) -> Node:
@@ -200,6 +201,44 @@ class TestScheduling:
             done = trial.schedule(what_if.pending[:1])
             with pytest.raises(WhatIfError, match="pod default/wait-1 is on node new-1 already"):
                 trial.schedule([done.placed[0].pod])
+
+
+class TestExplaining:
+    def test_a_pod_is_explained_at_its_turn_in_the_queue(self) -> None:
+        """The more important pod takes the room that the other one would have."""
+        objects = [node("one", cpu=1), node("two", cpu=1), pod("first", priority=10), pod("second")]
+        with WhatIf(objects, selector=FirstByNameSelector()) as what_if, what_if.transaction() as trial:
+            first, second = what_if.pending
+            assert trial.explain(second).node == "one"
+            assert trial.explain(second, [first]).node == "two"
+            assert trial.explain(first, [second]).node == "one"
+            assert what_if.pending == (first, second), "nothing has changed"
+            placed = trial.schedule([first, second]).placed
+            assert [each.node_name for each in placed] == ["one", "two"]
+
+    def test_the_search_goes_on_where_the_pods_before_left_it(self) -> None:
+        """Of 150 nodes 100 are searched, each time from another one on."""
+        nodes = [node(f"node-{number:03}") for number in range(150)]
+        pods = [pod(f"pod-{number}") for number in range(5)]
+        with WhatIf([*nodes, *pods], seed=3) as what_if, what_if.transaction() as trial:
+            explained = [trial.explain(each, pods) for each in pods]
+            assert [each.filter.start for each in explained if each.filter is not None] == [
+                0,
+                100,
+                50,
+                0,
+                100,
+            ]
+            placed = trial.schedule(pods).placed
+            assert [each.node for each in explained] == [each.node_name for each in placed]
+
+    def test_a_pod_that_is_on_a_node_has_no_turn(self) -> None:
+        with (
+            WhatIf([node("one"), pod("there", on="one")]) as what_if,
+            what_if.transaction() as trial,
+            pytest.raises(WhatIfError, match="pod default/there is on node one already"),
+        ):
+            trial.explain(what_if.pods[0])
 
 
 class TestChanging:

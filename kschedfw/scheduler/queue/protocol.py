@@ -162,6 +162,10 @@ class PodQueue(Protocol):
         """The pod's place; None for an unknown pod."""
         ...
 
+    def counts(self) -> Mapping[Place, int]:
+        """How many pods are in each place, without those in flight."""
+        ...
+
     def pending_pods(self) -> tuple[Sequence[Pod], str]:
         """The pods in the queue, without those in flight, and a summary of how many are in each place."""
         ...

@@ -319,6 +319,11 @@ class SchedulingQueue(BlockingQueue):
         with self._condition:
             return self._sub_queues.find(uid)
 
+    def counts(self) -> Mapping[Place, int]:
+        """How many pods are in each place, without those in flight."""
+        with self._condition:
+            return self._sub_queues.counts()
+
     def pods_in(self, place: Place) -> Sequence[Pod]:
         """The pods in a place: active ones in the order in which they would be popped, others in the order of
         arrival.

@@ -1,0 +1,31 @@
+"""`--html` of simulate and explain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from kschedfw.cli.exits import ExitCode, complain
+from kschedfw.scheduler.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from kschedfw.explore.static_page import StaticPage
+
+
+def page_of(file: Path | None) -> StaticPage | None:
+    """The page to write; None if there is no `--html`. A lack of the extra ends the command.
+
+    Raises:
+        PageFileError: the file can't be written.
+    """
+    if file is None:
+        return None
+    # Imported here, since few commands need it.
+    from kschedfw.explore.static_page import StaticPage
+
+    try:
+        return StaticPage(file)
+    except MissingExtraError as error:
+        raise typer.Exit(complain(f"--html: {error}", ExitCode.NOTHING_TO_DO)) from None

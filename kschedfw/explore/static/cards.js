@@ -1,0 +1,119 @@
+// A node and a pod in words.
+
+import { at, textAt } from "./columns.js";
+import { button, fill, h } from "./dom.js";
+import { amount, count, percent } from "./format.js";
+import { WindowedTable } from "./windowed.js";
+
+/** Everything about a node; `onpod(pod)` opens one of its pods. */
+export function nodeCard(cluster, row, onpod) {
+  const { labels, taints } = cluster.map.nodes;
+  const offered = cluster.resources.filter((resource) => cluster.allocatable(resource, row) > 0);
+  const texts = Object.keys(labels)
+    .map((key) => [key, textAt(labels[key], row)])
+    .filter(([, value]) => value !== null);
+  const taint = textAt(taints, row);
+  return [
+    h("h2", { tabindex: -1 }, cluster.nodeName(row)),
+    cluster.cordoned.has(row) ? h("p", {}, "cordoned: takes no new pods") : null,
+    taint ? h("p", {}, `taints: ${taint}`) : null,
+    h(
+      "div",
+      { class: "scroll", tabindex: 0, role: "region", "aria-label": "resources of the node" },
+      h(
+        "table",
+        {},
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            ...["resource", "requested", "allocatable", "share"].map((title, place) =>
+              h("th", { scope: "col", class: place ? "number" : null }, title),
+            ),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          ...offered.map((resource) =>
+            h(
+              "tr",
+              {},
+              h("th", { scope: "row" }, resource),
+              h("td", { class: "number" }, amount(resource, cluster.requested(resource, row))),
+              h("td", { class: "number" }, amount(resource, cluster.allocatable(resource, row))),
+              h("td", { class: "number" }, percent(cluster.share(resource, row))),
+            ),
+          ),
+        ),
+      ),
+    ),
+    h("h3", {}, count(cluster.podsOn(row).length, "pod")),
+    podList(cluster, cluster.podsOn(row), onpod),
+    h(
+      "details",
+      {},
+      h("summary", {}, count(texts.length, "label")),
+      h(
+        "ul",
+        { class: "plain tags" },
+        ...texts.map(([key, value]) => h("li", {}, value ? `${key}=${value}` : key)),
+      ),
+    ),
+  ];
+}
+
+/** A list of pods that may be long. */
+export function podList(cluster, pods, onpod, label = "pods") {
+  const table = new WindowedTable({
+    label,
+    columns: podColumns(),
+    rowHeight: 27,
+    height: `${Math.min(11, pods.length + 1) * 27 + 18}px`,
+    rowOf: (index) => podCells(cluster, pods[index], onpod),
+  });
+  table.show(pods.length);
+  return table.element;
+}
+
+function podColumns() {
+  return [
+    { title: "pod", width: "12rem", grows: true },
+    { title: "cpu", width: "4rem", number: true },
+    { title: "memory", width: "5rem", number: true },
+    { title: "priority", width: "5rem", number: true },
+  ];
+}
+
+function podCells(cluster, pod, onpod) {
+  const name = cluster.podName(pod);
+  return [
+    onpod ? button(name, () => onpod(pod), { class: "link", title: name }) : name,
+    amount("cpu", cluster.request("cpu", pod)),
+    amount("memory", cluster.request("memory", pod)),
+    String(at(cluster.map.pods.priorities, pod)),
+  ];
+}
+
+/** The pods that wait, by why: a list of {title, note, pods}. */
+export function groupList(cluster, groups, onpod) {
+  if (!groups.length) return [h("p", { class: "soft" }, "No pod is pending.")];
+  return groups.map((group) => {
+    const place = h("div", {});
+    const details = h(
+      "details",
+      {
+        ontoggle: () => {
+          if (details.open && !place.children.length)
+            fill(place, podList(cluster, group.pods, onpod, group.title));
+        },
+      },
+      h("summary", {}, h("strong", {}, count(group.pods.length, "pod")), ` ${group.title}`),
+      group.note ? h("p", { class: "soft" }, group.note) : null,
+      place,
+    );
+    return details;
+  });
+}

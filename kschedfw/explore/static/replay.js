@@ -1,0 +1,174 @@
+// Time: simulations with a slider, side by side if there are several.
+
+import { chart } from "./chart.js";
+import { expanded, lastAtMost } from "./columns.js";
+import { button, fill, h, labelled } from "./dom.js";
+import { groupList, nodeCard } from "./cards.js";
+import { duration, percent } from "./format.js";
+import { MapView } from "./map_view.js";
+import { Run } from "./run.js";
+
+const FRAMES = 200; // of playing from the start to the end
+const EVENTS = 2; // of a step that are told; others are counted
+const TICK = 50; // milliseconds between them
+
+/** The view of a replay. The slider goes by time, or by attempts if no time passes. */
+export class ReplayView {
+  constructor(replay) {
+    this.runs = replay.runs.map((run) => new Run(replay.map, run));
+    const end = Math.max(...this.runs.map((run) => run.run.times[run.length - 1]));
+    this.byTime = end > 0;
+    this.end = this.byTime ? end : Math.max(...this.runs.map((run) => run.length - 1));
+    this.settings = { group: "", resource: replay.map.resources[0], tile: this.runs.length > 1 ? 28 : 36 };
+    this.now = this.end;
+    this._timer = null;
+    this.slider = h("input", {
+      type: "range",
+      min: 0,
+      max: this.end,
+      step: this.byTime ? "any" : 1,
+      value: this.end,
+      "aria-label": this.byTime ? "time" : "attempt",
+      oninput: (event) => this.to(Number(event.target.value)),
+    });
+    this.clock = h("output", {});
+    this.player = button("Play", () => this._play());
+    this.views = this.runs.map((run) => this._view(run));
+    this.element = h(
+      "div",
+      {},
+      h(
+        "div",
+        { class: "bar time" },
+        this.player,
+        button("‹", () => this._jump(-1), { "aria-label": "one step back" }),
+        this.slider,
+        button("›", () => this._jump(1), { "aria-label": "one step on" }),
+        labelled("", this.clock),
+      ),
+      h("div", { class: "runs" }, ...this.views.map((view) => view.element)),
+    );
+    this.to(this.end);
+  }
+
+  to(now) {
+    this.now = Math.max(0, Math.min(this.end, now));
+    this.slider.value = this.now;
+    this.slider.setAttribute("aria-valuetext", this._told());
+    this.clock.textContent = this._told();
+    this.views.forEach((view) => view.show());
+  }
+
+  _told() {
+    if (this.byTime) return `${duration(this.now)} of ${duration(this.end)}`;
+    return `attempt ${Math.round(this.now)} of ${this.end}`;
+  }
+
+  _stepOf(run) {
+    return this.byTime
+      ? Math.max(0, lastAtMost(run.run.times, this.now))
+      : Math.min(run.length - 1, Math.round(this.now));
+  }
+
+  /** Go to where the next or the previous step of any run is. */
+  _jump(sign) {
+    if (!this.byTime) return this.to(this.now + sign);
+    const near = this.runs
+      .map((run) => {
+        let step = this._stepOf(run);
+        while (run.run.times[step] !== undefined && sign * (run.run.times[step] - this.now) <= 0)
+          step += sign;
+        return run.run.times[step];
+      })
+      .filter((time) => time !== undefined);
+    return this.to(
+      near.length ? (sign > 0 ? Math.min(...near) : Math.max(...near)) : sign > 0 ? this.end : 0,
+    );
+  }
+
+  _play() {
+    const stop = () => {
+      clearInterval(this._timer);
+      this._timer = null;
+      this.player.textContent = "Play";
+    };
+    if (this._timer !== null) return stop();
+    if (this.now >= this.end) this.to(0);
+    this.player.textContent = "Pause";
+    this._timer = setInterval(() => {
+      this.to(this.now + Math.max(this.byTime ? 0 : 1, this.end / FRAMES));
+      if (this.now >= this.end || !this.element.isConnected) stop();
+    }, TICK);
+  }
+
+  _view(run) {
+    const card = h("div", { class: "card", hidden: true });
+    const open = (row) => {
+      card.hidden = false;
+      fill(card, ...nodeCard(run.cluster, row, null));
+    };
+    const map = new MapView({
+      label: `nodes under ${run.label}`,
+      settings: this.settings,
+      onnode: open,
+      onsettings: () => this.views.forEach((view) => view.settle()),
+    });
+    const xs = this.byTime ? run.run.times : run.run.times.map((_, step) => step);
+    const queues = chart({
+      title: "Queues",
+      xs,
+      told: (value) => String(Math.round(value)),
+      series: Object.entries(run.run.queues).map(([name, column]) => ({
+        name,
+        values: expanded(column, run.length),
+      })),
+    });
+    const shares = h("div", {});
+    let utilisation = null;
+    const settle = () => {
+      const resources = [...new Set([this.settings.resource, ...run.cluster.resources.slice(0, 2)])];
+      utilisation = chart({
+        title: "Requested of what all nodes offer",
+        xs,
+        told: percent,
+        top: 1,
+        series: resources.map((name) => ({ name, values: run.utilisation(name) })),
+      });
+      fill(shares, utilisation.element);
+      utilisation.at(run.step);
+      map.settingsChanged();
+    };
+    const events = h("ul", { class: "plain events", "aria-label": "what happens at this step" });
+    map.show(run.cluster);
+    settle();
+    const show = () => {
+      run.to(this._stepOf(run));
+      map.refresh();
+      queues.at(run.step);
+      utilisation.at(run.step);
+      const told = run.events();
+      const more =
+        told.length > EVENTS ? [h("li", { class: "soft" }, `and ${told.length - EVENTS} more`)] : [];
+      fill(events, ...told.slice(0, EVENTS).map((text) => h("li", {}, text)), ...more);
+    };
+    const element = h(
+      "section",
+      { "aria-label": run.label },
+      h("h2", {}, run.label),
+      map.element,
+      events,
+      h("div", { class: "charts" }, queues.element, shares),
+      card,
+      h("h3", {}, "In the end"),
+      h(
+        "dl",
+        { class: "facts" },
+        ...run.run.figures.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]),
+      ),
+      ...run.run.notes.map((note) => h("p", { class: "soft" }, note)),
+      h("h3", {}, "Pods that weren’t placed"),
+      ...groupList(run.cluster, run.refused(), null),
+    );
+    return { element, show, settle };
+  }
+}
