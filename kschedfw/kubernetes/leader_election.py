@@ -19,7 +19,7 @@ from kschedfw.api.field_errors import printable
 from kschedfw.cluster.errors import NotFoundError
 from kschedfw.kubernetes.client import Client, micro_time
 from kschedfw.kubernetes.decoding import Content
-from kschedfw.kubernetes.errors import KubernetesError
+from kschedfw.kubernetes.errors import KubernetesError, UnavailableError
 from kschedfw.kubernetes.resources import Resource
 from kschedfw.kubernetes.stopping import StopSignal
 
@@ -28,6 +28,8 @@ _LOG = logging.getLogger(__name__)
 LEASES: Final = Resource("Lease", "coordination.k8s.io/v1", "leases")
 _JITTER: Final = 1.2
 """So many retry periods must fit into the renew deadline, as with client-go."""
+_SHORTEST: Final = 1.0
+"""Seconds that a request may take at least, as far as there is time."""
 
 
 class LeaderElectionConfigError(KubernetesError, ValueError):
@@ -160,11 +162,11 @@ class LeaderElector:
                 _LOG.error("lost lease %s/%s to %s", self._namespace, self._name, self.leader)
                 return
 
-    def _try(self, timeout: float) -> bool:
-        """Take or renew the lease, as far as that is possible; whether it is ours now."""
+    def _try(self, seconds: float) -> bool:
+        """Take or renew the lease, as far as that is possible within so many seconds; whether it is ours now."""
         sent = self._clock.monotonic()
         try:
-            mine = self._renewed(timeout) if self.is_leader else self._taken(timeout)
+            mine = self._renewed(sent + seconds) if self.is_leader else self._taken(sent + seconds)
         except KubernetesError as error:
             _LOG.warning("lease %s/%s: %s", self._namespace, self._name, error)
             return False
@@ -173,30 +175,40 @@ class LeaderElector:
             self._client.fence.open_until(sent + self._renew_deadline)
         return mine
 
-    def _renewed(self, timeout: float) -> bool:
+    def _renewed(self, deadline: float) -> bool:
         """Renew what is ours without reading it first."""
         assert self._lease is not None
         try:
-            self._write(self._lease, timeout)
+            self._write(self._lease, deadline)
         except KubernetesError as error:
             # Somebody has written it, or an answer got lost: what does it say now?
             _LOG.info("lease %s/%s: %s", self._namespace, self._name, error)
-            return self._taken(timeout)
+            return self._taken(deadline)
         return True
 
-    def _taken(self, timeout: float) -> bool:
+    def _taken(self, deadline: float) -> bool:
         """Take a lease that nobody holds."""
         try:
-            lease = self._client.get_once(self._path, timeout)
+            lease = self._client.get_once(self._path, self._left(deadline))
         except NotFoundError:
-            self._write(None, timeout)
+            self._write(None, deadline)
             return True
         self._observe(lease)
         is_valid = self._observed_at + self._record.duration > self._clock.monotonic()
         if self._record.holder and is_valid and not self.is_leader:
             return False
-        self._write(lease, timeout)
+        self._write(lease, deadline)
         return True
+
+    def _left(self, deadline: float) -> float:
+        """How many seconds the next request may take. Raises UnavailableError where there are none until then.
+
+        As with client-go, no request has all of the renew deadline: where a connection is dead, another one follows.
+        """
+        left = deadline - self._clock.monotonic()
+        if left <= 0:
+            raise UnavailableError("no answer in time")
+        return min(left, max(_SHORTEST, self._renew_deadline / 2))
 
     def _observe(self, lease: Content) -> None:
         if self._lease is not None and lease.get("spec") == self._lease.get("spec"):
@@ -208,7 +220,7 @@ class LeaderElector:
         if self._record.holder not in ("", before, self._identity):
             _LOG.info("the leader is %s", printable(self._record.holder, 200))
 
-    def _write(self, lease: Content | None, timeout: float) -> None:
+    def _write(self, lease: Content | None, deadline: float) -> None:
         now = micro_time(self._clock.now())
         record = _Record() if lease is None else _record(lease)
         is_ours = record.holder == self._identity
@@ -219,7 +231,7 @@ class LeaderElector:
             "renewTime": now,
             "leaseTransitions": record.transitions + (0 if is_ours or lease is None else 1),
         }
-        self._put(lease, spec, timeout)
+        self._put(lease, spec, self._left(deadline))
 
     def _put(self, lease: Content | None, spec: Content, timeout: float) -> None:
         if lease is None:

@@ -37,8 +37,8 @@ class TransportLimits:
             every minute.
         response: bytes of an answer.
         event: bytes of one change in a watch.
-        idle_connections: that are kept. As many as there are requests at a time, or else they are opened and closed
-            all the time, and TLS takes more than the requests.
+        idle_connections: that are kept; where more requests are made at a time, connections are opened and closed
+            all the time.
     """
 
     connect: float = 10.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -91,6 +92,18 @@ def test_a_leader_that_cant_renew_stops_and_writes_nothing_from_then_on(
     with pytest.raises(FencedError):
         first.client.write("POST", PODS, {})
     assert not [each for each in server.audit.events if each.verb == "create" and each.resource == "pods"]
+
+
+def test_a_leader_whose_server_says_nothing_stops_at_its_deadline(
+    server: ApiServer, candidate: Callable[..., Candidate]
+) -> None:
+    first = candidate("a", lease_duration=60, renew_deadline=2.0)
+    assert first.started.wait(10)
+    server.faults.paused = True
+    paused = time.monotonic()
+    assert first.stopped.wait(30)
+    server.faults.paused = False
+    assert time.monotonic() - paused < 3.5
 
 
 def test_a_leader_that_slept_beyond_its_deadline_writes_nothing(connected: Callable[..., Client]) -> None:
