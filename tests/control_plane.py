@@ -8,7 +8,7 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,8 @@ class ControlPlane:
     authority: Path
     users: Mapping[str, str]
     """User names by token."""
+    restart: Callable[[str], None]
+    """Kill `etcd` or `kube-apiserver`, and start it again with the state that there was; returns when all is ready."""
     token: str = _TOKEN
 
     def kubeconfig(self, path: Path, *, token: str = _TOKEN, namespace: str = "default") -> Path:
@@ -118,23 +120,36 @@ def control_plane(
         ],
     ]
     environment = {**os.environ, "ETCD_ADVERTISE_CLIENT_URLS": etcd_url}
-    processes: list[subprocess.Popen[bytes]] = []
-    try:
-        for command in commands:
-            log = (folder / f"{command[0]}.log").open("wb")
-            program = [str(binaries / command[0]), *command[1:]]
-            processes.append(
-                subprocess.Popen(program, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment)
+    processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(name: str) -> None:
+        command = next(command for command in commands if command[0] == name)
+        with (folder / f"{name}.log").open("ab") as log:
+            processes[name] = subprocess.Popen(
+                [str(binaries / name), *command[1:]],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env=environment,
             )
-            log.close()
-            if command[0] == "etcd":
-                _wait_for_port(etcd_port)
-        authority = folder / "certificates" / "apiserver.crt"
-        running = ControlPlane(f"https://127.0.0.1:{port}", authority, given)
+        if name == "etcd":
+            _wait_for_port(etcd_port)
+
+    def restart(name: str) -> None:
+        processes[name].kill()
+        processes[name].wait()
+        start(name)
+        _wait_until_ready(running, processes, folder)
+
+    authority = folder / "certificates" / "apiserver.crt"
+    running = ControlPlane(f"https://127.0.0.1:{port}", authority, given, restart)
+    try:
+        for name in _BINARIES:
+            start(name)
         _wait_until_ready(running, processes, folder)
         yield running
     finally:
-        for process in reversed(processes):
+        for process in reversed(processes.values()):
             process.kill()
             process.wait()
 
@@ -173,10 +188,12 @@ def _wait_for_port(port: int) -> None:
     raise TimeoutError(f"nothing listens on port {port}")
 
 
-def _wait_until_ready(running: ControlPlane, processes: list[subprocess.Popen[Any]], folder: Path) -> None:
+def _wait_until_ready(
+    running: ControlPlane, processes: Mapping[str, subprocess.Popen[Any]], folder: Path
+) -> None:
     end = time.perf_counter() + _SECONDS
     while time.perf_counter() < end:
-        for process in processes:
+        for process in processes.values():
             if process.poll() is not None:
                 logs = "".join(path.read_text()[-2000:] for path in sorted(folder.glob("*.log")))
                 raise RuntimeError(f"{process.args!r} ended with {process.returncode}:\n{logs}")

@@ -159,10 +159,14 @@ class PodDisruptionBudgetSpec:
 
 @attrs.frozen
 class PodDisruptionBudgetStatus:
-    """How many of the pods may be disrupted now, and which already are (policy/v1)."""
+    """How many of the pods may be disrupted now, and which already are (policy/v1).
+
+    `expected_pods` is how many pods the budget counts; 0 also where no controller has looked at it yet.
+    """
 
     disruptions_allowed: int = 0
     disrupted_pods: FrozenDict[str, str] = attrs.field(default=EMPTY, converter=string_map)
+    expected_pods: int = 0
 
 
 @attrs.frozen

@@ -16,9 +16,9 @@ from kschedfw.cluster import (
     EventType,
     LocalCopy,
     Outcome,
-    SharedState,
     WatchEvent,
 )
+from kschedfw.cluster.shared_state import State
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
 from kschedfw.framework.profile import Profile
@@ -65,7 +65,7 @@ class OptimisticScheduler:
 
     def __init__(
         self,
-        state: SharedState,
+        state: State,
         *,
         name: str = "scheduler",
         profiles: Iterable[Profile] | None = None,

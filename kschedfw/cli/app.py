@@ -39,6 +39,12 @@ COMMANDS = {
     "simulate": Command("Schedule the pending pods of a cluster.", "kschedfw.cli.simulate:simulate_app"),
     "compare": Command("Compare configurations on the same cluster.", "kschedfw.cli.compare:compare_app"),
     "explain": Command("Explain why a pod goes to a node, or to none.", "kschedfw.cli.explain:explain_app"),
+    "pending": Command("Show why pods are pending, and what would help.", "kschedfw.cli.pending:pending_app"),
+    "fit": Command("Show how many more replicas of a pod fit.", "kschedfw.cli.fit:fit_app"),
+    "drain": Command("Show whether nodes can be drained.", "kschedfw.cli.drain:drain_app"),
+    "scale-up": Command(
+        "Show which new nodes get the pending pods a place.", "kschedfw.cli.scale_up:scale_up_app"
+    ),
     "explore": Command(
         "Look at a cluster and its decisions in a browser.", "kschedfw.cli.explore:explore_app"
     ),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +22,7 @@ from kschedfw.cli.html import page_of
 from kschedfw.cli.inputs import Input, InputFormat, ReadingOptions, read_input
 from kschedfw.cli.live import ContextOption, KubeconfigOption, Live, NamespaceOption
 from kschedfw.cli.missing_output import missing_of
+from kschedfw.cli.names import check_name
 from kschedfw.cli.options import (
     AttemptTimeOption,
     ConfigOption,
@@ -75,9 +75,6 @@ Exit codes:
 """
 
 _PLACED = frozenset((Result.PLACED, Result.WAITING))
-_NAMED = 3
-"""How many names are listed in the error about an unknown name."""
-
 
 explain_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -167,9 +164,9 @@ def explain(
             tell_failures(failures)
     explanation = _chosen(attempts, attempt)
     if node is not None:
-        _check("node", node, explanation.nodes)
+        check_name("node", node, explanation.nodes)
     if plugin is not None:
-        _check("plugin", plugin, explanation.plugins)
+        check_name("plugin", plugin, explanation.plugins)
     if as_json_:
         print(json.dumps({**as_json(explanation), **background.to_json()}, indent=2, ensure_ascii=False))
     else:
@@ -262,7 +259,7 @@ def _pending(loaded: Input, name: str, namespace: str | None = None) -> Pod:
         keys = ", ".join(sorted(pod.key for pod in matching))
         raise UsageError(f"pod {name!r}: there are several: {keys}; say which as NAMESPACE/NAME")
     if not matching:
-        _check("pod", name, [pod.key if "/" in name else pod.name for pod in pods])
+        check_name("pod", name, [pod.key if "/" in name else pod.name for pod in pods])
     pod = matching[0]
     if pod.node_name:
         raise UsageError(
@@ -287,7 +284,7 @@ def _recorded(path: Path, arguments: Sequence[str]) -> Sequence[Explanation]:
     if len(keys) > 1:
         raise UsageError(f"pod {name!r}: there are several: {', '.join(keys)}; say which as NAMESPACE/NAME")
     if not found:
-        _check("pod", name, [key if "/" in name else key.rpartition("/")[2] for key in others])
+        check_name("pod", name, [key if "/" in name else key.rpartition("/")[2] for key in others])
     return found
 
 
@@ -298,19 +295,3 @@ def _chosen(attempts: Sequence[Explanation], number: int | None) -> Explanation:
         if explanation.attempt == number:
             return explanation
     raise UsageError(f"--attempt {number}: the pod has had {len(attempts)}")
-
-
-def _check(kind: str, name: str, known: Iterable[str]) -> None:
-    """Raises UsageError, with similar names, unless the name is known."""
-    names = sorted(set(known))
-    if name in names:
-        return
-    if not names:
-        hint = f", and no other {kind} either"
-    elif similar := get_close_matches(name, names, n=_NAMED):
-        hint = f"; did you mean {' or '.join(similar)}?"
-    else:
-        nearest = get_close_matches(name, names, n=_NAMED, cutoff=0.0)
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        hint = f"; there {'is' if len(names) == 1 else 'are'} {', '.join(nearest)}{more}"
-    raise UsageError(f"{kind} {name!r}: there is none of this name{hint}")

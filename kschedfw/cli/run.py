@@ -144,6 +144,24 @@ def run(
     leader_elect_resource_namespace: Annotated[
         str | None, typer.Option(metavar="NAMESPACE", help="Its namespace; default kube-system.")
     ] = None,
+    shared_state: Annotated[
+        bool,
+        typer.Option(
+            "--shared-state",
+            help="Schedule beside other active schedulers with this flag: each claims a place before it binds a pod. "
+            "No leader is elected.",
+        ),
+    ] = False,
+    shared_state_share: Annotated[
+        str,
+        typer.Option(
+            metavar="I/N",
+            help="Take the pods of part I (from 0) of N; 0/1: all, whoever comes first has a pod.",
+        ),
+    ] = "0/1",
+    shared_state_namespace: Annotated[
+        str, typer.Option(metavar="NAMESPACE", help="Where the claims are kept.")
+    ] = "kube-system",
     bind_address: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where health, metrics and so on are served.")
     ] = "0.0.0.0",
@@ -207,6 +225,10 @@ def run(
         "resource_name": leader_elect_resource_name,
         "resource_namespace": leader_elect_resource_namespace,
     }
+    if shared_state:
+        if leader_elect is not None and _boolean("--leader-elect", leader_elect):
+            raise UsageError("--shared-state and --leader-elect=true: either several schedule, or one leader")
+        election["leader_elect"] = False
     configuration = overridden(
         configuration,
         leader_election=attrs.evolve(configuration.leader_election, **_given(election)),
@@ -221,11 +243,16 @@ def run(
         # Other commands needn't wait for it, nor have the extra.
         from kschedfw.serve.logs import LoggingFormat, set_up_logging
         from kschedfw.serve.process import SchedulerProcess, ServingOptions
+        from kschedfw.serve.sharing import Share, ShareError, Sharing
     except ModuleNotFoundError:
         raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
     if logging_format not in set(LoggingFormat):
         raise UsageError(f"--logging-format {logging_format}: there are {' and '.join(LoggingFormat)}")
     set_up_logging(v, LoggingFormat(logging_format))
+    try:
+        sharing = Sharing(shared_state_namespace, Share.parse(shared_state_share)) if shared_state else None
+    except ShareError as error:
+        raise UsageError(f"--shared-state-share: {error}") from None
     client = _client(configuration, master)
     options = ServingOptions(
         bind_address=bind_address,
@@ -236,6 +263,7 @@ def run(
         always_allow_paths=[path for path in authorization_always_allow_paths.split(",") if path],
         loop_seconds=loop_timeout,
         dry_run=dry_run,
+        sharing=sharing,
     )
     access = _access(client, authentication_kubeconfig, authorization_kubeconfig)
     _end(SchedulerProcess(configuration, client, access, options).run())

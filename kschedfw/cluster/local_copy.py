@@ -15,7 +15,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.cluster.errors import ConflictError
 from kschedfw.cluster.protocol import EventType, Handler, WatchEvent
-from kschedfw.cluster.shared_state import SharedState, moved_node
+from kschedfw.cluster.shared_state import State, moved_node
 from kschedfw.cluster.transactions import Claim, CommitMode, Detection, Outcome, Transaction
 from kschedfw.cluster.watch import Subscription
 
@@ -48,7 +48,7 @@ class LocalCopy:
 
     def __init__(
         self,
-        state: SharedState,
+        state: State,
         *,
         now: Callable[[], float] = lambda: 0.0,
         delay: float = 0.0,
@@ -67,11 +67,11 @@ class LocalCopy:
         self._subscriptions: list[Subscription] = []
         self._committed: dict[str, str] = {}
         """The node of each pod that a transaction of many has bound, until its binding cycle has come to `bind`."""
-        with state.truth.lock:
-            self._close = state.truth.journal(lambda event: self._pending.append(_Change(now(), event)))
-            self._sequences: dict[str, int] = {}
-            self._apply(len(self._pending))
-            self._sequences = state.sequences()
+        self._sequences: dict[str, int] = {}
+        following = state.follow(lambda event: self._pending.append(_Change(now(), event)))
+        self._close = following.close
+        self._apply(following.objects)
+        self._sequences = dict(following.sequences)
 
     def close(self) -> None:
         """Stop following the truth: the end of the scheduler, orderly or by a crash."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+import attrs
+
+from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
+from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.cluster.errors import ClusterError
 from kschedfw.cluster.memory import InMemoryCluster
-from kschedfw.cluster.protocol import EventType, WatchEvent
+from kschedfw.cluster.protocol import EventType, Handler, T, WatchEvent
 from kschedfw.cluster.transactions import Claim, CommitMode, Conflict, Detection, Outcome, Transaction
 
 
@@ -24,6 +27,43 @@ class FitCheck(Protocol):
     def release(self, pod: Pod, node_name: str) -> None:
         """Undo `reserve`, since the transaction was refused."""
         ...
+
+
+@attrs.frozen
+class Following:
+    """How somebody follows a shared state: what ends that, how many objects there were to begin with, and the sequence
+    numbers of all nodes then."""
+
+    close: Callable[[], None]
+    objects: int
+    sequences: Mapping[str, int]
+
+
+class Truth(Protocol):
+    """What a scheduler writes to beside its transactions: the methods of `Cluster` of the same names."""
+
+    def add(self, obj: T) -> T: ...
+
+    def update(self, obj: T) -> T: ...
+
+    def delete(self, obj: Named) -> None: ...
+
+    def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
+    ) -> None: ...
+
+    def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None: ...
+
+
+class State(Protocol):
+    """A shared state as its schedulers see it: a `SharedState`, or one in another process."""
+
+    @property
+    def truth(self) -> Truth: ...
+
+    def follow(self, note: Handler) -> Following: ...
+
+    def commit(self, transaction: Transaction) -> Outcome: ...
 
 
 class SharedState:
@@ -51,10 +91,13 @@ class SharedState:
         """The node's sequence number: at least 0, and never smaller than before."""
         return self._sequences.get(node_name, 0)
 
-    def sequences(self) -> dict[str, int]:
-        """The sequence numbers of all nodes."""
+    def follow(self, note: Handler) -> Following:
+        """Call `note` for every object there is, then for every change as it is made; see `InMemoryCluster.journal`."""
+        told: list[WatchEvent] = []
         with self.truth.lock:
-            return dict(self._sequences)
+            self.truth.journal(told.append)()
+            close = self.truth.journal(note)
+            return Following(close, len(told), dict(self._sequences))
 
     def commit(self, transaction: Transaction) -> Outcome:
         """Bind the pods of all claims that don't conflict, as the mode says.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ import msgspec
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.kubernetes.credentials import Credentials
 from kschedfw.kubernetes.decoding import UNREADABLE, Content
-from kschedfw.kubernetes.errors import ApiError, UnavailableError, api_error
+from kschedfw.kubernetes.errors import ApiError, FencedError, UnavailableError, api_error
 from kschedfw.kubernetes.fence import Fence
 from kschedfw.kubernetes.kubeconfig import ConnectionConfig, load_connection
 from kschedfw.kubernetes.rate_limit import TokenBucket
@@ -181,17 +182,18 @@ class Client:
         content_type: str = "application/json",
         settle: Callable[[], T | None] | None = None,
         query: Mapping[str, str] | None = None,
+        deadline: float = math.inf,
     ) -> Content | T:
         """Send a write, and again where it failed for a reason that passes; the answer.
 
         `settle` is called where an attempt may have taken effect without that being known, before anything is repeated.
         It tells the result if the write has taken effect, None if it hasn't, and may raise. Without it the write is
-        one that can be repeated.
+        one that can be repeated. After `deadline`, on the monotonic clock, nothing is sent.
 
         Raises:
             WriteConflictError, MissingObjectError, ForbiddenError, ApiError: the server refuses.
             UnavailableError: it can't be asked.
-            FencedError: this process may not be the leader any more.
+            FencedError: this process may not be the leader any more, or the deadline has passed.
         """
         body = b"" if content is None else msgspec.json.encode(content)
         request = Request(method, _target(path, query), body, content_type)
@@ -201,7 +203,7 @@ class Client:
             if uncertain and settle is not None and (result := settle()) is not None:
                 return result
             try:
-                return self._decoded(request, self._write_once(request).body, _decode_object)
+                return self._decoded(request, self._write_once(request, deadline).body, _decode_object)
             except (ApiError, UnavailableError) as error:
                 failure, pause = error, _pause_after(error, backoff)
             uncertain = uncertain or _may_have_taken_effect(failure)
@@ -224,11 +226,16 @@ class Client:
 
     # --- behind the scenes ---
 
-    def _write_once(self, request: Request) -> Reply:
-        self.fence.check()
+    def _write_once(self, request: Request, deadline: float) -> Reply:
+        def check() -> None:
+            self.fence.check()
+            if self.clock.monotonic() >= deadline:
+                raise FencedError(f"{request}: not sent: what it is based on may not hold any more")
+
+        check()
         self._wait_for_turn()
         # Checked again with the bytes ready to go: the process may have been stopped for a while before.
-        return self._once(request, before_send=self.fence.check)
+        return self._once(request, before_send=check)
 
     def _repeated(self, request: Request, timeout: float | None = None) -> Reply:
         """The answer to a request that reads."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -180,9 +181,12 @@ class KubernetesCluster:
         """As `Cluster.update`: what differs from the state that the object was made from is written, all else stays."""
         return self._writes.update(obj)
 
-    def bind(self, pod: Pod, node_name: str) -> None:
-        """As `Cluster.bind`. Where the answer got lost, the pod is read to know what became of it."""
-        self._writes.bind(pod, node_name)
+    def bind(self, pod: Pod, node_name: str, *, deadline: float = math.inf) -> None:
+        """As `Cluster.bind`. Where the answer got lost, the pod is read to know what became of it.
+
+        After `deadline`, on the monotonic clock, nothing is sent, and a FencedError is raised.
+        """
+        self._writes.bind(pod, node_name, deadline)
 
     def delete(self, obj: Named) -> None:
         """As `Cluster.delete`: the server deletes it now or, as most pods, after its grace period."""

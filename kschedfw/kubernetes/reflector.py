@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import attrs
@@ -67,14 +67,25 @@ class Reflector:
         synced: whether the objects have been listed once.
     """
 
-    def __init__(self, client: Client, kind: FollowedKind, apply: Apply, chance: random.Random) -> None:
+    def __init__(
+        self,
+        client: Client,
+        kind: FollowedKind,
+        apply: Apply,
+        chance: random.Random,
+        *,
+        namespace: str = "",
+        query: Mapping[str, str] | None = None,
+    ) -> None:
+        """Without `namespace`, objects of all namespaces are followed; `query` has selectors."""
         self.kind = kind
         self.store = Store()
         self.synced = False
         self._resources: Sequence[Resource] = resources_of(kind)
         self.resource = self._resources[0]
         self._client, self._apply, self._chance = client, apply, chance
-        self._query = {"fieldSelector": UNFINISHED_PODS} if kind is Pod else {}
+        self._namespace = namespace
+        self._query = {"fieldSelector": UNFINISHED_PODS} if kind is Pod else dict(query or {})
         self._unreadable: dict[str, str] = {}
         self._last_error = ""
         self._stream: Stream | None = None
@@ -155,7 +166,7 @@ class Reflector:
         objects: list[Named] = []
         unreadable: dict[str, str] = {}
         version = ""
-        for page in self._client.pages(self.resource.collection(), self._query):
+        for page in self._client.pages(self.resource.collection(self._namespace), self._query):
             version = page.resource_version
             for content in page.items or ():
                 obj = self._read(content, unreadable)
@@ -205,7 +216,7 @@ class Reflector:
             "resourceVersion": version,
             "timeoutSeconds": str(int(seconds)),
         }
-        stream = self._client.watch(self.resource.collection(), query)
+        stream = self._client.watch(self.resource.collection(self._namespace), query)
         self._stream = stream
         begun_at, begun = version, self._client.clock.monotonic()
         try:

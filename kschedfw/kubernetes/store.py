@@ -69,12 +69,18 @@ class Store:
         kept = {*present, *unreadable}
         for key in [key for key in self._objects if key not in kept]:
             yield from self.remove(key)
-        for obj in sorted(present.values(), key=_age):
+        # A later list comes in the order of its changes, as a watch does: what has a version has seen all before it.
+        for obj in sorted(present.values(), key=_version if self._objects else _age):
             yield from self.put(obj)
 
 
 def _age(obj: Named) -> tuple[datetime, str]:
     return obj.metadata.creation_timestamp or _EARLIEST, obj.key
+
+
+def _version(obj: Named) -> tuple[int, str]:
+    version = obj.metadata.resource_version
+    return int(version) if version.isdecimal() else 0, obj.key
 
 
 def _is_newer(obj: Named, old: Named) -> bool:

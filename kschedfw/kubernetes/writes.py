@@ -6,6 +6,7 @@ has taken effect.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar, cast
@@ -53,8 +54,8 @@ class Writes:
 
     # --- pods ---
 
-    def bind(self, pod: Pod, node_name: str) -> None:
-        """See `Cluster.bind`."""
+    def bind(self, pod: Pod, node_name: str, deadline: float = math.inf) -> None:
+        """See `Cluster.bind`. After `deadline`, on the monotonic clock, nothing is sent; FencedError then."""
         binding = {
             "apiVersion": "v1",
             "kind": "Binding",
@@ -71,7 +72,7 @@ class Writes:
 
         path = _POD.path(pod.namespace, pod.name, "binding")
         try:
-            self._client.write("POST", path, binding, settle=settle)
+            self._client.write("POST", path, binding, settle=settle, deadline=deadline)
         except WriteConflictError:
             # The server says so, too, of a Binding that reached it twice, and where etcd gave no answer.
             if settle() is None:

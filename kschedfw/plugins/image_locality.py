@@ -136,11 +136,12 @@ class ImageIndex:
         self,
         moved_from: IntArray,  # noqa: ARG002  # see TableListener
         gone: Sequence[NodeInfo],  # noqa: ARG002  # see TableListener
-        added: Sequence[NodeInfo],  # noqa: ARG002  # see TableListener
+        added: Sequence[NodeInfo],
     ) -> None:
         # A node that comes or goes changes the counts of its images everywhere; there is little to save.
-        self._by_name.clear()
-        self._fill()
+        if self._by_name or any(info.image_states for info in added):
+            self._by_name.clear()
+            self._fill()
 
     def _fill(self) -> None:
         for row, info in enumerate(self._table.node_infos):

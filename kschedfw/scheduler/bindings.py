@@ -6,6 +6,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Protocol, runtime_checkable
 
 import attrs
@@ -148,7 +149,8 @@ class Bindings:
         except Exception as error:  # for example, the executor was shut down
             self._abandon(binding, error)
             return
-        if future is not None and isinstance(future, _Future):
+        # A Future is recognised at once; whether something else is like one takes tens of microseconds to find out.
+        if future is not None and isinstance(future, (Future, _Future)):
             future.add_done_callback(lambda done: self._note_cancelled(binding) if done.cancelled() else None)
 
     def _note_cancelled(self, binding: _Binding) -> None:

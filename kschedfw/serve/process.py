@@ -25,7 +25,7 @@ from kschedfw.api.garbage import without_collections
 from kschedfw.cluster import Cluster
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.framework.clock import Clock, SystemClock
-from kschedfw.kubernetes import Client, KubernetesCluster, LeaderElector
+from kschedfw.kubernetes import ClaimingCluster, Client, KubernetesCluster, LeaderElector
 from kschedfw.scheduler.from_configuration import scheduler_from_configuration
 from kschedfw.scheduler.structured import Structured
 from kschedfw.serve.access import Access
@@ -34,6 +34,7 @@ from kschedfw.serve.dry_run import DryRunCluster, without_writes
 from kschedfw.serve.endpoints import Endpoints
 from kschedfw.serve.report import Report
 from kschedfw.serve.server import EndpointServer
+from kschedfw.serve.sharing import BegunDecisions, Sharing
 from kschedfw.serve.slow_attempts import TracingMetrics
 
 _log = logging.getLogger(__name__)
@@ -70,6 +71,7 @@ class ServingOptions:
     always_allow_paths: Sequence[str] = ("/healthz", "/readyz", "/livez")
     loop_seconds: float | None = None
     dry_run: bool = False
+    sharing: Sharing | None = None
 
 
 @attrs.frozen
@@ -112,6 +114,9 @@ class SchedulerProcess:
         self._metrics = TracingMetrics(self._clock)
         self._bindings = ThreadPoolExecutor(BINDING_THREADS, "kschedfw-binding")
         written: Cluster = DryRunCluster(self._cluster) if options.dry_run else self._cluster
+        self._claiming: ClaimingCluster | None = None
+        if options.sharing is not None and not options.dry_run:
+            written = self._claiming = options.sharing.claiming(self._cluster, client, _identity())
         self._scheduler = scheduler_from_configuration(
             self._configuration,
             written,
@@ -121,6 +126,8 @@ class SchedulerProcess:
             metrics=self._metrics,
         )
         self._scheduler.algorithm = self._metrics.following(self._scheduler.algorithm)
+        if self._claiming is not None:
+            self._scheduler.algorithm = BegunDecisions(self._claiming, self._scheduler.algorithm)
         self._elector = self._make_elector()
         self._report = Report(
             self._configuration,
@@ -206,6 +213,10 @@ class SchedulerProcess:
         gc.freeze()  # what was listed stays: the collector needn't look through it again
         while not self._is_synced():
             pass
+        if self._claiming is not None:
+            self._claiming.start()
+            while not self._stopping and not self._claiming.wait_for_sync(_SYNC_POLL):
+                pass
         if not self._stopping:
             self._report.synced = True
             _log.info("the caches are synced")
@@ -248,7 +259,7 @@ class SchedulerProcess:
             return None
         return LeaderElector(
             self._client,
-            identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+            identity=_identity(),
             namespace=election.resource_namespace,
             name=election.resource_name,
             lease_duration=election.lease_duration,
@@ -285,6 +296,9 @@ class SchedulerProcess:
             self._scheduler.close()
         elif not self._scheduled.wait(BINDING_SECONDS):
             _log.warning("binding cycles are still at work after %g s; they are left alone", BINDING_SECONDS)
+        if self._claiming is not None:
+            self._claiming.close()
+            _log.info(Structured("Claims", **self._claiming.figures()))
         self._cluster.close(EVENT_SECONDS)
         if self._elector is not None:
             self._elector.stop(release=True, timeout=RELEASE_SECONDS)
@@ -293,6 +307,10 @@ class SchedulerProcess:
             self._server.close()
         self._client.close()
         self._bindings.shutdown(wait=False, cancel_futures=True)
+
+
+def _identity() -> str:
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
 def _certificate(options: ServingOptions, clock: Clock) -> ServerCertificate:

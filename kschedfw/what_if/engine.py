@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
+from typing import TypeAlias
 
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import ClaimController, RevertibleCluster, VolumeController
@@ -25,11 +26,19 @@ from kschedfw.what_if.results import Feasibility, Placed, Refused
 
 _log = logging.getLogger(__name__)
 
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with the number of pods done, and of all pods."""
+
 
 class Engine:
     """The parts that transactions share. Every answer is that of a scheduler that has just started on this state."""
 
-    def __init__(self, cluster: RevertibleCluster, scheduler: Scheduler, chance: Random) -> None:
+    def __init__(
+        self,
+        cluster: RevertibleCluster,
+        scheduler: Scheduler,
+        chance: Random,
+    ) -> None:
         assert isinstance(scheduler.algorithm, GenericScheduler)
         self.cluster = cluster
         self.scheduler = scheduler
@@ -97,10 +106,17 @@ class Engine:
         info = snapshot.find(node_name)
         return () if info is None else tuple(each.pod for each in info.pods)
 
-    def place_all(self, pods: Iterable[Pod], *, preempt: bool) -> Sequence[Placed | Refused]:
+    def place_all(
+        self, pods: Sequence[Pod], *, preempt: bool, progress: Progress | None = None
+    ) -> Sequence[Placed | Refused]:
         """Give each of the cluster's pods a place, in their order."""
+        results: list[Placed | Refused] = []
         with self._algorithm.trial():
-            return [self._place(self.present(pod), preempt=preempt) for pod in pods]
+            for pod in pods:
+                results.append(self._place(self.present(pod), preempt=preempt))
+                if progress is not None:
+                    progress(len(results), len(pods))
+        return results
 
     def present(self, pod: Pod) -> Pod:
         """The pod as it is in the cluster: controllers write its claims into its status, preemption its node."""

@@ -17,7 +17,7 @@ from kschedfw.cluster import Change, ClusterError
 from kschedfw.cluster.freeing import belongs_to_its_node, freed
 from kschedfw.explain import Explanation
 from kschedfw.scheduler.placement import Placement
-from kschedfw.what_if.engine import Engine
+from kschedfw.what_if.engine import Engine, Progress
 from kschedfw.what_if.errors import WhatIfError
 from kschedfw.what_if.eviction import charge_budget, cordoned, template_node, template_pod, uncordoned
 from kschedfw.what_if.history import Mark
@@ -226,11 +226,14 @@ class Transaction:
         with self._engine.in_cluster(pod) as asked:
             return self._engine.feasibility(asked)
 
-    def schedule(self, pods: Iterable[Pod], *, preempt: bool = False) -> Schedule:
+    def schedule(
+        self, pods: Iterable[Pod], *, preempt: bool = False, progress: Progress | None = None
+    ) -> Schedule:
         """Give the pods places, one after another, in the order of the scheduling queue.
 
         Pods that aren't in the cluster are added to it. With `preempt`, pods of lower priority may have to go, and the
-        pod takes the place at once. Refused pods stay pending.
+        pod takes the place at once. Refused pods stay pending. `progress` is called with the number of pods done, and
+        of all pods.
 
         Raises:
             WhatIfError: a pod is on a node already.
@@ -238,7 +241,8 @@ class Transaction:
         """
         self._check_open()
         present = [self._pending(pod) for pod in pods]
-        results = self._engine.place_all(self._engine.in_queue_order(present), preempt=preempt)
+        ordered = self._engine.in_queue_order(present)
+        results = self._engine.place_all(ordered, preempt=preempt, progress=progress)
         return Schedule(
             tuple(each for each in results if isinstance(each, Placed)),
             tuple(each for each in results if isinstance(each, Refused)),

@@ -83,6 +83,7 @@ class WhatIf:
         chance = Random(seed)
         clock = VirtualClock(_latest(self._cluster)) if clock is None else clock
         if configuration is not None:
+            percentage_of_nodes_to_score = configuration.percentage_of_nodes_to_score
             scheduler = scheduler_from_configuration(
                 configuration,
                 self._cluster,

@@ -102,6 +102,27 @@ def test_compare_and_explain_tell_each_failure_once_and_say_so(
         assert err.endswith("kschedfw: 15 failures of plugins\n")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["pending"], ["fit", "--cpu", "1m"], ["drain", "n1"], ["scale-up", "--node-group", "group.yaml"]],
+)
+def test_questions_about_what_if_end_with_a_failure(
+    arguments: list[str],
+    command: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("group.yaml").write_text("{name: g, template: {status: {allocatable: {cpu: 1, pods: 1}}}}")
+    name, *options = command
+    cluster, *others = arguments
+    assert app.run([name, cluster, *options, *others]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.endswith('kschedfw: running "Broken" filter plugin: ValueError: no luck with a\n')
+
+
 def test_failures_are_told_where_explaining_ends_with_an_error(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -115,6 +115,30 @@ def test_a_pending_pod_of_a_live_cluster_is_explained(
     assert "there is none of this name" in capsys.readouterr().err
 
 
+def test_what_if_is_asked_about_a_live_cluster(
+    kubeconfig: Path, files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The answers are those about its files."""
+    group = tmp_path / "group.yaml"
+    group.write_text("{name: g, template: {status: {allocatable: {cpu: 8, memory: 8Gi, pods: 10}}}}")
+    for command, options in (
+        ("pending", ("--json",)),
+        ("fit", ("--cpu", "500m", "--json")),
+        ("scale-up", ("--node-group", group, "--json")),
+    ):
+        live = json.loads(printed(capsys, command, "--kubeconfig", kubeconfig, *options))
+        from_files = json.loads(printed(capsys, command, files, *options))
+        assert live.pop("notes")[0] == f"read from {kubeconfig}, context test"
+        del from_files["notes"]
+        assert live == from_files
+    live = json.loads(
+        printed(capsys, "drain", "--context", "test", "--kubeconfig", kubeconfig, "machine-1", "--json")
+    )
+    from_files = json.loads(printed(capsys, "drain", files, "machine-1", "--json"))
+    assert live["steps"]
+    assert live["steps"] == from_files["steps"]
+
+
 @pytest.mark.slow
 def test_a_live_cluster_is_explored_as_its_files_are(kubeconfig: Path, files: Path) -> None:
     with explored("--kubeconfig", kubeconfig) as live, explored(files) as from_files:

@@ -89,6 +89,13 @@ def test_a_closed_client_says_so(client: Client) -> None:
         client.get(PODS)
 
 
+def test_after_its_deadline_a_write_is_not_sent(server: ApiServer, client: Client) -> None:
+    written = len(server.audit.events)
+    with pytest.raises(FencedError, match="not sent"):
+        client.write("POST", "/api/v1/namespaces", {}, deadline=client.clock.monotonic() - 1)
+    assert len(server.audit.events) == written
+
+
 def test_behind_a_closed_fence_nothing_is_written(server: ApiServer, client: Client) -> None:
     client.fence.close()
     with pytest.raises(FencedError):

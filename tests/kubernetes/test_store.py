@@ -140,3 +140,11 @@ def test_lists_are_by_age_and_kept_until_something_changes() -> None:
     list(store.put(state("c", "3", 3)))
     assert [obj.name for obj in store.list()] == ["a", "b", "c"]
     assert store.list("elsewhere") == ()
+
+
+def test_a_later_list_is_told_in_the_order_of_its_changes() -> None:
+    """So whoever has been told of a version has been told of all before it, as by a watch."""
+    store = Store()
+    list(store.replace([state("a", "1", 1), state("b", "2", 2)]))
+    told = list(store.replace([state("a", "1", 9), state("b", "2", 7), state("c", "3", 8)]))
+    assert [event.object.name for event in told] == ["b", "c", "a"]

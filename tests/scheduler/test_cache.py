@@ -394,3 +394,55 @@ def test_many_threads_may_use_it_at_once() -> None:
     infos: list[NodeInfo] = list(snapshot_of(cache).node_infos)
     assert sum(len(info.pods) for info in infos) == 4 * 15
     assert sum(info.requested.milli_cpu for info in infos) == 4 * 15 * 1000
+
+
+class TestGoingBack:
+    """What was undone by its inverse is in its old order again."""
+
+    @staticmethod
+    def order(cache: Cache) -> list[tuple[str, list[str]]]:
+        return [(info.name, [each.pod.name for each in info.pods]) for info in snapshot_of(cache).node_infos]
+
+    def test_pods_on_a_node_and_nodes_are_where_they_were(self) -> None:
+        nodes = [make_node(name).zone(zone).build() for name, zone in (("a", "x"), ("b", "x"), ("c", "y"))]
+        cache = cache_with(*nodes)
+        pods = [pod(f"p{number}", "a") for number in range(3)]
+        for each in pods:
+            cache.add_pod(each)
+        before = self.order(cache)
+        point = cache.restore_point()
+        cache.remove_pod(pods[0])
+        cache.remove_node(nodes[0])
+        cache.add_node(nodes[0])
+        cache.add_pod(pods[0])
+        assert self.order(cache) != before
+        cache.restore(point)
+        assert self.order(cache) == before
+
+    def test_a_point_within_another_is_dropped_into_it(self) -> None:
+        cache = cache_with(*NODES)
+        pods = [pod(f"p{number}", "a") for number in range(2)]
+        for each in pods:
+            cache.add_pod(each)
+        before = self.order(cache)
+        outer = cache.restore_point()
+        inner = cache.restore_point()
+        cache.remove_pod(pods[0])
+        cache.drop(inner)
+        cache.add_pod(pods[0])
+        cache.restore(outer)
+        assert self.order(cache) == before
+
+    def test_what_was_not_undone_is_an_error(self) -> None:
+        cache = cache_with(*NODES)
+        point = cache.restore_point()
+        cache.add_pod(pod("p", "a"))
+        with pytest.raises(CacheError, match="node 'a' and the pods on it aren't what they were"):
+            cache.restore(point)
+
+    def test_points_end_in_reverse_order(self) -> None:
+        cache = cache_with(*NODES)
+        outer = cache.restore_point()
+        cache.restore_point()
+        with pytest.raises(CacheError, match="restore points end in reverse order"):
+            cache.drop(outer)

@@ -1,4 +1,4 @@
-"""SubQueues that are held until somebody decides: what embedders do with `Scheduler.place`."""
+"""Places that are held until somebody decides: what embedders do with `Scheduler.place`."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,11 +23,13 @@ from tests.what_if.programs import (
     worlds_with_volumes_and_devices,
 )
 
+pytestmark = pytest.mark.slow
+
 _WORLDS = worlds() | worlds_with_volumes_and_devices()
 
 
 @given(_WORLDS, PROGRAMS)
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_after_a_revert_everything_is_as_if_nothing_had_happened(world: World, program: Program) -> None:
     what_if, untouched = WhatIf(world.objects), WhatIf(world.objects)
     before = list(what_if.objects())
@@ -42,7 +45,7 @@ def test_after_a_revert_everything_is_as_if_nothing_had_happened(world: World, p
 
 
 @given(_WORLDS, PROGRAMS, st.booleans())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_reverted_parts_leave_no_trace_in_the_rest(world: World, program: Program, preempt: bool) -> None:
     what_if, straight = WhatIf(world.objects), WhatIf(world.objects)
     with what_if.transaction() as trial, straight.transaction() as reference:
@@ -54,7 +57,7 @@ def test_reverted_parts_leave_no_trace_in_the_rest(world: World, program: Progra
 
 
 @given(_WORLDS, st.lists(st.tuples(PROGRAMS, st.booleans()), min_size=1, max_size=3))
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_transactions_after_one_another_are_those_that_were_committed(
     world: World, transactions: list[tuple[Program, bool]]
 ) -> None:
@@ -78,7 +81,7 @@ _PROFILE = Profile([plugin for plugin in default_profile().multi_point if plugin
 
 
 @given(worlds(), PROGRAMS)
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_answers_are_those_of_a_fresh_scheduler_on_the_resulting_objects(
     world: World, program: Program
 ) -> None:

@@ -451,6 +451,30 @@ class TestPlugins:
         ]
 
 
+class _Patient(Plugin):
+    """Nobody ever gets its permission."""
+
+    name = "Patient"
+
+    @hookimpl
+    def permit(self) -> Status:
+        return Status.wait(60.0)
+
+
+class TestWaiting:
+    def test_who_still_waits_at_the_end_is_not_bound(self) -> None:
+        registry, profile = _with(_Patient)
+        what_if = WhatIf([node("n1"), pod("a")], registry=registry, profiles=[profile])
+        with what_if.transaction() as trial:
+            assert trial.schedule(what_if.pending)
+            assert not what_if.pending
+            with pytest.raises(WhatIfError, match="default/a for one: it still waits for permission"):
+                trial.commit()
+        assert [each.name for each in what_if.pending] == ["a"]
+        with what_if.transaction() as trial:
+            assert trial.schedule(what_if.pending)
+
+
 class TestSources:
     def test_a_cluster_is_not_written_to(self) -> None:
         cluster = InMemoryCluster([node("n1"), pod("wait")])

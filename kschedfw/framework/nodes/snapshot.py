@@ -70,30 +70,36 @@ class Snapshot:
         It costs a comparison of the names, and beyond that what has moved.
         """
         old_rows = self._rows
-        first = _first_difference(self._names, names)
-        if first is not None:
-            self._move(names, first, changed)
+        if self._names != names:
+            self._move(names, changed)
         self.update(info for name, info in changed.items() if name in old_rows)
 
-    def _move(self, names: Sequence[str], first: int, changed: Mapping[str, NodeInfo]) -> None:
-        """Give nodes other rows; the first ones have theirs already."""
-        old = self._node_infos
-        sources = [self._rows.get(name, -1) for name in names[first:]]
-        infos = old[:first]
-        for name, source in zip(names[first:], sources, strict=True):
-            if source < 0:
-                changed[name].seal()
-            infos.append(changed[name] if source < 0 else old[source])
+    def _move(self, names: Sequence[str], changed: Mapping[str, NodeInfo]) -> None:
+        """Give nodes other rows, but for the first and the last ones, which keep their order."""
+        old, old_names = self._node_infos, self._names
+        first = _common(old_names, names)
+        last = _common(old_names[first:][::-1], names[first:][::-1])
+        old_end, end = len(old_names) - last, len(names) - last
+        sources = [self._rows.get(name, -1) for name in names[first:end]]
+        moved = [
+            changed[name] if row < 0 else old[row]
+            for name, row in zip(names[first:end], sources, strict=True)
+        ]
+        for info in moved:
+            info.seal()
         rows = FrozenDict(self._rows)  # and not changed any more once it is complete
-        for name in self._names[first:]:
+        for name in old_names[first:old_end]:
             dict.__delitem__(rows, name)
-        dict.update(rows, zip(names[first:], range(first, len(names)), strict=True))
+        beyond = len(names) if old_end != end else end
+        dict.update(rows, zip(names[first:beyond], range(first, beyond), strict=True))
+        infos = [*old[:first], *moved, *old[old_end:]]
         self._node_infos, self._rows, self._names = ReadOnlyList(infos), rows, names
         self._forget_affinity()
         self._selection = None
         if self._table is not None:
-            stayed = np.arange(first, dtype=np.int64)
-            self._table.move(infos, rows, np.concatenate((stayed, np.array(sources, dtype=np.int64))))
+            before = np.arange(len(old), dtype=np.int64)
+            parts = before[:first], np.array(sources, dtype=np.int64), before[old_end:]
+            self._table.move(infos, rows, np.concatenate(parts))
 
     def update(self, changed: Iterable[NodeInfo]) -> None:
         """Take the new state of some of the nodes, each in its old place.
@@ -210,14 +216,9 @@ def with_image_states(node_infos: Sequence[NodeInfo]) -> Iterator[NodeInfo]:
             yield copy
 
 
-def _first_difference(before: Sequence[str], after: Sequence[str]) -> int | None:
-    """The first position at which two lists differ; None if they are equal."""
-    if before == after:
-        return None
-    same, different = (
-        0,
-        min(len(before), len(after)),
-    )  # so many are the same, and a difference comes up to here
+def _common(before: Sequence[str], after: Sequence[str]) -> int:
+    """How many names at the beginning of two lists are the same."""
+    same, different = 0, min(len(before), len(after))  # so many are, and no more than so many
     while same < different:
         middle = (same + different + 1) // 2
         if before[same:middle] == after[same:middle]:

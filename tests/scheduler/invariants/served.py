@@ -7,6 +7,7 @@ points, when nothing is changed and nothing goes wrong any more.
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -72,9 +73,9 @@ class NotingCluster(KubernetesCluster):
     truth: InMemoryCluster
     uncertain: set[str]
 
-    def bind(self, pod: Pod, node_name: str) -> None:
+    def bind(self, pod: Pod, node_name: str, *, deadline: float = math.inf) -> None:
         try:
-            super().bind(pod, node_name)
+            super().bind(pod, node_name, deadline=deadline)
         except Exception as error:
             present = self.truth.get(Pod, pod.key)
             is_there = present is not None and present.uid == pod.uid and present.node_name == node_name

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kschedfw.api.builders import make_node
+from kschedfw.api.builders import make_node, make_pod
 from kschedfw.api.pod import Pod
+from kschedfw.kubernetes import KubernetesCluster, connect
+from kschedfw.scheduler import Scheduler
 from kschedfw.testing.api_server import ApiServer
 from tests.testing.api_server.calling import PODS, Client, pod
 
@@ -118,6 +120,21 @@ def test_describe_shows_events(call: Client, kubectl: Kubectl, path: str, event:
     said = kubectl("describe", "pod", "web")
     assert "FailedScheduling" in said
     assert "default-scheduler  0/3 nodes are available" in said
+
+
+def test_describe_shows_what_a_scheduler_says(server: ApiServer, kubectl: Kubectl, tmp_path: Path) -> None:
+    server.cluster.add(make_node("n1").capacity(cpu=4, memory="8Gi", pods=10).build())
+    server.cluster.add(make_pod("web").build())
+    server.cluster.add(make_pod("large").requests(cpu="9").build())
+    with connect(tmp_path / "kubeconfig", qps=-1) as client, KubernetesCluster(client) as cluster:
+        assert cluster.wait_for_sync(30)
+        scheduler = Scheduler(cluster)
+        scheduler.run_until_idle()
+        scheduler.close()
+    said = kubectl("describe", "pod", "web")
+    assert "Successfully assigned default/web to n1" in said
+    assert "Scheduled" in said
+    assert "0/1 nodes are available: 1 Insufficient cpu." in kubectl("describe", "pod", "large")
 
 
 def test_create_apply_and_delete(call: Client, kubectl: Kubectl) -> None:

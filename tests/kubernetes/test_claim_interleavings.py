@@ -1,0 +1,56 @@
+"""Every interleaving of few schedulers that claim places by records, and random ones of more."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cell.exploration import explore
+from tests.kubernetes.claims_world import ClaimsWorld, run_at_random
+
+
+def test_every_interleaving_of_two_schedulers_two_nodes_and_two_pods() -> None:
+    """No node is overcommitted, no pod is bound twice, and from everywhere all can still get a node."""
+    assert explore(lambda: ClaimsWorld(pods=2, crashes=0)).states > 1000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("nodes", "pods", "slots", "crashes"),
+    [(2, 3, 1, 0), (1, 3, 2, 1)],
+    ids=["two nodes", "one node with room for two, and a crash"],
+)
+def test_every_interleaving_of_two_schedulers_and_three_pods(
+    nodes: int, pods: int, slots: int, crashes: int
+) -> None:
+    """A crash loses what a scheduler knew, and whether it binds the pod of its claim.
+
+    `python -m tests.kubernetes.claims_world` goes through two nodes, three pods and a crash, which takes minutes.
+    """
+    found = explore(lambda: ClaimsWorld(nodes=nodes, pods=pods, slots=slots, crashes=crashes))
+    assert found.states > 1000
+
+
+def test_without_checks_a_node_is_overcommitted() -> None:
+    with pytest.raises(AssertionError, match="overcommitted"):
+        explore(lambda: ClaimsWorld(pods=2, crashes=0, checks=False))
+
+
+def test_without_watermarks_a_node_is_overcommitted() -> None:
+    """Whoever follows the records faster than the pods would see neither a claim nor the binding that ended it."""
+    with pytest.raises(AssertionError, match="overcommitted"):
+        explore(lambda: ClaimsWorld(nodes=1, slots=2, crashes=0, watermarks=False))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_steps_of_up_to_eight_schedulers(seed: int) -> None:
+    run_at_random(seed, 1000)
+
+
+def test_random_steps_without_checks() -> None:
+    with pytest.raises(AssertionError, match="overcommitted"):
+        _run_worlds_without_checks()
+
+
+def _run_worlds_without_checks() -> None:
+    for seed in range(20):
+        run_at_random(seed, 1000, checks=False)

@@ -1,0 +1,290 @@
+"""Claims before bindings, over HTTP: what is written, what is shown, and who gives way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import attrs
+import pytest
+
+from kschedfw import Pod, make_node, make_pod
+from kschedfw.cluster import WatchEvent
+from kschedfw.kubernetes import (
+    ClaimBook,
+    ClaimConflictError,
+    ClaimingCluster,
+    Client,
+    KubernetesCluster,
+    NodeRecords,
+)
+from kschedfw.kubernetes.claim_book import Reason
+from kschedfw.kubernetes.node_record import (
+    CLAIMS,
+    LEASES,
+    NodeRecord,
+    PodClaim,
+    RecordError,
+    lease_name,
+    read_record,
+    write_record,
+)
+from kschedfw.testing.api_server import ApiServer
+from tests.kubernetes.waiting import eventually
+
+NAMESPACE = "kube-system"
+
+
+@attrs.define(eq=False)
+class Sharer:
+    """One of the schedulers, as far as its cluster goes: what it was told, and pods that it binds by hand."""
+
+    cluster: ClaimingCluster
+    records: NodeRecords
+    told: list[WatchEvent] = attrs.field(factory=list)
+
+    def pod(self, name: str) -> Pod | None:
+        return self.cluster.get(Pod, f"default/{name}")
+
+    def decide(self, name: str) -> Pod:
+        pod = self.pod(name)
+        assert pod is not None
+        self.cluster.begin_decision(pod)
+        return pod
+
+    def bind(self, name: str, node_name: str) -> None:
+        self.cluster.bind(self.decide(name), node_name)
+
+    def sees(self, name: str, node_name: str) -> bool:
+        pod = self.pod(name)
+        return pod is not None and pod.node_name == node_name
+
+
+Join = Callable[..., Sharer]
+
+
+@pytest.fixture
+def join(connected: Callable[..., Client]) -> Iterator[Join]:
+    """Makes sharers; each follows the server."""
+    with ExitStack() as stack:
+
+        def make(name: str, is_mine: Callable[[Pod], bool] = lambda _: True) -> Sharer:
+            client = connected()
+            cluster = stack.enter_context(KubernetesCluster(client))
+            records = NodeRecords(client, NAMESPACE, name)
+            sharer = Sharer(ClaimingCluster(cluster, records, ClaimBook(name), is_mine), records)
+            stack.callback(sharer.cluster.close)
+            sharer.cluster.watch(sharer.told.append)
+            assert cluster.wait_for_sync(20)
+            sharer.cluster.start()
+            assert sharer.cluster.wait_for_sync(20)
+            return sharer
+
+        yield make
+
+
+@pytest.fixture
+def filled(server: ApiServer) -> ApiServer:
+    server.cluster.add(make_node("a").build())
+    for number in range(3):
+        server.cluster.add(make_pod(f"p{number}").build())
+    return server
+
+
+pytestmark = pytest.mark.slow
+
+
+class TestCommit:
+    def test_a_claim_is_written_before_the_pod_is_bound(self, filled: ApiServer, join: Join) -> None:
+        one = join("one")
+        one.bind("p0", "a")
+        bound = filled.cluster.get(Pod, "default/p0")
+        assert bound is not None
+        assert bound.node_name == "a"
+        seen = one.records.read("a")
+        assert seen is not None
+        assert [(claim.key, claim.holder) for claim in seen[1].claims] == [("default/p0", "one")]
+        assert (seen[1].sequence, one.cluster.commits) == (1, 1)
+
+    def test_claims_of_bound_pods_are_taken_out_by_the_next_commit(
+        self, filled: ApiServer, join: Join
+    ) -> None:
+        one = join("one")
+        one.bind("p0", "a")
+        eventually(lambda: one.sees("p0", "a"))
+        one.bind("p1", "a")
+        seen = one.records.read("a")
+        assert seen is not None
+        assert [claim.key for claim in seen[1].claims] == ["default/p1"]
+        assert seen[1].watermark > 0
+
+    def test_two_decisions_on_the_same_node(self, filled: ApiServer, join: Join) -> None:
+        """The second commit conflicts, as it was decided without the first; decided again it goes through."""
+        one, two = join("one"), join("two")
+        late = two.decide("p1")
+        one.bind("p0", "a")
+        with pytest.raises(
+            ClaimConflictError, match="Pod default/p1 on node a: conflict with another scheduler"
+        ):
+            two.cluster.bind(late, "a")
+        present = filled.cluster.get(Pod, "default/p1")
+        assert present is not None
+        assert present.node_name == ""
+        eventually(lambda: two.sees("p0", "a"))
+        two.bind("p1", "a")
+        assert sum(two.cluster.conflicts.values()) == 1
+
+    def test_one_scheduler_does_not_conflict_with_itself(self, filled: ApiServer, join: Join) -> None:
+        one = join("one")
+        decided = [one.decide(f"p{number}") for number in range(3)]
+        for pod in decided:
+            one.cluster.bind(pod, "a")
+        assert one.cluster.commits == 3
+
+    def test_what_foreign_schedulers_bind_is_a_conflict(self, filled: ApiServer, join: Join) -> None:
+        one = join("one")
+        late = one.decide("p1")
+        foreign = filled.cluster.get(Pod, "default/p0")
+        assert foreign is not None
+        filled.cluster.bind(foreign, "a")
+        eventually(lambda: one.sees("p0", "a"))
+        with pytest.raises(ClaimConflictError, match="moved"):
+            one.cluster.bind(late, "a")
+        assert (one.cluster.foreign, one.cluster.conflicts[Reason.MOVED]) == (1, 1)
+
+    def test_a_pod_that_somebody_else_has_claimed(self, filled: ApiServer, join: Join) -> None:
+        one, two = join("one"), join("two")
+        late = two.decide("p0")
+        one.bind("p0", "a")
+        eventually(lambda: two.sees("p0", "a"))
+        with pytest.raises(ClaimConflictError, match="taken"):
+            two.cluster.bind(late, "a")
+
+
+class TestClaimsOfOthers:
+    def claim(self, sharer: Sharer, name: str, holder: str = "dead") -> None:
+        """A claim that no binding follows."""
+        pod = sharer.pod(name)
+        assert pod is not None
+        claim = PodClaim(pod.uid, pod.key, int(pod.metadata.resource_version), holder)
+        sharer.records.write("a", NodeRecord(1, 0, (claim,)), "")
+
+    def test_are_shown_as_bound_pods(self, filled: ApiServer, join: Join) -> None:
+        one = join("one")
+        self.claim(one, "p0")
+        eventually(lambda: one.sees("p0", "a"))
+        last = [event.object for event in one.told if event.object.name == "p0"][-1]
+        assert isinstance(last, Pod)
+        assert last.node_name == "a"
+        present = filled.cluster.get(Pod, "default/p0")
+        assert present is not None
+        assert present.node_name == ""
+
+    def test_are_shown_where_ones_own_claim_was_refused(self, filled: ApiServer, join: Join) -> None:
+        """Another scheduler has the pod on another node, and the record here was updated by a third one."""
+        filled.cluster.add(make_node("b").build())
+        one = join("one")
+        late = one.decide("p0")
+        one.records.close()  # its watch lags
+        one.records.write("a", NodeRecord(1), "")
+        claim = PodClaim(late.uid, late.key, 1, "two")
+        one.cluster._book.claim(late.uid, "a", one.cluster._book.count)
+        one.cluster._record_seen(one.records.write("b", NodeRecord(1, 0, (claim,)), ""))
+        one.cluster._give_back(late, "a", certain=True)
+        last = [event.object for event in one.told if event.object.name == "p0"][-1]
+        assert isinstance(last, Pod)
+        assert last.node_name == "b"
+
+    def test_expire(self, filled: ApiServer, join: Join, monkeypatch: pytest.MonkeyPatch) -> None:
+        one = join("one")
+        self.claim(one, "p0")
+        eventually(lambda: one.sees("p0", "a"))
+        one.cluster.sweep()
+        assert one.sees("p0", "a")  # it hasn't stood for long
+        monkeypatch.setattr("kschedfw.kubernetes.claim_book.EXPIRY", 0.0)
+        one.cluster.sweep()
+        assert one.sees("p0", "")
+        kinds = [event.type.value for event in one.told if event.object.name == "p0"]
+        assert kinds[-2:] == ["DELETED", "ADDED"]
+        one.bind("p0", "a")
+
+    def test_of_pods_that_are_gone_keep_nothing(self, filled: ApiServer, join: Join) -> None:
+        one = join("one")
+        self.claim(one, "p0")
+        eventually(lambda: one.sees("p0", "a"))
+        gone = filled.cluster.get(Pod, "default/p0")
+        assert gone is not None
+        filled.cluster.delete(gone)
+        eventually(lambda: one.pod("p0") is None)
+        one.bind("p1", "a")
+        seen = one.records.read("a")
+        assert seen is not None
+        assert [claim.key for claim in seen[1].claims] == ["default/p1"]
+
+    def test_several_that_come_at_once_are_known_when_all_are_told(
+        self, filled: ApiServer, join: Join
+    ) -> None:
+        """A decision that begins between two of them doesn't know the second."""
+        one = join("one")
+        book = one.cluster._book
+        began: list[int] = []
+        one.cluster._subscriptions[0]._handler = lambda _event: began.append(one.cluster._basis())
+        pods = [one.pod(f"p{number}") for number in range(2)]
+        claims = tuple(PodClaim(pod.uid, pod.key, 1, "two") for pod in pods if pod is not None)
+        before = book.count
+        one.records.write("a", NodeRecord(1, 0, claims), "")
+        eventually(lambda: len(began) == 2)
+        assert book.count == before + 2
+        assert began == [before, before]
+        eventually(lambda: one.cluster._basis() == before + 2)
+
+
+def test_pending_pods_of_others_are_not_told(filled: ApiServer, join: Join) -> None:
+    one = join("one", lambda pod: pod.name == "p1")
+    assert {event.object.name for event in one.told if isinstance(event.object, Pod)} == {"p1"}
+    other = filled.cluster.get(Pod, "default/p0")
+    assert other is not None
+    filled.cluster.bind(other, "a")
+    eventually(lambda: "p0" in {event.object.name for event in one.told})
+
+
+def test_a_spoilt_record_keeps_its_node_from_being_claimed(filled: ApiServer, join: Join) -> None:
+    filled.cluster.add(make_node("b").build())
+    one = join("one")
+    lease = write_record(NodeRecord(1), "a", NAMESPACE, "", holder="x", now=0.0)
+    lease["metadata"]["annotations"][CLAIMS] = "[]"
+    one.records.client.write("POST", LEASES.collection(NAMESPACE), lease)
+    with pytest.raises(ClaimConflictError, match="version"):
+        one.bind("p0", "a")
+    one.bind("p0", "b")
+    eventually(lambda: one.sees("p0", "b"))
+
+
+class TestRecords:
+    def test_are_read_as_they_were_written(self) -> None:
+        record = NodeRecord(7, 12, (PodClaim("u", "default/p", 3, "me"),))
+        lease = write_record(record, "a", NAMESPACE, "5", holder="me", now=0.0)
+        assert read_record(lease) == record
+        assert lease["metadata"]["resourceVersion"] == "5"
+        assert lease["spec"]["leaseTransitions"] == 7
+
+    def test_that_somebody_has_spoilt(self) -> None:
+        lease = {"metadata": {"name": "kschedfw.a", "annotations": {CLAIMS: "[]"}}, "spec": {}}
+        with pytest.raises(
+            RecordError, match=r"Lease kschedfw\.a: its annotation kschedfw\.dev/claims can't be read"
+        ):
+            read_record(lease)
+
+    def test_of_a_node_with_too_long_a_name(self) -> None:
+        with pytest.raises(RecordError, match="more than 253 characters"):
+            lease_name("n" * 250)
+
+    def test_an_older_version_is_not_replaced(self, filled: ApiServer, join: Join) -> None:
+        one = join("one")
+        node, record, version = one.records.write("a", NodeRecord(1), "")
+        one.records.write(node, NodeRecord(2), version)
+        for stale in (version, ""):
+            with pytest.raises(Exception, match=r"409|has been modified|already exists"):
+                one.records.write(node, NodeRecord(3), stale)
+        assert LEASES.path(NAMESPACE, lease_name("a")).endswith("/leases/kschedfw.a")
+        assert record == NodeRecord(1)
