@@ -8,7 +8,7 @@ const MOST_POINTS = 600;
 
 /** Curves over the same ascending `xs`: `series` are {name, values}. Returns {element, at(x)}. */
 export function chart({ title, xs, series, told, top = null }) {
-  const highest = top ?? Math.max(1, ...series.map(({ values }) => maximum(values)));
+  const highest = top ?? 2 * Math.ceil(Math.max(2, ...series.map(({ values }) => maximum(values))) / 2);
   const first = xs[0] ?? 0;
   const span = (xs[xs.length - 1] ?? 1) - first || 1;
   const x = (value) => (WIDTH * (value - first)) / span;

@@ -9,8 +9,8 @@ const NOTHING = "";
 export function timePanel(labels, load) {
   const wanted = { first: labels[0], second: NOTHING };
   const pairs = labels.map((label) => [label, label]);
-  const rate = number("pods a second");
-  const stay = number("seconds");
+  const rate = number("all at once");
+  const stay = number("for good");
   const own = h("input", { type: "checkbox" });
   const anew = h("input", { type: "checkbox" });
   const view = h(
@@ -61,8 +61,8 @@ export function timePanel(labels, load) {
     h(
       "div",
       { class: "bar" },
-      labelled("Pods arrive at", rate),
-      labelled("and stay for", stay),
+      labelled("Pods arrive, a second", rate),
+      labelled("and stay, seconds", stay),
       labelled("Use their own times", own),
       labelled("Take all pods off first", anew),
       run,
