@@ -32,7 +32,7 @@ from kschedfw.what_if.transaction import Transaction
 
 
 class WhatIf:
-    """A private copy of a cluster, with a scheduler that answers questions about it in transactions.
+    """A private copy of a cluster, with a scheduler that answers questions about it in transactions::
 
         what_if = WhatIf(read_manifests("cluster.yaml"))
         with what_if.transaction() as trial:
