@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from random import Random
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 from kschedfw.api.custom import CustomObject
 from kschedfw.api.kinds import KINDS
+from kschedfw.api.manifests import Manifests
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.workloads import Namespace
-from kschedfw.cluster import RevertibleCluster
+from kschedfw.cluster import Cluster, InMemoryCluster, RevertibleCluster, WatchEvent
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.explain import Explanation
 from kschedfw.framework.clock import Clock, VirtualClock
@@ -27,8 +29,10 @@ from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.select import HostSelector
 from kschedfw.what_if.engine import Engine
 from kschedfw.what_if.errors import WhatIfError
-from kschedfw.what_if.source import Source, take_over
 from kschedfw.what_if.transaction import Transaction
+
+Source: TypeAlias = Manifests | Iterable[Named] | Cluster | Scheduler
+"""Manifests, objects, a cluster, or a scheduler, whose view is the cluster's and the pods that it has assumed."""
 
 
 class WhatIf:
@@ -77,7 +81,7 @@ class WhatIf:
             raise WhatIfError(
                 "a configuration has its own profiles, extenders and percentage: give one or the other"
             )
-        self._cluster = take_over(source)
+        self._cluster = _take_over(source)
         if registry is None and isinstance(source, Scheduler):
             registry = source.registry
         chance = Random(seed)
@@ -204,3 +208,44 @@ def _latest(cluster: RevertibleCluster) -> float:
         if (made := obj.metadata.creation_timestamp) is not None
     ]
     return max((time.timestamp() for time in times), default=0.0)
+
+
+def _take_over(source: Source) -> RevertibleCluster:
+    """A cluster of its own with the source's objects, at one moment. The source isn't changed.
+
+    Pods that a scheduler has assumed are bound in it.
+    """
+    if isinstance(source, Manifests):
+        return RevertibleCluster(source.objects())
+    if isinstance(source, Scheduler):
+        lock = source.cluster.lock if isinstance(source.cluster, InMemoryCluster) else nullcontext()
+        with lock:
+            objects = _objects_of(source.cluster)
+            seen = source.cache.dump()
+        assumed = {pod.uid: pod.node_name for pod in seen.pods if pod.uid in seen.assumed}
+        return RevertibleCluster(_with_assumed(objects, assumed))
+    if isinstance(source, Iterable):
+        return RevertibleCluster(_checked(source))
+    if hasattr(source, "watch"):
+        return RevertibleCluster(_objects_of(source))
+    raise WhatIfError(f"expected manifests, objects, a cluster or a scheduler, found {type(source).__name__}")
+
+
+def _objects_of(cluster: Cluster) -> list[Named]:
+    events: list[WatchEvent] = []
+    cluster.watch(events.append)()  # a watch begins with all that is there; this one ends with it
+    return [event.object for event in events]
+
+
+def _with_assumed(objects: Iterable[Named], assumed: dict[str, str]) -> Iterable[Named]:
+    for obj in objects:
+        if isinstance(obj, Pod) and not obj.node_name and obj.uid in assumed:
+            obj = obj.bound_to(assumed[obj.uid])
+        yield obj
+
+
+def _checked(objects: Iterable[object]) -> Iterable[Named]:
+    for obj in objects:
+        if not isinstance(obj, Named):
+            raise WhatIfError(f"expected objects such as nodes and pods, found {obj!r}")
+        yield obj

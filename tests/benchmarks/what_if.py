@@ -102,7 +102,10 @@ _ASKED: Final = make_pod("asked").requests(cpu="500m", memory="1Gi").build()
 def costs(size: int, repeats: int = 30) -> dict[str, Cost]:
     """What each question costs on so many nodes."""
     templates, added = (
-        [make_node(f"group-{name}").capacity(cpu=32, memory="128Gi").build() for name in "abc"],
+        [
+            make_node(f"group-{name}").zone("zone-0").capacity(cpu=32, memory="128Gi").build()
+            for name in "abc"
+        ],
         new_pods(),
     )
     objects: list[Node | Pod] = [*nodes(size), *pods(size)]
