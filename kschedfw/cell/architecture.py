@@ -37,11 +37,17 @@ class Architecture:
 
 
 MONOLITHIC: Final = Architecture("monolithic", per_kind=False, one_path=True)
+"""One scheduler, which takes as long for each pod as for the kind that takes longest."""
 MULTI_PATH: Final = Architecture("multi-path", per_kind=False)
+"""One scheduler, which is faster for kinds of pods that take less time."""
 PARTITIONED: Final = Architecture("partitioned", per_kind=True, access=NodeAccess.PARTITION)
+"""A scheduler per kind of pods, each with nodes of its own."""
 TWO_LEVEL: Final = Architecture("two-level", per_kind=True, access=NodeAccess.OFFER)
+"""A scheduler per kind of pods; nodes are offered to one of them at a time, as Mesos does."""
 SHARED_STATE: Final = Architecture("shared-state", per_kind=True)
+"""A scheduler per kind of pods, all on all nodes: Omega."""
 ARCHITECTURES: Final = (MONOLITHIC, MULTI_PATH, PARTITIONED, TWO_LEVEL, SHARED_STATE)
+"""All of them."""
 
 
 class NodeShares(Generic[NodeT]):
