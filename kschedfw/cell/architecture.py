@@ -37,15 +37,15 @@ class Architecture:
 
 
 MONOLITHIC: Final = Architecture("monolithic", per_kind=False, one_path=True)
-"""One scheduler, which takes as long for each pod as for the kind that takes longest."""
+"""One scheduler, which takes as long for every kind of pods as for the slowest."""
 MULTI_PATH: Final = Architecture("multi-path", per_kind=False)
-"""One scheduler, which is faster for kinds of pods that take less time."""
+"""One scheduler, which takes each kind's own time."""
 PARTITIONED: Final = Architecture("partitioned", per_kind=True, access=NodeAccess.PARTITION)
-"""A scheduler per kind of pods, each with nodes of its own."""
+"""A scheduler per kind, each on a part of the nodes."""
 TWO_LEVEL: Final = Architecture("two-level", per_kind=True, access=NodeAccess.OFFER)
-"""A scheduler per kind of pods; nodes are offered to one of them at a time, as Mesos does."""
+"""A scheduler per kind, each on the nodes that it is offered."""
 SHARED_STATE: Final = Architecture("shared-state", per_kind=True)
-"""A scheduler per kind of pods, all on all nodes: Omega."""
+"""A scheduler per kind, each on all nodes."""
 ARCHITECTURES: Final = (MONOLITHIC, MULTI_PATH, PARTITIONED, TWO_LEVEL, SHARED_STATE)
 """All of them."""
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kschedfw import Pod, make_node, make_pod
 from kschedfw.serve.sharing import Share, ShareError
 from kschedfw.testing.api_server import ApiServer
-from tests.serve.replicas import Replica
+from tests.serve.replicas import Replica, configuration
 
 
 class TestShare:
@@ -39,16 +39,24 @@ def test_two_schedulers_nearly_fill_a_cluster(tmp_path: Path, shares: tuple[str,
             server.cluster.add(make_node(f"n{number}").capacity(cpu=4).build())
         for number in range(15):
             server.cluster.add(make_pod(f"p{number}").requests(cpu=1).build())
-        options = "--shared-state", "--kube-api-qps=1000", "--kube-api-burst=1000"
         with (
-            Replica(server, tmp_path, "one", *options, f"--shared-state-share={shares[0]}") as one,
-            Replica(server, tmp_path, "two", *options, f"--shared-state-share={shares[1]}") as two,
+            _sharer(server, tmp_path / "one", "one", shares[0]) as one,
+            _sharer(server, tmp_path / "two", "two", shares[1]) as two,
         ):
             one.wait_for(lambda: all(pod.node_name for pod in server.cluster.list(Pod)))
             assert (one.ends(), two.ends()) == (0, 0)
         load = Counter(pod.node_name for pod in server.cluster.list(Pod))
         assert max(load.values()) <= 4
         assert all("Claims" in each.log for each in (one, two))
+
+
+def _sharer(server: ApiServer, folder: Path, name: str, share: str) -> Replica:
+    """A scheduler with short backoffs: conflicts are many here, and nobody wants to wait for long."""
+    folder.mkdir()
+    config = configuration(server, folder, name, podMaxBackoffSeconds=1)
+    return Replica(
+        server, folder, name, f"--config={config}", "--shared-state", f"--shared-state-share={share}"
+    )
 
 
 @pytest.mark.slow
