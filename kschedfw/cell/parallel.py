@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.cell.optimistic import OptimisticScheduler
-from kschedfw.cluster import ClusterError, Outcome, SharedState, Transaction, WatchEvent
+from kschedfw.cluster import ClaimTransaction, ClusterError, Outcome, SharedState, WatchEvent
 from kschedfw.cluster.protocol import Handler, T
 from kschedfw.cluster.shared_state import Following
 
@@ -125,7 +125,7 @@ class RemoteState:
         objects, sequences = self._call("follow")
         return Following(self._forget, objects, sequences)
 
-    def commit(self, transaction: Transaction) -> Outcome:
+    def commit(self, transaction: ClaimTransaction) -> Outcome:
         """See `SharedState.commit`."""
         return cast("Outcome", self._call("commit", transaction))
 

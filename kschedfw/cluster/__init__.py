@@ -9,7 +9,7 @@ from kschedfw.cluster.protocol import Cluster, EventType, WatchEvent
 from kschedfw.cluster.references import MissingObject, missing_objects
 from kschedfw.cluster.revertible import Change, RevertibleCluster
 from kschedfw.cluster.shared_state import FitCheck, SharedState
-from kschedfw.cluster.transactions import Claim, CommitMode, Conflict, Detection, Outcome, Transaction
+from kschedfw.cluster.transactions import Claim, ClaimTransaction, CommitMode, Conflict, Detection, Outcome
 from kschedfw.cluster.volume_controller import VolumeController
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
     "RecordedEvent",
     "RevertibleCluster",
     "SharedState",
-    "Transaction",
+    "ClaimTransaction",
     "VolumeController",
     "WatchEvent",
     "free_pods",

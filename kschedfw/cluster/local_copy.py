@@ -16,7 +16,7 @@ from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.cluster.errors import ConflictError
 from kschedfw.cluster.protocol import EventType, Handler, WatchEvent
 from kschedfw.cluster.shared_state import State, moved_node
-from kschedfw.cluster.transactions import Claim, CommitMode, Detection, Outcome, Transaction
+from kschedfw.cluster.transactions import Claim, ClaimTransaction, CommitMode, Detection, Outcome
 from kschedfw.cluster.watch import Subscription
 
 T = TypeVar("T", bound=Named)
@@ -211,7 +211,7 @@ class LocalCopy:
         return outcome
 
     def _commit(self, claims: tuple[Claim, ...], mode: CommitMode) -> Outcome:
-        outcome = self.state.commit(Transaction(claims, self.detection, mode))
+        outcome = self.state.commit(ClaimTransaction(claims, self.detection, mode))
         if outcome.conflicts:
             self.resync()
         else:

@@ -14,7 +14,7 @@ from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.cluster.errors import ClusterError
 from kschedfw.cluster.memory import InMemoryCluster
 from kschedfw.cluster.protocol import EventType, Handler, T, WatchEvent
-from kschedfw.cluster.transactions import Claim, CommitMode, Conflict, Detection, Outcome, Transaction
+from kschedfw.cluster.transactions import Claim, ClaimTransaction, CommitMode, Conflict, Detection, Outcome
 
 
 class FitCheck(Protocol):
@@ -63,7 +63,7 @@ class State(Protocol):
 
     def follow(self, note: Handler) -> Following: ...
 
-    def commit(self, transaction: Transaction) -> Outcome: ...
+    def commit(self, transaction: ClaimTransaction) -> Outcome: ...
 
 
 class SharedState:
@@ -99,7 +99,7 @@ class SharedState:
             close = self.truth.journal(note)
             return Following(close, len(told), dict(self._sequences))
 
-    def commit(self, transaction: Transaction) -> Outcome:
+    def commit(self, transaction: ClaimTransaction) -> Outcome:
         """Bind the pods of all claims that don't conflict, as the mode says.
 
         Raises:
@@ -117,7 +117,7 @@ class SharedState:
         self.truth.bind_those(choose)
         return outcome
 
-    def _decide(self, transaction: Transaction) -> Outcome:
+    def _decide(self, transaction: ClaimTransaction) -> Outcome:
         accepted: list[Claim] = []
         conflicts: list[Conflict] = []
         claimed: set[str] = set()

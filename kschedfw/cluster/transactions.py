@@ -41,7 +41,7 @@ class Claim:
 
 
 @attrs.frozen
-class Transaction:
+class ClaimTransaction:
     """The claims of one decision, in the order in which they were made."""
 
     claims: tuple[Claim, ...]

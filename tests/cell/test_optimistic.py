@@ -14,7 +14,7 @@ from kschedfw import InMemoryCluster, Node, Pod, Scheduler, make_node, make_pod
 from kschedfw.api.meta import Named
 from kschedfw.cell.optimistic import OptimisticScheduler
 from kschedfw.cell.still_fits import StillFits
-from kschedfw.cluster import Claim, CommitMode, Detection, SharedState, Transaction
+from kschedfw.cluster import Claim, ClaimTransaction, CommitMode, Detection, SharedState
 from kschedfw.testing import FakeClock
 from kschedfw.testing.strategies import Cluster, clusters
 
@@ -150,7 +150,7 @@ class TestStillFits:
 
     def check(self, stage: Stage, pod: Pod, node_name: str) -> str:
         claim = Claim(stage.truth.add(pod), node_name, 0)
-        outcome = stage.state.commit(Transaction((claim,)))
+        outcome = stage.state.commit(ClaimTransaction((claim,)))
         return outcome.conflicts[0].reason if outcome.conflicts else ""
 
     def test_ports(self) -> None:
@@ -174,9 +174,9 @@ class TestStillFits:
         stage = Stage(nodes("a"), pods(3))
         found = [stage.truth.get(Pod, f"default/p{number}") for number in range(3)]
         claims = tuple(Claim(pod, "a", 0) for pod in found if pod is not None)
-        refused = stage.state.commit(Transaction(claims, mode=CommitMode.ALL_OR_NOTHING))
+        refused = stage.state.commit(ClaimTransaction(claims, mode=CommitMode.ALL_OR_NOTHING))
         assert [each.claim.pod.name for each in refused.conflicts] == ["p2"]
-        assert len(stage.state.commit(Transaction(claims)).accepted) == 2
+        assert len(stage.state.commit(ClaimTransaction(claims)).accepted) == 2
 
     def test_pods_that_have_ended_take_nothing(self) -> None:
         stage = Stage(nodes("a"), pods(1, cpu=2))

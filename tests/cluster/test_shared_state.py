@@ -7,12 +7,12 @@ import pytest
 from kschedfw import InMemoryCluster, Pod, make_node, make_pod
 from kschedfw.cluster import (
     Claim,
+    ClaimTransaction,
     CommitMode,
     Detection,
     EventType,
     Outcome,
     SharedState,
-    Transaction,
     WatchEvent,
 )
 
@@ -50,7 +50,7 @@ class Stage:
         detection: Detection = Detection.FINE,
         mode: CommitMode = CommitMode.INCREMENTAL,
     ) -> Outcome:
-        return self.state.commit(Transaction(claims, detection, mode))
+        return self.state.commit(ClaimTransaction(claims, detection, mode))
 
     @property
     def bound(self) -> dict[str, str]:
@@ -121,7 +121,7 @@ class TestDetection:
     def test_fine_needs_somebody_to_ask(self) -> None:
         stage = Stage()
         with pytest.raises(ValueError, match="has no FitCheck"):
-            SharedState(stage.truth).commit(Transaction((stage.claim(0, "a"),)))
+            SharedState(stage.truth).commit(ClaimTransaction((stage.claim(0, "a"),)))
 
     @pytest.mark.parametrize("detection", Detection)
     def test_a_pod_is_bound_once(self, detection: Detection) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kschedfw import InMemoryCluster, Pod, make_node, make_pod
 from kschedfw.cell import ARCHITECTURES, MONOLITHIC, MULTI_PATH, SHARED_STATE, StillFits
-from kschedfw.cluster import Claim, CommitMode, Detection, SharedState, Transaction
+from kschedfw.cluster import Claim, ClaimTransaction, CommitMode, Detection, SharedState
 from kschedfw.experiments.omega.__main__ import main
 from kschedfw.experiments.omega.machines import Claims, Machines
 from kschedfw.experiments.omega.run import Figures, Setting, run
@@ -79,7 +79,7 @@ def test_machines_decide_as_a_shared_state_does(
             truth.add(make_pod(f"p{number}-{task}").requests(cpu=cpu).build()) for task in range(len(nodes))
         ]
         outcome = state.commit(
-            Transaction(
+            ClaimTransaction(
                 tuple(Claim(pod, f"n{on}", at_first[f"n{on}"]) for pod, on in zip(pods, nodes, strict=True)),
                 detection,
                 mode,
