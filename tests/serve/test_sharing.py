@@ -43,7 +43,8 @@ def test_two_schedulers_nearly_fill_a_cluster(tmp_path: Path, shares: tuple[str,
             _sharer(server, tmp_path / "one", "one", shares[0]) as one,
             _sharer(server, tmp_path / "two", "two", shares[1]) as two,
         ):
-            one.wait_for(lambda: all(pod.node_name for pod in server.cluster.list(Pod)))
+            two.wait_until_ready()  # before, a signal would kill it
+            one.wait_until_ready().wait_for(lambda: all(pod.node_name for pod in server.cluster.list(Pod)))
             assert (one.ends(), two.ends()) == (0, 0)
         load = Counter(pod.node_name for pod in server.cluster.list(Pod))
         assert max(load.values()) <= 4
