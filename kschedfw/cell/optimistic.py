@@ -25,7 +25,6 @@ from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.placement import Placement, commit_together
-from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduler import Scheduler
 
 
@@ -99,11 +98,8 @@ class OptimisticScheduler:
         self.copy.close()
 
     def next_pods(self) -> Sequence[Pod]:
-        """The next pod of the queue, and with it all pending pods of its gang; empty if none is active."""
-        queue = self.scheduler.queue
-        queue.flush_backoff_completed()
-        queue.flush_unschedulable_leftover()
-        first = next(iter(queue.pods_in(Place.ACTIVE)), None)
+        """The next pod of the queue, and with it all pending pods of its gang; empty if there is none now."""
+        first = self.scheduler.queue.next_pod()
         if first is None:
             return ()
         gang = self._group_of(first)
@@ -160,7 +156,7 @@ class OptimisticScheduler:
         return outcome
 
     def schedule_next(self) -> bool:
-        """Decide on the next pods and commit at once; False if none is active."""
+        """Decide on the next pods and commit at once; False if there is none now."""
         self.copy.sync()
         self.scheduler.tick()
         pods = self.next_pods()

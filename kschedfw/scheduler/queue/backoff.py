@@ -113,6 +113,10 @@ class BackoffQueue:
         """Remove and return the first rejected pod, although it backs off."""
         return self._refused.pop()
 
+    def peek_early(self) -> QueuedPodInfo | None:
+        """What `pop_early` would remove."""
+        return self._refused.peek()
+
     def next_release(self) -> float:
         """When the next backoff is over; infinity if no pod backs off."""
         if not self:

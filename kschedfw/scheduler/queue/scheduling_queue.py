@@ -324,6 +324,13 @@ class SchedulingQueue(BlockingQueue):
         with self._condition:
             return self._sub_queues.counts()
 
+    def next_pod(self) -> Pod | None:
+        """The pod that `try_pop` would give now; it stays."""
+        with self._condition:
+            self._do_what_is_due(self._clock.now())
+            info = self._sub_queues.peek()
+            return None if info is None else info.pod
+
     def pods_in(self, place: Place) -> Sequence[Pod]:
         """The pods in a place: active ones in the order in which they would be popped, others in the order of
         arrival.
@@ -403,13 +410,16 @@ class SchedulingQueue(BlockingQueue):
                 self._sub_queues.requeue(info, verdict, event.label)
 
     def _take(self, now: float) -> QueuedPodInfo | None:
+        self._do_what_is_due(now)
+        return self._sub_queues.pop()
+
+    def _do_what_is_due(self, now: float) -> None:
         if now >= self._sub_queues.backoff.next_release():
             self.flush_backoff_completed()
         if now >= self._sub_queues.unschedulable.next_due():
             self.flush_unschedulable_leftover()
         for uid in self._appointments.pop_due(now):
             self._activate(uid)
-        return self._sub_queues.pop()
 
     def _next_due(self) -> float:
         return min(

@@ -65,6 +65,11 @@ class SubQueues:
             Place.GATED: gated,
         }
 
+    def peek(self) -> QueuedPodInfo | None:
+        """What `pop` would remove."""
+        info = self.active.peek()
+        return self.backoff.peek_early() if info is None and self._pop_from_backoff else info
+
     def pop(self) -> QueuedPodInfo | None:
         """Remove the first active pod, or where there is none, the first one that may be popped from backoff."""
         info = self.active.pop()
