@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
+from functools import partial
 from random import Random
 
 from kschedfw.api.node import Node
@@ -54,6 +55,10 @@ class Cell:
             raise ValueError("think_times: expected at least one kind of pods, found none")
         self.clock = VirtualClock()
         self.state = SharedState(truth, StillFits(truth, profiles, registry=registry))
+
+        def is_of(kinds: Container[str], pod: Pod) -> bool:
+            return kind_of(pod) in kinds
+
         kinds = [[kind] for kind in think_times] if architecture.per_kind else [list(think_times)]
         self.schedulers = [
             OptimisticScheduler(
@@ -66,7 +71,7 @@ class Cell:
                 detection=detection,
                 mode=mode,
                 delay=delay,
-                is_mine=lambda pod, taken=taken: kind_of(pod) in taken,  # type: ignore[misc]
+                is_mine=partial(is_of, taken),
                 group_of=group_of,
             )
             for number, taken in enumerate(kinds)

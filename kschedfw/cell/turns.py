@@ -6,6 +6,7 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from kschedfw.cell.architecture import NodeShares, NodeT
@@ -74,7 +75,7 @@ class Turns(Generic[NodeT]):
                 continue
             self._thinking.add(index)
             seconds = member.begin(nodes)
-            self.at(self.clock.now() + seconds, lambda index=index: self._end(index))  # type: ignore[misc]
+            self.at(self.clock.now() + seconds, partial(self._end, index))
 
     def _end(self, index: int) -> None:
         self._members[index].end()

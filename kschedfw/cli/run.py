@@ -153,15 +153,16 @@ def run(
         ),
     ] = False,
     shared_state_share: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="I/N",
-            help="Take the pods of part I (from 0) of N; 0/1: all, whoever comes first has a pod.",
+            help="Take the pods of part I (from 0) of N; default 0/1: all, whoever comes first has a pod.",
         ),
-    ] = "0/1",
+    ] = None,
     shared_state_namespace: Annotated[
-        str, typer.Option(metavar="NAMESPACE", help="Where the claims are kept.")
-    ] = "kube-system",
+        str | None,
+        typer.Option(metavar="NAMESPACE", help="Where the claims are kept; default kube-system."),
+    ] = None,
     bind_address: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where health, metrics and so on are served.")
     ] = "0.0.0.0",
@@ -229,6 +230,8 @@ def run(
         if leader_elect is not None and _boolean("--leader-elect", leader_elect):
             raise UsageError("--shared-state and --leader-elect=true: either several schedule, or one leader")
         election["leader_elect"] = False
+    elif shared_state_share is not None or shared_state_namespace is not None:
+        raise UsageError("--shared-state-share and --shared-state-namespace need --shared-state")
     configuration = overridden(
         configuration,
         leader_election=attrs.evolve(configuration.leader_election, **_given(election)),
@@ -250,9 +253,10 @@ def run(
         raise UsageError(f"--logging-format {logging_format}: there are {' and '.join(LoggingFormat)}")
     set_up_logging(v, LoggingFormat(logging_format))
     try:
-        sharing = Sharing(shared_state_namespace, Share.parse(shared_state_share)) if shared_state else None
+        share = Share.parse(shared_state_share or "0/1")
     except ShareError as error:
         raise UsageError(f"--shared-state-share: {error}") from None
+    sharing = Sharing(shared_state_namespace or "kube-system", share) if shared_state else None
     client = _client(configuration, master)
     options = ServingOptions(
         bind_address=bind_address,

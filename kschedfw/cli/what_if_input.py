@@ -13,7 +13,10 @@ import typer
 
 from kschedfw.api.limits import Limits
 from kschedfw.api.manifests import FieldValidation
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
 from kschedfw.cli.configurations import selected_configuration
+from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.inputs import InputFormat, ReadingOptions, read_input
 from kschedfw.cli.live import Live
@@ -73,6 +76,8 @@ def asked_about(
     with reading_bar(enabled=show_progress and not live.is_wanted) as reading:
         loaded = read_input(format, cluster, pods, options, live=live, progress=reading)
     tell(loaded.problems)
+    if not loaded.cluster.list(Node) and not loaded.cluster.list(Pod):
+        raise UsageError("nothing to ask about: the input has no nodes and no pods")
     background = Background(list(loaded.notes), missing_objects(loaded.cluster))
     names = tuple(profile.scheduler_name for profile in configuration.profiles)
     failures = Failures()

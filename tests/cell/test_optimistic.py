@@ -186,6 +186,16 @@ class TestStillFits:
         assert self.check(stage, make_pod("next").requests(cpu=2).build(), "a") == ""
 
 
+def test_a_pod_for_which_others_were_evicted_does_not_wait_for_its_backoff() -> None:
+    """No other pod is active, so it is tried early, as kube-scheduler does."""
+    low = make_pod("low").requests(cpu=2).priority(0).node("a").build()
+    stage = Stage(nodes("a"), [low, make_pod("high").requests(cpu=2).priority(1).build()])
+    one = stage.scheduler()
+    while one.schedule_next():
+        pass
+    assert stage.placed == {"high": "a"}
+
+
 @pytest.mark.slow
 @settings(max_examples=20)
 @given(clusters(most_nodes=3, most_bound=3, most_pending=3))

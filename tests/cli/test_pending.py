@@ -86,12 +86,19 @@ def test_as_json(kschedfw: Kschedfw, cluster_dir: Path) -> None:
     assert kind["changesTried"] >= len(kind["helps"])
 
 
-@pytest.mark.parametrize(("text", "told"), [(NODES, "No pod is pending\n"), ("", "No pod is pending\n")])
-def test_nothing_pending(kschedfw: Kschedfw, tmp_path: Path, text: str, told: str) -> None:
+def test_nothing_pending(kschedfw: Kschedfw, tmp_path: Path) -> None:
     path = tmp_path / "nodes.yaml"
-    path.write_text(text, encoding="utf-8")
+    path.write_text(NODES, encoding="utf-8")
     result = kschedfw("pending", path)
-    assert (result.code, result.out) == (0, told)
+    assert (result.code, result.out) == (0, "No pod is pending\n")
+
+
+def test_an_empty_file_is_no_answer(kschedfw: Kschedfw, tmp_path: Path) -> None:
+    path = tmp_path / "nodes.yaml"
+    path.touch()
+    result = kschedfw("pending", path)
+    assert (result.code, result.out) == (2, "")
+    assert result.err == "kschedfw: nothing to ask about: the input has no nodes and no pods\n"
 
 
 def test_pods_for_other_schedulers_are_named(kschedfw: Kschedfw, cluster_dir: Path) -> None:

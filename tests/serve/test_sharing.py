@@ -66,6 +66,10 @@ def test_bad_usage(tmp_path: Path) -> None:
         for options, said in (
             (("--shared-state", "--shared-state-share=3/3"), "'3/3' is no share"),
             (("--shared-state", "--leader-elect=true"), "either several schedule, or one leader"),
+            (
+                ("--shared-state-share", "0/2"),
+                "--shared-state-share and --shared-state-namespace need --shared-state",
+            ),
         ):
             with Replica(server, tmp_path, "one", *options) as replica:
                 assert replica.process.wait(30) == 2

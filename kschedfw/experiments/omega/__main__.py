@@ -25,7 +25,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         workloads["openb"] = options.openb
         try:
             openb(options.openb)
-        except (WorkloadError, OSError) as error:
+        except OSError as error:
+            print(f"omega: {error.filename}: can't be read: {error.strerror}", file=sys.stderr)
+            return 2
+        except WorkloadError as error:
             print(f"omega: {error}", file=sys.stderr)
             return 2
     options.out.mkdir(parents=True, exist_ok=True)

@@ -22,8 +22,7 @@ def moved(columns: npt.NDArray[ScalarT], moved_from: IntArray, fill: int = 0) ->
     """
     if not columns.shape[-1]:
         return np.full((*columns.shape[:-1], len(moved_from)), fill, dtype=columns.dtype)
-    found: npt.NDArray[ScalarT] = columns.take(
-        moved_from, axis=-1
-    )  # -1 takes the last row, which is overwritten
+    # -1 takes the last row, which is overwritten.
+    found: npt.NDArray[ScalarT] = columns.take(moved_from, axis=-1)
     found[..., moved_from < 0] = fill
     return found

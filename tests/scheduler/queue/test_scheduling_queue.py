@@ -130,7 +130,12 @@ class TestBackoff:
         queue.add(pod("new"))
         queue.tell(NODE_ADD)
         assert queue.names(Place.BACKOFF) == ["high", "low"]
-        assert queue.pop_names() == ["new", "high", "low"]
+        for name in ("new", "high", "low"):
+            following, popped = queue.next_pod(), queue.try_pop()
+            assert following is not None
+            assert popped is not None
+            assert following.name == popped.pod.name == name
+        assert queue.next_pod() is None
 
     def test_unless_that_is_switched_off(self) -> None:
         queue = Queue(subscriber("A", NODE_ADD), pop_from_backoff=False)
