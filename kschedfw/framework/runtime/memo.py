@@ -6,8 +6,10 @@ again. This is kube-scheduler's equivalence cache (1.9) and its pod signatures (
 either, as it works plugin by plugin: pods that differ in their requests still share what is known of taints and
 affinity.
 
-A signature gets a column when it comes for the second time: a stream of pods that all differ leaves nothing behind. If
-its plugin has no batch form, it gets one at once, since asking costs much more than keeping.
+A signature gets a column when it comes again soon: a stream of pods that all differ leaves nothing behind. Where
+answers follow the pods on nodes, soon means among the last few signatures: later, so many nodes have changed that
+asking about all of them is faster. If its plugin has no batch form, it gets one at once, since asking costs much more
+than keeping.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import AnyPlugin
+from kschedfw.framework.runtime.columns import FEW_ROWS
 from kschedfw.framework.runtime.plugin_memo import PluginMemo
 from kschedfw.framework.runtime.pod_class import POD_CLASS, Answers, PodClass
 from kschedfw.framework.runtime.status_codes import StatusCodes
@@ -33,8 +36,8 @@ from kschedfw.framework.runtime.status_codes import StatusCodes
 BYTES_PER_NODE: Final = 4096
 LEAST_BYTES: Final = 16 * 1024 * 1024
 
-_MOST_SEEN_ONCE: Final = 4096
-"""Of so many signatures of a plugin it is known that they have come once."""
+_MOST_OF_NODES: Final = 4096
+"""So many of the latest signatures of a plugin are known, if its answers follow nodes alone."""
 
 _MOST_STATUSES: Final = 16_384
 """A plugin that puts node names into reasons makes a status per node. Beyond so many, everything is forgotten."""
@@ -45,18 +48,18 @@ _NOT_KEPT: Final = object()
 
 @attrs.frozen(eq=False)
 class _Signing:
-    """A plugin that signs pods, its counters, and the signatures that have come once."""
+    """A plugin that signs pods, its counters, and its latest signatures; None if answers to all of them are kept."""
 
     plugin: AnyPlugin
     counts: PluginMemo
-    has_batch_forms: bool
-    seen_once: BoundedDict[Hashable, None] = attrs.field(factory=lambda: BoundedDict(_MOST_SEEN_ONCE))
+    latest: BoundedDict[Hashable, None] | None
 
     @classmethod
     def of(cls, plugin: AnyPlugin, counts: PluginMemo) -> _Signing:
         forms = (("filter", "filter_batch"), ("score", "score_batch"))
-        has_batch_forms = all(hasattr(plugin, batch) for hook, batch in forms if hasattr(plugin, hook))
-        return cls(plugin, counts, has_batch_forms)
+        if not all(hasattr(plugin, batch) for hook, batch in forms if hasattr(plugin, hook)):
+            return cls(plugin, counts, None)
+        return cls(plugin, counts, BoundedDict(_MOST_OF_NODES if plugin.reads is Reads.NODE else FEW_ROWS))
 
     def sign(self, pod: Pod) -> Hashable | None:
         """The pod's signature; None if there is none, or the plugin fails to make one."""
@@ -68,13 +71,15 @@ class _Signing:
             return None
         return signature
 
-    def comes_first(self, signature: Hashable) -> bool:
-        """Whether a signature comes for the first time, and waits for the second."""
-        if not self.has_batch_forms or signature in self.seen_once:
-            self.seen_once.pop(signature, None)
-            return False
-        self.seen_once[signature] = None
-        return True
+    def comes(self, signature: Hashable | None) -> bool:
+        """Note that a signature comes; whether answers are kept for it, since it has come lately."""
+        if signature is None or self.latest is None:
+            return True
+        is_known = signature in self.latest
+        self.latest[signature] = None
+        if is_known:
+            self.latest.move_to_end(signature)
+        return is_known
 
 
 class Memo:
@@ -115,37 +120,31 @@ class Memo:
     def _class_of(self, pod: Pod, table: NodeTable) -> PodClass:
         try:
             signatures = tuple([sign(pod) for sign in self._sign])
-            known = self._classes.get(signatures)
-        except HOOK_FAILURES:
-            signatures = tuple([each.sign(pod) for each in self._signing])
-            known = self._classes.get(signatures)
-        if known is None:
+            if self._latest is not None and signatures == self._latest_signatures:
+                return self._latest
             signatures = self._kept_signatures(signatures)
             known = self._classes.get(signatures)
-            if known is None:
-                known = self._add(signatures, table)
-        if known is not self._latest:
+        except HOOK_FAILURES:
+            signatures = self._kept_signatures(tuple([each.sign(pod) for each in self._signing]))
+            known = self._classes.get(signatures)
+        if known is None:
+            known = self._add(signatures, table)
+        else:
             self._classes.move_to_end(signatures)
-            self._latest, self._latest_signatures = known, signatures
+        self._latest, self._latest_signatures = known, signatures
         return known
 
     def _kept_signatures(self, signatures: tuple[Hashable | None, ...]) -> tuple[Hashable, ...]:
-        """The signatures, or what stands for those whose answers aren't kept yet."""
+        """The signatures, or what stands for those whose answers aren't kept."""
         # In a stream of pods that differ, most of a pod's signatures are those of the pod before: these are kept.
         return tuple(
             [
-                signature if signature == before else self._kept(each, signature)
+                signature if signature == before or each.comes(signature) else _NOT_KEPT
                 for each, signature, before in zip(
                     self._signing, signatures, self._latest_signatures, strict=True
                 )
             ]
         )
-
-    def _kept(self, each: _Signing, signature: Hashable) -> Hashable:
-        """The signature, or what stands for one whose answers aren't kept yet."""
-        if signature is None or (each.plugin.name, signature) in self._answers:
-            return signature
-        return _NOT_KEPT if each.comes_first(signature) else signature
 
     def _add(self, signatures: tuple[Hashable, ...], table: NodeTable) -> PodClass:
         pods = PodClass(self._codes, self._answers_to(signatures))

@@ -116,7 +116,7 @@ class PodClass:
     """Pods for which the plugins in `answers` have the same signatures.
 
     `answers` are those that are kept. Plugins that are missing there are asked about every pod anew: they promise
-    nothing, or this pod's signature has not come twice. `codes` says what the numbers in columns of codes mean.
+    nothing, or this pod's signature has not come lately. `codes` says what the numbers in columns of codes mean.
     """
 
     codes: StatusCodes

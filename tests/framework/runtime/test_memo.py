@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -145,6 +147,30 @@ class TestMemory:
         memo, snapshot = self.memo(), snapshot_of(3)
         assert self.kept(memo, snapshot, "a") is self.kept(memo, snapshot, "a")
         assert self.kept(memo, snapshot, "a") is not self.kept(memo, snapshot, "b")
+
+    def counted(self, reads: Reads, pods: Sequence[str]) -> int:
+        """How many kinds are kept of a plugin with a batch form, after pods of these kinds in turn."""
+        kind = signing(filter_batch=answering(None))
+        kind.reads = reads
+        made = make_framework(kind).plugins["A"]
+        counts, snapshot = PluginMemo.of(made), snapshot_of(3)
+        memo = Memo([(made, counts)])
+        for each in pods:
+            self.kept(memo, snapshot, each)
+        return counts.classes_signed
+
+    @pytest.mark.parametrize("reads", [Reads.NODE, Reads.PODS])
+    def test_where_there_is_a_batch_form_a_signature_is_kept_from_its_second_pod_on(
+        self, reads: Reads
+    ) -> None:
+        assert self.counted(reads, "a") == 0
+        assert self.counted(reads, "aa") == 1
+        assert self.counted(reads, "abcd") == 0
+        assert self.counted(reads, "abcdabcd") == 4
+
+    def test_what_follows_pods_is_kept_only_for_the_latest_few(self) -> None:
+        assert self.counted(Reads.PODS, "abcde" * 3) == 0
+        assert self.counted(Reads.NODE, "abcde" * 3) == 5
 
     def test_the_least_recently_used_go_first(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(memo_module, "LEAST_BYTES", 3 * 2 * BYTES_PER_CLASS)
