@@ -22,7 +22,7 @@ PUBLIC = [
     "kschedfw",
     *(
         f"kschedfw.{each}"
-        for each in ["api", "cell", "cluster", "compare", "explain", "simulator", "testing"]
+        for each in ["api", "cell", "cluster", "compare", "experiments", "explain", "simulator", "testing"]
     ),
 ]
 MODULES = {name: importlib.import_module(name) for name in PUBLIC}
@@ -35,7 +35,7 @@ def test_no_name_is_listed_twice(module: str) -> None:
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("module", ["kschedfw", "kschedfw.api"])
+@pytest.mark.parametrize("module", ["kschedfw", "kschedfw.api", "kschedfw.experiments"])
 def test_names_are_those_that_type_checkers_see(module: str) -> None:
     file = MODULES[module].__file__
     assert file is not None

@@ -17,7 +17,7 @@ PUBLIC_MODULES = [
     "kschedfw",
     *(
         f"kschedfw.{name}"
-        for name in ("api", "cell", "cluster", "simulator", "compare", "explain", "testing")
+        for name in ("api", "cell", "cluster", "simulator", "compare", "experiments", "explain", "testing")
     ),
 ]
 

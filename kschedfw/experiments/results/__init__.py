@@ -1,0 +1,1 @@
+"""Results of experiments as tidy tables: a row per run and metric, in a journal, as CSV and as Parquet."""
