@@ -128,6 +128,7 @@ def verdicts(demand: Resource, nodes: NodeTable, rows: IntArray) -> Verdicts | N
     if not len(rows):
         return Verdicts.passing(0)
     short: IntArray | None = None  # a bit per resource that is short, and one for unresolvable
+    refused: list[IntArray] = []
     for index, (name, amount) in enumerate(wanted):
         column = nodes.columns.get(name)
         if column is None:
@@ -139,13 +140,14 @@ def verdicts(demand: Resource, nodes: NodeTable, rows: IntArray) -> Verdicts | N
             lacking = (free < amount).nonzero()[0]
         if short is None:
             short = np.zeros(len(rows), dtype=np.int64)
+        refused.append(lacking)
         short[lacking] |= 2 << index
         if name != PODS:
             allocatable = 0 if column is None else nodes.allocatable[:, column].take(rows.take(lacking))
             short[lacking] |= amount > allocatable
     if short is None:
         return Verdicts.passing(len(rows))
-    combinations, codes = _numbered(short)
+    combinations, codes = _numbered(short, np.concatenate(refused))
     names = [name for name, _ in wanted]
     statuses = [
         _refusal(tuple(compress(names, _bits(combination >> 1))), bool(combination & 1))
@@ -154,17 +156,20 @@ def verdicts(demand: Resource, nodes: NodeTable, rows: IntArray) -> Verdicts | N
     return Verdicts(codes, (Status.success(), *statuses))
 
 
-def _numbered(short: IntArray) -> tuple[Sequence[int], IntArray]:
-    """The numbers that occur, but for 0, and which of them each one is, from 1 on; 0 is 0."""
-    if (
-        int(short[short.argmax()]) < _MOST_COUNTED
-    ):  # as ever; then counting takes a fraction of sorting's time
-        combinations = np.bincount(short)[1:].nonzero()[0] + 1
-        number_of = np.zeros(_MOST_COUNTED, dtype=np.int64)
-        number_of[combinations] = np.arange(1, len(combinations) + 1)
-        return combinations.tolist(), number_of.take(short)
-    combinations, codes = np.unique(np.append(short, 0), return_inverse=True)
-    return combinations[1:].tolist(), codes[:-1]
+def _numbered(short: IntArray, refused: IntArray) -> tuple[Sequence[int], IntArray]:
+    """The numbers that occur, but for 0, and which of them each one is, from 1 on; 0 is 0.
+
+    `refused` are the places where there is no 0, each once or more: in most cases a small part.
+    """
+    occurring = short.take(refused)
+    if int(occurring[occurring.argmax()]) >= _MOST_COUNTED:
+        combinations, codes = np.unique(np.append(short, 0), return_inverse=True)
+        return combinations[1:].tolist(), codes[:-1]
+    # As ever; counting takes a fraction of the time that sorting takes.
+    combinations = np.bincount(occurring).nonzero()[0]
+    number_of = np.zeros(_MOST_COUNTED, dtype=np.int64)
+    number_of[combinations] = np.arange(1, len(combinations) + 1)
+    return combinations.tolist(), number_of.take(short)
 
 
 def _bits(number: int) -> Iterator[int]:
