@@ -12,7 +12,6 @@ import typer
 from kschedfw.api.limits import Limits
 from kschedfw.api.manifests import FieldValidation
 from kschedfw.cli.compare_options import (
-    WHAT_THERE_IS,
     candidates_of,
     check_pods,
     check_resources,
@@ -43,6 +42,7 @@ from kschedfw.cli.reschedule import RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
 from kschedfw.compare import compare as compare_candidates
 from kschedfw.compare import failures as failed_conditions
+from kschedfw.compare.naming import WHAT_THERE_IS
 from kschedfw.scheduler.errors import MissingExtraError
 from kschedfw.simulator import Failures
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from pathlib import Path
-
-import attrs
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
@@ -15,46 +12,12 @@ from kschedfw.cli.configurations import selected_configuration
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cluster import Cluster
 from kschedfw.compare import Candidate, Condition, ConditionError, UnknownProfileError
-from kschedfw.config import PROVIDERS
-
-DEFAULT = "default"
-WHAT_THERE_IS = f"a configuration file, FILE#PROFILE, {DEFAULT}, {' or '.join(PROVIDERS)}"
-
-
-@attrs.frozen
-class _Named:
-    """The parts of a value: a file and perhaps a profile in it, or the name of a built-in configuration."""
-
-    text: str
-    file: Path | None = None
-    profile: str | None = None
-
-    @classmethod
-    def of(cls, text: str) -> _Named:
-        if text == DEFAULT or text in PROVIDERS:
-            return cls(text)
-        if Path(text).is_file():  # `#` may be a part of its name
-            return cls(text, Path(text))
-        file, separator, profile = text.rpartition("#")
-        if separator and profile and Path(file).is_file():
-            return cls(text, Path(file), profile)
-        raise UsageError(f"--profile {text}: no such file; give {WHAT_THERE_IS}")
-
-    @property
-    def labels(self) -> tuple[str, str, str]:
-        """Possible labels, from the shortest one to a unique one."""
-        if self.file is None:
-            return (self.text, self.text, self.text)
-        suffix = "" if self.profile is None else f"#{self.profile}"
-        return (self.profile or self.file.stem, f"{self.file.name}{suffix}", self.text)
-
-    def candidate(self, label: str) -> Candidate:
-        provider = self.text if self.text in PROVIDERS else None
-        configuration = selected_configuration(self.file, provider)
-        try:
-            return Candidate.of(label, configuration, self.profile)
-        except UnknownProfileError as error:
-            raise UsageError(f"--profile {self.text}: {error}") from None
+from kschedfw.compare.naming import (
+    WHAT_THERE_IS,
+    NamedConfiguration,
+    UnknownConfigurationError,
+    short_labels,
+)
 
 
 def candidates_of(values: Sequence[str], at_least: int = 2) -> list[Candidate]:
@@ -68,21 +31,23 @@ def candidates_of(values: Sequence[str], at_least: int = 2) -> list[Candidate]:
         raise UsageError(f"give --profile at least twice: {WHAT_THERE_IS}")
     if twice := [value for value, count in Counter(values).items() if count > 1]:
         raise UsageError(f"--profile {twice[0]} is given twice; it would differ in nothing")
-    named = [_Named.of(value) for value in values]
-    return [each.candidate(label) for each, label in zip(named, _labels(named), strict=True)]
+    named = [_named(value) for value in values]
+    return [_candidate(label, each) for each, label in zip(named, short_labels(named), strict=True)]
 
 
-def _labels(named: Sequence[_Named]) -> list[str]:
-    """The shortest labels that are all different."""
-    lengths = [0] * len(named)
-    while True:
-        labels = [each.labels[length] for each, length in zip(named, lengths, strict=True)]
-        counts = Counter(labels)
-        if len(counts) == len(labels):
-            return labels
-        lengths = [
-            min(length + (counts[label] > 1), 2) for length, label in zip(lengths, labels, strict=True)
-        ]
+def _named(value: str) -> NamedConfiguration:
+    try:
+        return NamedConfiguration.of(value)
+    except UnknownConfigurationError as error:
+        raise UsageError(f"--profile {value}: {error}") from None
+
+
+def _candidate(label: str, named: NamedConfiguration) -> Candidate:
+    configuration = selected_configuration(named.file, named.provider)
+    try:
+        return Candidate.of(label, configuration, named.profile)
+    except UnknownProfileError as error:
+        raise UsageError(f"--profile {named.text}: {error}") from None
 
 
 def check_pods(candidates: Iterable[Candidate], cluster: Cluster) -> None:

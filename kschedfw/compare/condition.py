@@ -1,10 +1,10 @@
 """Conditions on the metrics of a comparison: `moved > 5%`, `placed < baseline.placed and lost`.
 
-    condition   = conjunction {"or" conjunction}
-    conjunction = test {"and" test}
-    test        = "not" test | "(" condition ")" | sum [("<" | "<=" | ">" | ">=" | "==" | "!=") sum]
-    sum         = operand {("+" | "-") operand}
-    operand     = number ["%"] | ["baseline."] metric
+    leaf    = sum [("<" | "<=" | ">" | ">=" | "==" | "!=") sum]
+    sum     = operand {("+" | "-") operand}
+    operand = number ["%"] | ["baseline."] metric
+
+Leaves are joined as `kschedfw.compare.grammar` says.
 
 A metric alone holds if it isn't 0. A percentage that is compared with counts is that of all pods.
 """
@@ -15,12 +15,13 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Final, Protocol
+from typing import Final
 
 import attrs
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.compare.comparison import Comparison
+from kschedfw.compare.grammar import LONGEST, WORDS, Expression, Parser
 from kschedfw.compare.metric_values import (
     DIFFERENCES,
     Unit,
@@ -30,11 +31,6 @@ from kschedfw.compare.metric_values import (
     unit_of,
     value_of,
 )
-
-LONGEST: Final = 500
-"""The greatest length of a condition, in characters."""
-DEEPEST: Final = 20
-"""How deeply parentheses and `not` may be nested."""
 
 BASELINE: Final = "baseline."
 
@@ -104,15 +100,6 @@ class Sum:
         return (part for _, part in self.parts if isinstance(part, Metric))
 
 
-class Test(Protocol):
-    """A test that is true or false for a run."""
-
-    @property
-    def metrics(self) -> Iterator[Metric]: ...
-
-    def holds(self, comparison: Comparison, index: int) -> bool: ...
-
-
 @attrs.frozen
 class Compared:
     """A comparison of two sums, or of one sum with 0."""
@@ -133,40 +120,11 @@ class Compared:
 
 
 @attrs.frozen
-class Joined:
-    """Tests of which all, or any, must be true."""
-
-    tests: tuple[Test, ...]
-    all: bool
-
-    @property
-    def metrics(self) -> Iterator[Metric]:
-        for test in self.tests:
-            yield from test.metrics
-
-    def holds(self, comparison: Comparison, index: int) -> bool:
-        held = (test.holds(comparison, index) for test in self.tests)
-        return all(held) if self.all else any(held)
-
-
-@attrs.frozen
-class Negated:
-    test: Test
-
-    @property
-    def metrics(self) -> Iterator[Metric]:
-        return self.test.metrics
-
-    def holds(self, comparison: Comparison, index: int) -> bool:
-        return not self.test.holds(comparison, index)
-
-
-@attrs.frozen
 class Condition:
     """A condition, and its text."""
 
     text: str
-    test: Test
+    test: Expression[Compared]
 
     @classmethod
     def parse(cls, text: str) -> Condition:
@@ -180,7 +138,7 @@ class Condition:
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        return tuple(dict.fromkeys(self.test.metrics))
+        return tuple(dict.fromkeys(metric for leaf in self.test.leaves for metric in leaf.metrics))
 
     @property
     def resources(self) -> frozenset[str]:
@@ -189,7 +147,7 @@ class Condition:
 
     def holds(self, comparison: Comparison, index: int) -> bool:
         """Whether the condition is true for a run, by its index; not for the baseline."""
-        return self.test.holds(comparison, index)
+        return self.test.holds(lambda leaf: leaf.holds(comparison, index))
 
     def values(self, comparison: Comparison, index: int) -> dict[str, int | float]:
         """The values of its metrics."""
@@ -245,82 +203,39 @@ def failures(comparison: Comparison, conditions: Sequence[Condition]) -> list[Fa
     ]
 
 
-class _Parser:
-    """Reads one text, token by token, from left to right."""
+class _Parser(Parser[Compared]):
+    token = _TOKEN
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens = list(self._split())
-        self._next = 0
-        self._depth = 0
+    def error(self, why: str) -> ConditionError:
+        return ConditionError(f"{self.text!r} is no condition: {why}")
 
-    def whole(self) -> Test:
-        test = self._condition()
-        if self._peek():
-            raise self._error(f"{self._peek()!r} is one too many")
-        return test
-
-    def _split(self) -> Iterator[str]:
-        position, end = 0, len(self._text.rstrip())
-        while position < end:
-            match = _TOKEN.match(self._text, position)
-            if match is None:
-                raise self._error(f"{self._text[position:].split()[0]!r} is not understood")
-            yield match[match.lastgroup or 0]
-            position = match.end()
-
-    def _condition(self) -> Test:
-        return self._joined("or", lambda: self._joined("and", self._test))
-
-    def _joined(self, word: str, read: Callable[[], Test]) -> Test:
-        tests = [read()]
-        while self._take(word):
-            tests.append(read())
-        return tests[0] if len(tests) == 1 else Joined(tuple(tests), all=word == "and")
-
-    def _test(self) -> Test:
-        self._depth += 1
-        if self._depth > DEEPEST:
-            raise self._error(f"it is nested more than {DEEPEST} levels deep")
-        try:
-            if self._take("not"):
-                return Negated(self._test())
-            if self._take("("):
-                test = self._condition()
-                if not self._take(")"):
-                    raise self._error("a closing parenthesis is missing")
-                return test
-            return self._compared()
-        finally:
-            self._depth -= 1
-
-    def _compared(self) -> Compared:
+    def leaf(self) -> Compared:
         left = self._sum()
-        sign = next((sign for sign in _COMPARE if self._take(sign)), None)
+        sign = next((sign for sign in _COMPARE if self.take(sign)), None)
         right = Sum(((1, Number(Fraction(0))),), None) if sign is None else self._sum()
         units = {unit for unit in (left.unit, right.unit) if unit is not None}
         if not units:
-            raise self._error("a metric is missing: numbers alone say nothing")
+            raise self.error("a metric is missing: numbers alone say nothing")
         if len(units) > 1:
-            raise self._error("a count and a share can't be compared")
+            raise self.error("a count and a share can't be compared")
         return Compared(left, sign or "!=", right, units.pop())
 
     def _sum(self) -> Sum:
         parts = [(1, self._operand())]
-        while self._peek() in ("+", "-"):
-            sign = 1 if self._pop() == "+" else -1
+        while self.peek() in ("+", "-"):
+            sign = 1 if self.pop() == "+" else -1
             parts.append((sign, self._operand()))
         units = {unit_of(part.name) for _, part in parts if isinstance(part, Metric)}
         if len(units) > 1:
-            raise self._error("a count and a share can't be added up")
+            raise self.error("a count and a share can't be added up")
         return Sum(tuple(parts), units.pop() if units else None)
 
     def _operand(self) -> Metric | Number:
-        token = self._pop()
+        token = self.pop()
         if token[:1].isdecimal():
-            return Number(Fraction(token), is_percent=self._take("%"))
-        if not token[:1].isalpha() or token in ("and", "or", "not"):
-            raise self._error(
+            return Number(Fraction(token), is_percent=self.take("%"))
+        if not token[:1].isalpha() or token in WORDS:
+            raise self.error(
                 f"a metric or a number is missing{f' before {token!r}' if token else ' at the end'}"
             )
         of_baseline = token.startswith(BASELINE)
@@ -328,24 +243,7 @@ class _Parser:
         if unit_of(name) is None:
             similar = similar_to(name)
             hint = f"there are {names()}" if similar is None else f"did you mean {similar}?"
-            raise self._error(f"there is no metric {name!r}; {hint}")
+            raise self.error(f"there is no metric {name!r}; {hint}")
         if of_baseline and name in DIFFERENCES:
-            raise self._error(f"{token}: {name} is what differs from the baseline, so the baseline has none")
+            raise self.error(f"{token}: {name} is what differs from the baseline, so the baseline has none")
         return Metric(name, of_baseline)
-
-    def _peek(self) -> str:
-        return self._tokens[self._next] if self._next < len(self._tokens) else ""
-
-    def _pop(self) -> str:
-        token = self._peek()
-        self._next += 1
-        return token
-
-    def _take(self, token: str) -> bool:
-        if self._peek() != token:
-            return False
-        self._next += 1
-        return True
-
-    def _error(self, why: str) -> ConditionError:
-        return ConditionError(f"{self._text!r} is no condition: {why}")

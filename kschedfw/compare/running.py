@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from datetime import datetime
 from functools import partial
 
 import attrs
 
-from kschedfw.api.meta import Named
-from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster
 from kschedfw.compare.candidate import Candidate, objects_of
 from kschedfw.compare.comparison import Comparison, Move, Moves, Run, place
-from kschedfw.compare.metrics import NodeAllocation, Workload, fragmentation, imbalance_within
+from kschedfw.compare.trial import Trial
 from kschedfw.compare.why import Against, against
 from kschedfw.explain import Explaining, Explanation
-from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.scheduler.http_extender import make_extenders
 from kschedfw.scheduler.select import HostSelector
-from kschedfw.simulator import Decision, Report, Simulation
+from kschedfw.simulator import Decision, Report
 
 Progress = Callable[[str, int, int], None]
 """Called with the label of the step, the number of pods done and the number of pods to do."""
@@ -62,92 +57,46 @@ def compare(
     labels = [candidate.label for candidate in candidates]
     if not labels or len(set(labels)) < len(labels):
         raise ValueError(f"candidates need labels of their own, and there must be some; found {labels}")
-    stage = _Stage(
+    trial = Trial(
         objects_of(cluster),
-        seed,
-        selector,
-        start_time,
-        attempt_time,
-        registry,
-        parallelism,
-        clock,
-        progress,
+        seed=seed,
+        selector=selector,
+        start_time=start_time,
+        attempt_time=attempt_time,
+        registry=registry,
+        parallelism=parallelism,
+        clock=clock,
     )
+
+    def run(candidate: Candidate, asked: Asked, what: str = "") -> tuple[Run, _Said]:
+        """Simulate, and record why the nodes in `asked` weren't chosen."""
+        said = _Said(asked)
+        return trial.run(
+            candidate,
+            explaining=Explaining(said.hear, said.wants) if asked else None,
+            progress=None if progress is None else partial(progress, what or candidate.label),
+        ), said
+
     first, *others = candidates
-    baseline, _ = stage.run(first, _NOTHING)
+    baseline, _ = run(first, _NOTHING)
     runs, moves = [baseline], []
     places = _places(baseline.report)
     asked = {pod: (node,) for pod, node in places.items()}
     for candidate in others:
         if runs[-1].report.interrupted:
             break
-        run, said = stage.run(candidate, asked)
-        runs.append(run)
-        if not run.report.interrupted:
-            moves.append(Moves(baseline.label, run.label, tuple(_moves(baseline.report, run.report, said))))
+        other, said = run(candidate, asked)
+        runs.append(other)
+        if not other.report.interrupted:
+            moves.append(
+                Moves(baseline.label, other.label, tuple(_moves(baseline.report, other.report, said)))
+            )
     went = _where_they_went(moves)
     if went and not runs[-1].report.interrupted:
-        again, said = stage.run(first, went, what=f"{first.label}, once more to see why")
+        again, said = run(first, went, what=f"{first.label}, once more to see why")
         if not again.report.interrupted:
             moves = [_with_baseline_view(each, said) for each in moves]
     return Comparison(seed, runs, moves, tuple(notes))
-
-
-@attrs.frozen
-class _Stage:
-    """The settings that all runs share."""
-
-    objects: Sequence[Named]
-    seed: int
-    selector: Callable[[], HostSelector | None]
-    start_time: datetime | None
-    attempt_time: float
-    registry: Registry | None
-    parallelism: int
-    clock: Callable[[], float]
-    progress: Progress | None
-
-    def run(self, candidate: Candidate, asked: Asked, what: str = "") -> tuple[Run, _Said]:
-        """Simulate, and record why the nodes in `asked` weren't chosen."""
-        cluster = candidate.cluster_of(self.objects)
-        said = _Said(asked)
-        with ExitStack() as stack:
-            extenders = make_extenders(candidate.extenders)
-            for extender in extenders:
-                stack.callback(extender.close)
-            simulation = Simulation(
-                cluster,
-                profiles=candidate.profiles,
-                registry=self.registry,
-                seed=self.seed,
-                selector=self.selector(),
-                extenders=extenders,
-                percentage_of_nodes_to_score=candidate.percentage_of_nodes_to_score,
-                initial_backoff=candidate.initial_backoff,
-                max_backoff=candidate.max_backoff,
-                start_time=self.start_time,
-                attempt_time=self.attempt_time,
-                parallelism=self.parallelism,
-                clock=self.clock,
-                notes=candidate.notes,
-                explaining=Explaining(said.hear, said.wants) if asked else None,
-            )
-            report = simulation.run(
-                None if self.progress is None else partial(self.progress, what or candidate.label)
-            )
-        return self._run(candidate.label, report, cluster), said
-
-    def _run(self, label: str, report: Report, cluster: Cluster) -> Run:
-        workload = Workload.of(obj for obj in self.objects if isinstance(obj, Pod))
-        snapshot = Snapshot.of(cluster.list(Node), (pod for pod in cluster.list(Pod) if not pod.is_terminal))
-        allocations = tuple(map(NodeAllocation.of, snapshot.node_infos))
-        return Run(
-            label,
-            report,
-            imbalance_within(allocations, workload),
-            tuple(fragmentation(allocations, workload)),
-            allocations,
-        )
 
 
 class _Said:

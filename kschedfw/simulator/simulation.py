@@ -159,6 +159,11 @@ class Simulation:
             )
         self.scheduler.algorithm = RecordingAlgorithm(algorithm, self._ledger, self._time, attempt_time)
 
+    @property
+    def virtual_time(self) -> float:
+        """Virtual seconds since the start."""
+        return self._time.elapsed
+
     def run(self, progress: Progress | None = None, until: Callable[[], bool] = lambda: False) -> Report:
         """Schedule all pods and report. Ctrl-C ends it early, and so does an attempt after which `until` is true.
 

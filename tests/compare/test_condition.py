@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedfw.compare import Comparison, Condition, ConditionError, compare, failures
-from kschedfw.compare.condition import DEEPEST, LONGEST
+from kschedfw.compare.grammar import DEEPEST, LONGEST
 from tests.compare.scenes import packing, pod, spreading, two_nodes
 
 
