@@ -4,3 +4,14 @@ from .results.results import Results as Results
 from .results.results import RunResult as RunResult
 from .results.values import ResultsError as ResultsError
 from .results.writer import ResultsWriter as ResultsWriter
+from .sweep.design import Drawn as Drawn
+from .sweep.design import Grid as Grid
+from .sweep.errors import SweepError as SweepError
+from .sweep.plan import Plan as Plan
+from .sweep.processes import WorkerProcesses as WorkerProcesses
+from .sweep.runs import Run as Run
+from .sweep.runs import run_one as run_one
+from .sweep.specification import Sweep as Sweep
+from .sweep.sweeping import Summary as Summary
+from .sweep.sweeping import run_sweep as run_sweep
+from .sweep.values import Range as Range

@@ -96,18 +96,20 @@ class ResultsWriter:
         """
         self._add(RunResult(run, self._ordered(run, factors), {}, one_line(error)), {})
 
-    def finish(self, order: Iterable[str] = ()) -> Results:
+    def finish(self, order: Iterable[str] = (), *, others: bool = True) -> Results:
         """Write the tables, and return what is in them.
 
         Args:
-            order: keys of runs, in the order of the plan. Other runs come behind them as they finished.
+            order: keys of runs, in the order of the plan.
+            others: whether other runs are in the tables, too; they come behind as they finished.
 
         Raises:
             ResultsError: somebody has changed the journal.
             OSError: the tables can't be written.
         """
         places = {run: place for place, run in enumerate(order)}
-        runs = sorted(self._runs().values(), key=lambda result: places.get(result.run, len(places)))
+        wanted = (result for result in self._runs().values() if others or result.run in places)
+        runs = sorted(wanted, key=lambda result: places.get(result.run, len(places)))
         results = Results.of(self._factors, runs)
         write_csv(
             self._directory / CSV, list(results.columns), (tuple(row.values()) for row in results.rows())

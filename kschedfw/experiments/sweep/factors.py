@@ -1,0 +1,201 @@
+"""The factors of a sweep: what each of them sets in a run, and its values."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import attrs
+
+from kschedfw.api.convert import json_name
+from kschedfw.api.field_errors import shown
+from kschedfw.config.schema import KubeSchedulerConfiguration
+from kschedfw.experiments.sweep.configurations import Configuration, PathChange, PluginChange, read_given
+from kschedfw.experiments.sweep.constraints import Scalar
+from kschedfw.experiments.sweep.errors import SweepError, inside, similar
+from kschedfw.experiments.sweep.inputs import ClusterSource, read_source
+from kschedfw.experiments.sweep.paths import steps_of
+from kschedfw.experiments.sweep.values import Choices, Range, Values, read_values
+
+CLUSTER: Final = "cluster"
+CONFIGURATION: Final = "configuration"
+SEED: Final = "seed"
+PLUGINS: Final = "plugins."
+OWN_COLUMNS: Final = frozenset(("run", "metric", "value", "error"))
+"""The columns of results that aren't factors."""
+
+_HEAVIEST: Final = (1 << 31) - 1  # kube-scheduler's weights have 32 bits
+_LARGEST_SEED: Final = (1 << 53) - 1  # what JSON and spreadsheets keep exactly
+_MOST_PODS: Final = 1_000_000
+_NAME: Final = re.compile(r"[^\s\"',=#][^\"'\n\r]{0,499}")
+_FIELDS: Final = frozenset(json_name(field) for field in attrs.fields(KubeSchedulerConfiguration))
+
+Check: TypeAlias = Callable[[object], str]
+"""Says what would be right instead of the value; nothing if it is right."""
+
+
+def _whole(low: int, high: int) -> Check:
+    def check(value: object) -> str:
+        fits = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+        return "" if fits else f"a whole number from {low} to {high}"
+
+    return check
+
+
+def _seconds(value: object) -> str:
+    fits = _is_number(value) and value >= 0  # type: ignore[operator]  # it is a number
+    return "" if fits else "seconds from 0 up"
+
+
+def _positive(value: object) -> str:
+    fits = value is None or (_is_number(value) and value > 0)  # type: ignore[operator]  # it is a number
+    return "" if fits else "a number above 0, or null"
+
+
+def _switch(value: object) -> str:
+    return "" if isinstance(value, bool) else "true or false"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _weight(value: object) -> str:
+    right = value is None or isinstance(value, bool) or not _whole(1, _HEAVIEST)(value)
+    return (
+        ""
+        if right
+        else f"a weight from 1 to {_HEAVIEST}, true (enabled), false (disabled) or null (as it is)"
+    )
+
+
+SETTINGS: Final[Mapping[str, Check]] = {
+    SEED: _whole(0, _LARGEST_SEED),
+    "nodes": _whole(1, _MOST_PODS),
+    "pods": _whole(1, _MOST_PODS),
+    "initialPods": _whole(0, _MOST_PODS),
+    "arrivals": _switch,
+    "arrivalRate": _positive,
+    "meanDuration": _positive,
+    "ignoreOwnTimes": _switch,
+    "attemptTime": _seconds,
+}
+"""Settings of a run beside its cluster and configuration, and what their values are checked with."""
+
+
+@attrs.frozen
+class Factor:
+    """A factor: its name, which is also its column, and its values.
+
+    It sets a setting of that name; or the document's value at `path`; or the weight of `plugin`.
+    """
+
+    name: str
+    values: Values
+    path: str = ""
+    plugin: str = ""
+
+    def change(self, value: object) -> PathChange | PluginChange | None:
+        """What this value changes in the configuration's document, if it changes anything there."""
+        if self.path:
+            return PathChange(self.path, value)
+        if self.plugin:
+            return PluginChange(self.plugin, value)  # type: ignore[arg-type]  # checked by `read_factor`
+        return None
+
+
+def label_of(value: object) -> Scalar:
+    """The value as it is written in the factor's column: numbers and texts as they are, all else as JSON."""
+    if isinstance(value, (ClusterSource, Configuration)):
+        return value.label
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    return json.dumps(value, sort_keys=True)
+
+
+def read_factor(name: object, given: object, folder: Path) -> Factor:
+    """A factor in a specification; files are looked for in the folder.
+
+    Raises:
+        SweepError: there is no such factor, or a value is wrong; without the factor's name.
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in OWN_COLUMNS:
+        raise SweepError(f"{shown(name)} can't be the name of a factor")
+    factor = _factor(name, given, folder)
+    labels = [label_of(value) for value in _ends(factor.values)]
+    twice = next((label for i, label in enumerate(labels) if label in labels[:i] and label is not True), None)
+    if name in (CLUSTER, CONFIGURATION) and twice is not None:
+        raise SweepError(f"two values have the name {twice!r}; give one of them another `name`")
+    return factor
+
+
+def _factor(name: str, given: object, folder: Path) -> Factor:
+    if name == CLUSTER:
+        return Factor(name, _read_each(given, lambda value: read_source(value, folder)))
+    if name == CONFIGURATION:
+        return Factor(name, _read_each(given, lambda value: read_given(value, folder)))
+    if name in SETTINGS:
+        return Factor(name, _checked(read_values(given), SETTINGS[name]))
+    if name.startswith(PLUGINS):
+        plugin = name.removeprefix(PLUGINS)
+        return Factor(name, _checked(read_values(given), _weight), plugin=plugin)
+    if isinstance(given, Mapping) and "path" in given:
+        return _of_path(name, given)
+    if re.split(r"[.\[]", name)[0] in _FIELDS:
+        steps_of(name)
+        return Factor(name, _checked(read_values(given), _document_value), path=name)
+    known = (CLUSTER, CONFIGURATION, *SETTINGS, f"{PLUGINS}NAME", *sorted(_FIELDS))
+    raise SweepError(
+        f"unknown factor; {similar(name, known).rstrip('?')}? A factor of your own name has a path in the "
+        "configuration document and values: {path: profiles[0]…, values: […]}"
+    )
+
+
+def _of_path(name: str, given: Mapping[str, object]) -> Factor:
+    for key in given:
+        if key not in ("path", "values"):
+            raise SweepError.at(str(key), f"unknown field; {similar(str(key), ('path', 'values'))}")
+    path = given["path"]
+    if not isinstance(path, str):
+        raise SweepError.at("path", f"expected a text, found {shown(path)}")
+    if "values" not in given:
+        raise SweepError.at("values", "missing; give a list or a range")
+    with inside("path"):
+        steps_of(path)
+    return Factor(name, _checked(read_values(given["values"]), _document_value), path=path)
+
+
+def _document_value(value: object) -> str:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return "what a document can have"
+    return ""
+
+
+def _read_each(given: object, read: Callable[[object], object]) -> Choices:
+    listed = given if isinstance(given, (list, tuple)) else [given]
+    values = []
+    for index, value in enumerate(listed):
+        with inside(f"[{index}]" if len(listed) > 1 else ""):
+            values.append(read(value))
+    if not values:
+        raise SweepError("the list is empty; give at least one value")
+    return Choices(tuple(values))
+
+
+def _checked(values: Values, check: Check) -> Values:
+    for index, value in enumerate(_ends(values)):
+        if right := check(value):
+            place = f"[{index}]" if isinstance(values, Choices) and len(values.listed) > 1 else ""
+            raise SweepError.at(place, f"expected {right}, found {shown(value)}")
+    return values
+
+
+def _ends(values: Values) -> tuple[object, ...]:
+    """The values, or of a range its ends."""
+    return (values.low, values.high) if isinstance(values, Range) else values.listed

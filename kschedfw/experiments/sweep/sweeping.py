@@ -1,0 +1,219 @@
+"""Runs a sweep on an engine, and records its results as they come."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from kschedfw.experiments.results.journal import NO_LIMIT
+from kschedfw.experiments.results.reading import JOURNAL, journalled
+from kschedfw.experiments.results.results import Results
+from kschedfw.experiments.results.writer import ResultsWriter
+from kschedfw.experiments.sweep.errors import EngineError, SweepError, one_line
+from kschedfw.experiments.sweep.plan import Plan
+from kschedfw.experiments.sweep.runs import Outcome, Run, outcome_of
+from kschedfw.experiments.sweep.specification import Sweep
+
+SPECIFICATION: Final = "sweep.json"
+
+_IN_FLIGHT_PER_WORKER: Final = 2
+"""The run that a worker is at, and the next one."""
+
+Progress = Callable[[Run, Outcome, int, int], None]
+"""Called after each run with the run, its outcome, and how many are done of how many."""
+
+
+@attrs.frozen
+class Summary:
+    """How a sweep went.
+
+    Attributes:
+        results: the results of the plan's runs that are done, earlier ones included.
+        done: how many runs were done this time.
+        failed: how many runs of the plan have an error.
+        skipped: how many runs were there already.
+        stale: keys of runs in the directory that don't belong to the plan.
+        interrupted: whether Ctrl-C ended it.
+    """
+
+    results: Results
+    done: int
+    failed: int
+    skipped: int
+    stale: Sequence[str]
+    interrupted: bool
+
+
+def run_sweep(
+    sweep: Sweep,
+    directory: str | Path,
+    executor: Executor,
+    *,
+    workers: int = 1,
+    plan: Plan | None = None,
+    resume: bool = False,
+    retry_failed: bool = False,
+    parquet: bool = False,
+    progress: Progress | None = None,
+) -> Summary:
+    """Do the runs of the sweep's plan, each recorded when it is done.
+
+    Args:
+        sweep: what to run.
+        directory: where the results go; must have no results without `resume`.
+        executor: runs them: processes, Dask's `client.get_executor()`, or any other whose workers have kschedfw and
+            the plugins, and can read the clusters' files at the same paths. It isn't shut down.
+        workers: how many runs it does at the same time; twice as many are handed to it.
+        plan: the sweep's plan, if it is known already.
+        resume: whether runs are skipped that the directory has.
+        retry_failed: whether runs that failed are done again when resuming.
+        parquet: whether a Parquet file is written at the end as well.
+        progress: called after each run.
+
+    Ctrl-C ends it: runs in flight are lost, and all others are recorded.
+
+    Raises:
+        SweepError: the sweep can't be planned; or the directory has results, and `resume` is false.
+        EngineError: the executor doesn't work any more.
+        ResultsError: the directory has results of other factors.
+        OSError: the directory can't be written to.
+    """
+    plan = sweep.plan() if plan is None else plan
+    directory = Path(directory)
+    done = runs_done(directory, plan, resume=resume)
+    with ResultsWriter(directory, plan.factors, parquet=parquet) as writer:
+        known = {run.key for run in plan.runs}
+        stale = [key for key in done if key not in known]
+        todo = runs_to_do(plan, done, retry_failed=retry_failed)
+        _write_specification(directory, sweep, plan)
+        recorder = _Recorder(writer, len(todo), progress)
+        interrupted = False
+        try:
+            _Dispatcher(executor, workers * _IN_FLIGHT_PER_WORKER, recorder).run(todo)
+        except KeyboardInterrupt:
+            interrupted = True
+        results = writer.finish((run.key for run in plan.runs), others=False)
+        failed = sum(bool(writer.done.get(run.key)) for run in plan.runs)
+        return Summary(results, recorder.count, failed, len(plan.runs) - len(todo), stale, interrupted)
+
+
+def runs_done(directory: Path, plan: Plan, *, resume: bool) -> Mapping[str, str]:
+    """The runs that are in the directory, by key; the value is the error of a run that failed, else empty.
+
+    Raises:
+        SweepError: there are some, and `resume` is false; or they are of other factors than the plan's.
+        ResultsError, OSError: the journal can't be read.
+    """
+    journal = directory / JOURNAL
+    if not journal.exists():
+        return {}
+    if not resume:
+        raise SweepError(
+            f"{directory}: has results already; --resume adds what is missing, or choose another directory"
+        )
+    factors, runs = journalled(journal, NO_LIMIT)
+    if runs and factors != plan.factors:
+        raise SweepError(
+            f"{directory}: has results of the factors {', '.join(factors)}, and the specification has "
+            f"{', '.join(plan.factors)}; choose another directory"
+        )
+    return {key: result.error for key, result in runs.items()}
+
+
+def runs_to_do(plan: Plan, done: Mapping[str, str], *, retry_failed: bool = False) -> Sequence[Run]:
+    """The plan's runs that aren't done; with `retry_failed` also those that have failed."""
+    return [run for run in plan.runs if run.key not in done or (retry_failed and done[run.key])]
+
+
+def _write_specification(directory: Path, sweep: Sweep, plan: Plan) -> None:
+    content = {
+        "plan": plan.key,
+        "runs": len(plan.runs),
+        "columns": list(plan.factors),
+        "distributions": list(plan.distributions),
+        **sweep.to_json(),
+    }
+    text = json.dumps(content, indent=2, ensure_ascii=False)
+    (directory / SPECIFICATION).write_text(f"{text}\n", encoding="utf-8")
+
+
+class _Recorder:
+    """Writes outcomes, and tells of them."""
+
+    def __init__(self, writer: ResultsWriter, total: int, progress: Progress | None) -> None:
+        self._writer = writer
+        self._total = total
+        self._progress = progress
+        self.count = 0
+
+    def take(self, run: Run, outcome: Outcome) -> None:
+        if outcome.error:
+            self._writer.add_failure(run.key, run.values, outcome.error)
+        else:
+            self._writer.add(run.key, run.values, outcome.metrics, outcome.series)
+        self.count += 1
+        if self._progress is not None:
+            self._progress(run, outcome, self.count, self._total)
+
+
+class _Dispatcher:
+    """Keeps the executor busy with a limited number of runs.
+
+    When a worker dies, nobody knows which of the runs in flight it was at. So these runs are suspects: each is done
+    again alone, and one that kills its worker once more has failed.
+    """
+
+    def __init__(self, executor: Executor, most: int, recorder: _Recorder) -> None:
+        self._executor = executor
+        self._most = most
+        self._recorder = recorder
+        self._in_flight: dict[Future[Outcome], Run] = {}
+        self._suspects: deque[Run] = deque()
+
+    def run(self, runs: Sequence[Run]) -> None:
+        waiting = deque(runs)
+        try:
+            while waiting or self._suspects or self._in_flight:
+                while self._suspects and not self._in_flight:
+                    self._run_alone(self._suspects.popleft())
+                while waiting and not self._suspects and len(self._in_flight) < self._most:
+                    self._submit(waiting.popleft())
+                self._collect()
+        except BaseException:
+            for future in self._in_flight:
+                future.cancel()
+            raise
+
+    def _submit(self, run: Run) -> None:
+        try:
+            self._in_flight[self._executor.submit(outcome_of, run)] = run
+        except (RuntimeError, OSError) as error:  # BrokenExecutor is a RuntimeError
+            raise EngineError(f"the engine takes no more runs: {one_line(error)}; --resume goes on") from None
+
+    def _collect(self) -> None:
+        done, _ = wait(self._in_flight, return_when=FIRST_COMPLETED)
+        for future in done:
+            run = self._in_flight.pop(future)
+            try:
+                outcome = future.result()
+            except BrokenExecutor:
+                self._suspects.append(run)
+            except CancelledError:
+                raise EngineError("the engine is gone; --resume goes on") from None
+            except Exception as error:
+                self._recorder.take(run, Outcome(run.key, error=one_line(error)))
+            else:
+                self._recorder.take(run, outcome)
+
+    def _run_alone(self, run: Run) -> None:
+        self._submit(run)
+        self._collect()
+        if self._suspects and self._suspects[-1] is run:
+            self._suspects.pop()
+            self._recorder.take(run, Outcome(run.key, error="its worker process died, twice"))
