@@ -54,9 +54,7 @@ COMMANDS = {
     ),
     "run": Command("Schedule the pods of a cluster.", "kschedfw.cli.run:run_app"),
     "dump": Command("Write the state of a live cluster to a file.", "kschedfw.cli.dump:dump_app"),
-    "sweep": Command(
-        "Run many simulations that cross clusters, configurations and seeds.", "kschedfw.cli.sweep:sweep_app"
-    ),
+    "sweep": Command("Run many simulations that cross factors.", "kschedfw.cli.sweep:sweep_app"),
     "bench": Command("Measure how fast a profile schedules on this machine.", "kschedfw.cli.bench:bench_app"),
     "config": Command("Check, show and compare configurations.", "kschedfw.cli.config:config_app"),
     "plugins": Command(

@@ -15,7 +15,7 @@ from kschedfw.cli.exits import ExitCode, complain
 from kschedfw.cli.options import NoProgressOption
 from kschedfw.cli.output import progress_bar
 from kschedfw.cli.sweep_output import print_dry_run, print_json_line, print_summary
-from kschedfw.experiments.sweep.dask import dask_engine
+from kschedfw.experiments.sweep.dask import TIMEOUT, dask_engine
 from kschedfw.experiments.sweep.engine import Engine, local_engine
 from kschedfw.experiments.sweep.errors import EngineError
 from kschedfw.experiments.sweep.plan import Plan
@@ -99,6 +99,8 @@ def sweep(
                 print_dry_run(plan, todo, _seconds_of_first(todo), engine, as_json=as_json)
                 return
             with progress_bar("sweeping", enabled=not no_progress) as bar:
+                if bar is not None:
+                    bar(0, len(todo))
                 summary = run_sweep(
                     specification,
                     directory,
@@ -125,7 +127,7 @@ def _engine(workers: int | None, dask: str | None, plan: Plan) -> Iterator[Engin
         with local_engine(workers) as engine:
             yield engine
     else:
-        with dask_engine(dask, plan.distributions) as engine:
+        with dask_engine(dask, plan.distributions, TIMEOUT) as engine:
             yield engine
 
 

@@ -72,11 +72,11 @@ def print_summary(summary: Summary, plan: Plan, directory: Path, seconds: float,
     missing = len(plan.runs) - summary.done - summary.skipped
     parts = [f"{counted(summary.done, 'run')} done in {duration(seconds)}"]
     if summary.skipped:
-        parts.append(f"{summary.skipped:,} were there already")
+        parts.append(f"{summary.skipped:,} there already")
     if summary.failed:
-        parts.append(f"{summary.failed:,} have failed")
+        parts.append(f"{summary.failed:,} failed")
     if missing:
-        parts.append(f"{missing:,} are missing; --resume does them")
+        parts.append(f"{missing:,} missing, --resume does the rest")
     print("; ".join(parts))
     print(f"results: {directory}")
 

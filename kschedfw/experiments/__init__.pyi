@@ -6,6 +6,7 @@ from .results.values import ResultsError as ResultsError
 from .results.writer import ResultsWriter as ResultsWriter
 from .sweep.design import Drawn as Drawn
 from .sweep.design import Grid as Grid
+from .sweep.design import Paired as Paired
 from .sweep.errors import SweepError as SweepError
 from .sweep.plan import Plan as Plan
 from .sweep.processes import WorkerProcesses as WorkerProcesses

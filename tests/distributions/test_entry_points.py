@@ -5,14 +5,11 @@ The distributions are directories as pip leaves them, and every test looks at th
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.distributions.site import Site
 
 pytestmark = pytest.mark.slow
 
@@ -27,59 +24,6 @@ class Rack(Plugin):
         if node_info.node.labels.get("rack") != "r1":
             return Status.unschedulable("node(s) were in the wrong rack")
 """
-
-PRELUDE = """
-import json, sys
-from kschedfw import InMemoryCluster, Framework, KschedfwError, Profile, Registry
-from kschedfw import make_node, make_pod
-from kschedfw.testing import FrameworkHarness
-
-def framework(*names):
-    return Framework(Registry(), Profile(names), cluster=InMemoryCluster())
-
-def failure(*names):
-    try:
-        framework(*names)
-    except KschedfwError as error:
-        return [type(error).__name__, str(error), type(error.__cause__).__name__]
-"""
-
-
-class Site:
-    """A directory that distributions are installed into."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def install(
-        self,
-        distribution: str,
-        version: str,
-        module: str,
-        source: str,
-        *entry_points: str,
-        group: str = "kschedfw",
-    ) -> None:
-        (self.path / f"{module}.py").write_text(source, encoding="utf-8")
-        info = self.path / f"{distribution.replace('-', '_')}-{version}.dist-info"
-        info.mkdir()
-        metadata = f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n"
-        (info / "METADATA").write_text(metadata, encoding="utf-8")
-        points = "\n".join([f"[{group}]", *entry_points, ""])
-        (info / "entry_points.txt").write_text(points, encoding="utf-8")
-
-    def run(self, program: str) -> Any:
-        """What the program says `answer` is."""
-        paths = [str(self.path), os.environ.get("PYTHONPATH", "")]
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", f"{PRELUDE}\n{program}\nprint(json.dumps(answer))"],
-            check=False,
-            capture_output=True,
-            text=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
 
 
 @pytest.fixture

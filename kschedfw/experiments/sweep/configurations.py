@@ -84,7 +84,7 @@ class PathChange:
 
 @attrs.frozen
 class PluginChange:
-    """A plugin of every profile: its weight, true for enabled, false for disabled, None for as it is."""
+    """A plugin of every profile: its weight, 0 for disabled, true for enabled, None for as it is."""
 
     plugin: str
     value: int | bool | None
@@ -105,7 +105,7 @@ class PluginChange:
             self._apply_to(profile["plugins"])
 
     def _apply_to(self, plugins: dict[str, Any]) -> None:
-        is_wanted = self.value is not False
+        is_wanted = bool(self.value)
         found = False
         for point, listed in plugins.items():
             if not isinstance(listed, dict):
@@ -137,6 +137,10 @@ class PluginChange:
 Change = PathChange | PluginChange
 
 
+def _source(name: str) -> str:
+    return f"configuration {name}"
+
+
 def read_given(given: object, folder: Path) -> Configuration:
     """The configuration that a value of the factor `configuration` stands for: a name as for `kschedfw compare
     --profile`, with paths in the folder; or a mapping with `name`, `document` and perhaps `profile`.
@@ -153,16 +157,18 @@ def read_given(given: object, folder: Path) -> Configuration:
         named = NamedConfiguration.of(text, folder)
         if named.file is None:
             document = "" if named.provider else _canonical(_EMPTY)
-            return Configuration(text, document, provider=named.provider, source=text)
+            return Configuration(text, document, provider=named.provider, source=_source(text))
         read = read_document(named.file)
     except UnknownConfigurationError as error:
         raise SweepError(f"{text}: {error}") from None
     except (ConfigurationError, OSError) as error:
         raise SweepError(one_line(error)) from None
-    return Configuration(text, _canonical(read.content), named.profile, source=text)
+    return Configuration(text, _canonical(read.content), named.profile, source=_source(text))
 
 
-DEFAULT_CONFIGURATION: Final = Configuration(DEFAULT, json.dumps(_EMPTY, sort_keys=True), source=DEFAULT)
+DEFAULT_CONFIGURATION: Final = Configuration(
+    DEFAULT, json.dumps(_EMPTY, sort_keys=True), source=_source(DEFAULT)
+)
 
 
 def _inline(given: Mapping[str, object]) -> Configuration:
@@ -177,7 +183,9 @@ def _inline(given: Mapping[str, object]) -> Configuration:
     if profile is not None and not isinstance(profile, str):
         raise SweepError.at("profile", f"expected a text, found {shown(profile)}")
     try:
-        return Configuration(name, _canonical(document_of(document, name).content), profile, source=name)
+        return Configuration(
+            name, _canonical(document_of(document, name).content), profile, source=_source(name)
+        )
     except (ConfigurationError, TypeError, ValueError) as error:
         raise SweepError.at("document", one_line(error)) from None
 

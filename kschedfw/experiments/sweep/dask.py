@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from kschedfw.experiments.sweep.engine import Engine
 from kschedfw.experiments.sweep.errors import SweepError
@@ -33,6 +34,7 @@ def dask_engine(address: str, distributions: Sequence[str], timeout: float = TIM
         from distributed import Client
     except ModuleNotFoundError:
         raise MissingExtraError(NEEDS_EXTRA) from None
+    _check_address(address)
     try:
         client = Client(address, timeout=timeout, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError, ValueError, TypeError) as error:
@@ -51,6 +53,18 @@ def dask_engine(address: str, distributions: Sequence[str], timeout: float = TIM
         if client.dashboard_link:
             name += f", dashboard {client.dashboard_link}"
         yield Engine(client.get_executor(), len(workers), name)  # type: ignore[no-untyped-call]
+
+
+def _check_address(address: str) -> None:
+    try:
+        parts = urlsplit(address if "://" in address else f"tcp://{address}")
+        is_complete = bool(parts.hostname and parts.port)
+    except ValueError:  # the port is no number, or too large
+        is_complete = False
+    if not is_complete:
+        raise SweepError(
+            f"--dask {address}: is no address; expected tcp://HOST:PORT, where the scheduler listens"
+        )
 
 
 def _check(client: Any, address: str, distributions: Sequence[str]) -> None:

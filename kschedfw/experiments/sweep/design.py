@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from random import Random
 from typing import Final, Protocol, TypeAlias
 
@@ -40,10 +40,36 @@ class Grid:
     """Every combination of all values; the last factor changes fastest."""
 
     def points(self, factors: Sequence[Factor]) -> Iterator[Point]:
-        return _combinations(factors)
+        return _with_crossed(factors, [{}], factors)
 
     def to_json(self) -> dict[str, object]:
         return {"method": "grid"}
+
+
+@attrs.frozen
+class Paired:
+    """The first values of all factors together, then the second ones, and so on: combinations chosen by hand.
+
+    Every factor has as many values as the others, or only one. Each combination is run with every value of the
+    `crossed` factors.
+    """
+
+    crossed: tuple[str, ...] = (SEED,)
+
+    def points(self, factors: Sequence[Factor]) -> Iterator[Point]:
+        crossed, paired = _split(factors, self.crossed)
+        counts = {factor.name: count for factor in paired if (count := _count(factor)) > 1}
+        if len(set(counts.values())) > 1:
+            told = ", ".join(f"{name} has {count}" for name, count in counts.items())
+            raise SweepError.at("design", f"paired factors have equally many values, or one: {told}")
+        points = [
+            {factor.name: factor.values.listed[index % _count(factor)] for factor in paired}
+            for index in range(max(counts.values(), default=1))
+        ]
+        return _with_crossed(factors, points, crossed)
+
+    def to_json(self) -> dict[str, object]:
+        return {"method": "paired", "crossed": list(self.crossed)}
 
 
 @attrs.frozen
@@ -67,19 +93,13 @@ class Drawn:
     stratified: bool = False
 
     def points(self, factors: Sequence[Factor]) -> Iterator[Point]:
-        known = [factor.name for factor in factors]
-        for name in self.crossed:
-            if name not in known and name != SEED:
-                raise SweepError.at("crossed", f"there is no factor {name!r}; {similar(name, known)}")
-        drawn = [factor for factor in factors if factor.name not in self.crossed]
-        crossed = [factor for factor in factors if factor.name in self.crossed]
-        if self.samples * math.prod(_count(factor) for factor in crossed) > MOST_RUNS:
-            raise SweepError.at("samples", f"{self.samples:,} are too many runs; at most {MOST_RUNS:,}")
+        crossed, drawn = _split(factors, self.crossed)
         shares = {factor.name: self._shares(factor) for factor in drawn}
-        for index in range(self.samples):
-            point = {factor.name: factor.values.at(shares[factor.name][index]) for factor in drawn}
-            for others in _combinations(crossed):
-                yield {name: {**point, **others}[name] for name in known}
+        points = [
+            {factor.name: factor.values.at(shares[factor.name][index]) for factor in drawn}
+            for index in range(self.samples)
+        ]
+        return _with_crossed(factors, points, crossed)
 
     def _shares(self, factor: Factor) -> Sequence[float]:
         """Where in the factor's range each of its values is."""
@@ -91,13 +111,37 @@ class Drawn:
         return [(part + random.random()) / self.samples for part in parts]
 
     def to_json(self) -> dict[str, object]:
-        method = "latin-hypercube" if self.stratified else "random"
         return {
-            "method": method,
+            "method": "latin-hypercube" if self.stratified else "random",
             "samples": self.samples,
             "seed": self.seed,
             "crossed": list(self.crossed),
         }
+
+
+def _split(factors: Sequence[Factor], crossed: Collection[str]) -> tuple[Sequence[Factor], Sequence[Factor]]:
+    """The factors that are crossed with the points, and the others."""
+    known = [factor.name for factor in factors]
+    for name in crossed:
+        if name not in known:
+            raise SweepError.at("design.crossed", f"there is no factor {name!r}; {similar(name, known)}")
+    return (
+        [factor for factor in factors if factor.name in crossed],
+        [factor for factor in factors if factor.name not in crossed],
+    )
+
+
+def _with_crossed(
+    factors: Sequence[Factor], points: Sequence[Point], crossed: Sequence[Factor]
+) -> Iterator[Point]:
+    """Each point with every combination of the crossed factors' values."""
+    if (count := len(points) * math.prod(map(_count, crossed))) > MOST_RUNS:
+        raise SweepError.at("design", f"{count:,} combinations of values; at most {MOST_RUNS:,}")
+    names = [factor.name for factor in crossed]
+    for point in points:
+        for values in itertools.product(*(factor.values.listed for factor in crossed)):
+            found = {**point, **dict(zip(names, values, strict=True))}
+            yield {factor.name: found[factor.name] for factor in factors}
 
 
 def _count(factor: Factor) -> int:
@@ -105,19 +149,12 @@ def _count(factor: Factor) -> int:
         return len(factor.values.listed)
 
 
-def _combinations(factors: Sequence[Factor]) -> Iterator[Point]:
-    count = math.prod(_count(factor) for factor in factors)
-    if count > MOST_RUNS:
-        raise SweepError(f"{count:,} combinations of values; at most {MOST_RUNS:,}")
-    names = [factor.name for factor in factors]
-    for values in itertools.product(*(factor.values.listed for factor in factors)):
-        yield dict(zip(names, values, strict=True))
-
-
-_METHODS: Final = {
+_DRAWN: Final = ("samples", "seed", "crossed")
+_METHODS: Final[Mapping[str, Sequence[str]]] = {
     "grid": (),
-    "random": ("samples", "seed", "crossed"),
-    "latin-hypercube": ("samples", "seed", "crossed"),
+    "paired": ("crossed",),
+    "random": _DRAWN,
+    "latin-hypercube": _DRAWN,
 }
 
 
@@ -127,7 +164,7 @@ def read_design(given: object) -> Design:
     Raises:
         SweepError: it is none; without the word `design`.
     """
-    if isinstance(given, (Grid, Drawn)):
+    if isinstance(given, (Grid, Paired, Drawn)):
         return given
     content = {"method": given} if isinstance(given, str) else given
     if not isinstance(content, Mapping) or not isinstance(content.get("method"), str):
@@ -141,13 +178,16 @@ def read_design(given: object) -> Design:
             raise SweepError.at(str(key), f"unknown field of the design {method}; {similar(str(key), known)}")
     if method == "grid":
         return Grid()
-    samples, seed, crossed = content.get("samples"), content.get("seed", 0), content.get("crossed", [SEED])
+    crossed = content.get("crossed", [SEED])
+    if not isinstance(crossed, (list, tuple)) or not all(isinstance(name, str) for name in crossed):
+        raise SweepError.at("crossed", f"expected a list of factors, found {shown(crossed)}")
+    if method == "paired":
+        return Paired(tuple(crossed))
+    samples, seed = content.get("samples"), content.get("seed", 0)
     if isinstance(samples, bool) or not isinstance(samples, int) or not 1 <= samples <= MOST_RUNS:
         raise SweepError.at(
             "samples", f"expected a whole number from 1 to {MOST_RUNS}, found {shown(samples)}"
         )
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise SweepError.at("seed", f"expected a whole number from 0 up, found {shown(seed)}")
-    if not isinstance(crossed, list) or not all(isinstance(name, str) for name in crossed):
-        raise SweepError.at("crossed", f"expected a list of factors, found {shown(crossed)}")
     return Drawn(samples, seed, tuple(crossed), stratified=method == "latin-hypercube")

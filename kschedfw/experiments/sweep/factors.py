@@ -65,12 +65,9 @@ def _is_number(value: object) -> bool:
 
 
 def _weight(value: object) -> str:
-    right = value is None or isinstance(value, bool) or not _whole(1, _HEAVIEST)(value)
-    return (
-        ""
-        if right
-        else f"a weight from 1 to {_HEAVIEST}, true (enabled), false (disabled) or null (as it is)"
-    )
+    if value is None or isinstance(value, bool) or not _whole(0, _HEAVIEST)(value):
+        return ""
+    return f"a weight up to {_HEAVIEST}, 0 or false (disabled), true (enabled) or null (as it is)"
 
 
 SETTINGS: Final[Mapping[str, Check]] = {
@@ -124,7 +121,8 @@ def read_factor(name: object, given: object, folder: Path) -> Factor:
         SweepError: there is no such factor, or a value is wrong; without the factor's name.
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in OWN_COLUMNS:
-        raise SweepError(f"{shown(name)} can't be the name of a factor")
+        taken = f"; results have columns {', '.join(sorted(OWN_COLUMNS))} of their own"
+        raise SweepError(f"can't be the name of a factor{taken if name in OWN_COLUMNS else ''}")
     factor = _factor(name, given, folder)
     labels = [label_of(value) for value in _ends(factor.values)]
     twice = next((label for i, label in enumerate(labels) if label in labels[:i] and label is not True), None)
@@ -142,7 +140,10 @@ def _factor(name: str, given: object, folder: Path) -> Factor:
         return Factor(name, _checked(read_values(given), SETTINGS[name]))
     if name.startswith(PLUGINS):
         plugin = name.removeprefix(PLUGINS)
-        return Factor(name, _checked(read_values(given), _weight), plugin=plugin)
+        values = _checked(read_values(given), _weight)
+        if isinstance(values, Choices):
+            values = Choices(tuple(0 if value is False else value for value in values.listed))
+        return Factor(name, values, plugin=plugin)
     if isinstance(given, Mapping) and "path" in given:
         return _of_path(name, given)
     if re.split(r"[.\[]", name)[0] in _FIELDS:

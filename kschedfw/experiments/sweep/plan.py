@@ -78,7 +78,7 @@ def plan_of(
         repeated += run.key in runs
         runs.setdefault(run.key, run)
     if not runs:
-        raise SweepError.at("constraints", f"they exclude all {excluded:,} points of the design")
+        raise SweepError.at("constraints", f"they exclude every point of the design; {excluded:,} in all")
     return Plan(tuple(by_name), tuple(runs.values()), excluded, repeated)
 
 

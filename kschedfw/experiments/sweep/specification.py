@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from kschedfw.api.documents import yaml_parts, yaml_problem
+from kschedfw.api.documents import given_twice, yaml_parts, yaml_problem
 from kschedfw.api.field_errors import shown
 from kschedfw.api.yaml_loader import DocumentError, build
 from kschedfw.experiments.sweep.constraints import Constraint
@@ -33,7 +33,7 @@ class Sweep:
     Args:
         factors: the values of each factor, by its name: a list, a `Range`, or one value. Keys and values are as in the
             YAML file (docs/sweep.md). `cluster` is needed; `seed` is 0 where it isn't given.
-        design: which combinations are run: `Grid()`, or `Drawn(…)`.
+        design: which combinations are run: `Grid()`, `Paired()` or `Drawn(…)`.
         constraints: expressions between factors, all of which must hold in a run: `nodes < pods`.
         cost: prices of nodes, as the arguments of the plugin CostAware; None doesn't measure costs.
         series: at how many times each run's series are measured, from 2 up; 0 for none.
@@ -148,9 +148,8 @@ def _content(path: Path) -> Mapping[str, Any]:
     except DocumentError as error:
         raise SweepError(f"{path}: is not valid YAML: {yaml_problem(error, line)}") from None
     content = built[-1].content if built else None
-    if built and (duplicates := built[-1].duplicates):
-        line_there, name = duplicates[0]
-        raise SweepError(f"{path}: line {line + line_there + 1}: {name} is there twice")
+    if built and built[-1].duplicates:
+        raise SweepError(f"{path}: {given_twice(built[-1].duplicates, line)[0]}")
     if not isinstance(content, Mapping):
         found = "nothing" if content is None else shown(content)
         raise SweepError(f"{path}: expected an object with factors, found {found}")

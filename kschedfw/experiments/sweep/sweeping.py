@@ -198,7 +198,7 @@ class _Dispatcher:
 
     def _collect(self) -> None:
         done, _ = wait(self._in_flight, return_when=FIRST_COMPLETED)
-        for future in done:
+        for future in [each for each in self._in_flight if each in done]:  # in their order
             run = self._in_flight.pop(future)
             try:
                 outcome = future.result()
