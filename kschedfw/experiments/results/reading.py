@@ -34,6 +34,7 @@ def read_results(path: str | Path, *, most_rows: int = MOST_ROWS) -> Results:
         OSError: the file can't be read.
     """
     path = Path(path)
+    path.stat()  # raises if it isn't there
     if path.is_dir():
         path = _file_of(path, CSV, JOURNAL)
     if path.name == JOURNAL:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from numbers import Integral, Real
 from typing import Final, TypeAlias
 
 import msgspec
@@ -49,15 +50,22 @@ def checked_value(name: str, value: object) -> Value:
 
 
 def checked_number(metric: str, value: object) -> Number:
-    """The value of a metric, if results can hold it.
+    """The value of a metric, if results can hold it; NumPy's numbers become Python's.
 
     Raises:
         ResultsError: it isn't a finite number, or a count beyond 2^53.
     """
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_COUNT:
-        return int(value)
-    if isinstance(value, float) and math.isfinite(value):
-        return float(value)
+    number: Number | None = None
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        number = int(value)
+    elif isinstance(value, Real) and not isinstance(value, bool):
+        number = float(value)
+    if (
+        number is not None
+        and math.isfinite(number)
+        and (isinstance(number, float) or abs(number) <= LARGEST_COUNT)
+    ):
+        return number
     raise ResultsError(f"metric {metric}: {shown(value)}: expected a finite float, or an int up to 2^53")
 
 

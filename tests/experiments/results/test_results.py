@@ -156,6 +156,7 @@ class TestRefused:
         assert self.refused(tmp_path / "empty") == expected
 
     def test_another_kind_of_file(self, tmp_path: Path) -> None:
+        (tmp_path / "r.txt").touch()
         expected = "r.txt: expected a directory, or a file that ends in .csv, .jsonl or .parquet"
         assert self.refused(tmp_path / "r.txt") == expected
 

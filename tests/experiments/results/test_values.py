@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,6 +62,11 @@ def test_values_that_no_file_can_hold_are_refused(value: object) -> None:
 def test_metrics_are_finite_numbers(value: object) -> None:
     with pytest.raises(ResultsError, match=r"^metric placed: .*: expected a finite float, or an int up to"):
         checked_number("placed", value)
+
+
+def test_numpys_numbers_become_pythons() -> None:
+    found = [checked_number("placed", value) for value in (np.int64(3), np.float64(0.1), np.float32(0.5))]
+    assert list(map(repr, found)) == ["3", "0.1", "0.5"]
 
 
 @given(st.lists(strategies.values))
