@@ -56,6 +56,7 @@ COMMANDS = {
     "dump": Command("Write the state of a live cluster to a file.", "kschedfw.cli.dump:dump_app"),
     "sweep": Command("Run many simulations that cross factors.", "kschedfw.cli.sweep:sweep_app"),
     "bench": Command("Measure how fast a profile schedules on this machine.", "kschedfw.cli.bench:bench_app"),
+    "report": Command("Show what the results of a sweep say.", "kschedfw.cli.report:report_app"),
     "config": Command("Check, show and compare configurations.", "kschedfw.cli.config:config_app"),
     "plugins": Command(
         "Show the installed plugins, or create a new one.", "kschedfw.cli.plugins:plugins_app"

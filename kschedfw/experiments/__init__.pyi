@@ -1,3 +1,15 @@
+from .report.analysis import Analysis as Analysis
+from .report.analysis import Unpaired as Unpaired
+from .report.analysis import analyse as analyse
+from .report.comparison import Difference as Difference
+from .report.comparison import Direction as Direction
+from .report.comparison import MetricTable as MetricTable
+from .report.comparison import Row as Row
+from .report.comparison import Verdict as Verdict
+from .report.page import ReportPage as ReportPage
+from .report.question import Question as Question
+from .report.question import QuestionError as QuestionError
+from .report.statistics import Estimate as Estimate
 from .results.reading import read_results as read_results
 from .results.reading import read_series as read_series
 from .results.results import Results as Results

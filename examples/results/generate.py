@@ -1,0 +1,62 @@
+"""Schedule the sample cluster under three configurations, with ten seeds each, and write policies.csv.
+
+    python generate.py [DIRECTORY]
+
+The default is the directory of this script. It takes a minute or two, and writes the same figures every time.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from kschedfw import InMemoryCluster, Profile, default_profile
+from kschedfw.api.manifests import read_manifests
+from kschedfw.compare import Candidate, Run, compare
+from kschedfw.config import load_configuration
+from kschedfw.experiments import ResultsWriter
+
+EXAMPLES = Path(__file__).parents[1]
+SEEDS = range(1, 11)
+GPU = "nvidia.com/gpu"
+
+
+def candidates() -> list[Candidate]:
+    """The configurations; the first one is the baseline."""
+    packing = load_configuration(EXAMPLES / "configurations" / "profiles.yaml")
+    most_allocated = {"NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated"}}}
+    return [
+        Candidate("default", (default_profile(),)),
+        Candidate("most-allocated", (Profile(default_profile().multi_point, args=most_allocated),)),
+        Candidate.of("packing", packing, "packing"),
+    ]
+
+
+def metrics(run: Run) -> Iterator[tuple[str, float]]:
+    """What a run is measured by."""
+    yield "placed", run.report.placed
+    yield "nodes_in_use", run.nodes_in_use
+    for utilisation in run.report.utilisation:
+        if utilisation.resource in ("cpu", "memory", GPU):
+            yield f"utilisation.{utilisation.resource}", utilisation.share
+    for fragmentation in run.fragmentation:
+        if fragmentation.resource in ("memory", GPU):
+            yield f"fragmentation.{fragmentation.resource}", fragmentation.share
+
+
+def main(directory: Path) -> None:
+    """Write policies.csv into the directory."""
+    cluster = InMemoryCluster(read_manifests(EXAMPLES / "sample-cluster").objects())
+    with TemporaryDirectory() as scratch:
+        with ResultsWriter(scratch, ["policy", "seed"]) as writer:
+            for seed in SEEDS:
+                for run in compare(cluster, candidates(), seed=seed).runs:
+                    writer.add(f"{run.label}-{seed}", {"policy": run.label, "seed": seed}, dict(metrics(run)))
+            writer.finish(f"{each.label}-{seed}" for each in candidates() for seed in SEEDS)
+        directory.joinpath("policies.csv").write_bytes(Path(scratch, "results.csv").read_bytes())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent)

@@ -1,0 +1,163 @@
+"""What a report compares: which factors, against which of their values, over which repetitions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from itertools import islice
+from typing import Final
+
+import attrs
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.field_errors import printable
+from kschedfw.experiments.results.results import Results
+from kschedfw.experiments.results.values import Value, cell
+
+SEED: Final = "seed"
+_SHOWN: Final = 10
+
+
+class QuestionError(KschedfwError, ValueError):
+    """A factor, a value or a metric isn't in the results; says which there are."""
+
+
+@attrs.frozen
+class Question:
+    """What is compared with what.
+
+    Attributes:
+        compared: the factors that are compared; none if no two runs can be compared.
+        baseline: their values that all others are compared with.
+        over: the factors whose values are repetitions of the same experiment: runs that agree in them, and in all
+            factors but those compared, make a pair. Usually the seed.
+        metrics: the metrics, in the order of the results.
+    """
+
+    compared: tuple[str, ...]
+    baseline: tuple[Value, ...]
+    over: tuple[str, ...]
+    metrics: tuple[str, ...]
+
+
+def label(value: Value) -> str:
+    """A value as people write it; a float with six digits."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "none" if value is None else printable(value if isinstance(value, str) and value else cell(value))
+
+
+def values_of(results: Results, factor: str) -> list[Value]:
+    """The values of a factor: numbers by size, everything else in the order of the results."""
+    values = list(dict.fromkeys(results.columns[factor]))
+    numbers = [value for value in values if isinstance(value, int | float)]
+    return [*sorted(numbers)] if len(numbers) == len(values) else values
+
+
+def question_of(
+    results: Results,
+    baseline: Mapping[str, Value] | str | None = None,
+    over: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+) -> Question:
+    """The question, with everything that isn't said filled in.
+
+    Args:
+        baseline: values of the factors to compare, or the text of them: `policy=default`, or
+            `policy=default,weight=1`. A factor without a value is compared with its first one. By default it is
+            the first factor that is crossed with the others.
+        over: factors that are repetitions beside the seed.
+        metrics: names or patterns, such as `utilisation.*`; by default all.
+
+    Raises:
+        QuestionError: a factor, a value or a metric isn't in the results.
+    """
+    repetitions = tuple(
+        dict.fromkeys((*_seed(results), *(_factor(results, each, "--over") for each in over)))
+    )
+    wanted = _wanted(results, baseline)
+    if not wanted:
+        wanted = _first_comparable(results, repetitions)
+    for name in wanted:
+        if name in repetitions:
+            raise QuestionError(
+                f"--baseline {name}: a repetition can't be compared; runs are paired by their {name}"
+            )
+    return Question(tuple(wanted), tuple(wanted.values()), repetitions, _metrics(results, metrics))
+
+
+def _first_comparable(results: Results, repetitions: Sequence[str]) -> dict[str, Value]:
+    """The first factor that is crossed with the others, and its first value.
+
+    Some of its runs may be missing, up to a half. If no factor is crossed, it is the first whose values come more than
+    once, on average; else none.
+    """
+    varying = [name for name in results.factors if len(values_of(results, name)) > 1]
+    candidates = [name for name in varying if name not in repetitions]
+    runs = results.runs()
+    for name in candidates:
+        others = {tuple(run.factors[each] for each in varying if each != name) for run in runs}
+        if 2 * len(runs) > len(others) * len(values_of(results, name)):
+            return {name: values_of(results, name)[0]}
+    repeated = (name for name in candidates if 2 * len(values_of(results, name)) <= len(runs))
+    return {name: values_of(results, name)[0] for name in islice(repeated, 1)}
+
+
+def _seed(results: Results) -> tuple[str, ...]:
+    return (SEED,) if SEED in results.factors else ()
+
+
+def _wanted(results: Results, baseline: Mapping[str, Value] | str | None) -> dict[str, Value]:
+    if not baseline:
+        return {}
+    if not isinstance(baseline, str):
+        known = [_factor(results, name, "--baseline") for name in baseline]
+        return {name: _value(results, name, baseline[name]) for name in known}
+    wanted: dict[str, Value] = {}
+    # A comma may be part of a value, unless a factor follows it.
+    names = "|".join(map(re.escape, sorted(results.factors, key=len, reverse=True)))
+    for part in re.split(rf",(?=(?:{names})(?:[=,]|$))", baseline) if names else [baseline]:
+        if part in results.factors:
+            wanted[part] = values_of(results, part)[0]
+            continue
+        # A factor's name may have "=" in it: the longest that fits is meant.
+        fitting = (name for name in results.factors if part.startswith(f"{name}="))
+        name = max(fitting, key=len, default=part.partition("=")[0])
+        _factor(results, name, "--baseline")
+        wanted[name] = _value(results, name, part[len(name) + 1 :])
+    return wanted
+
+
+def _factor(results: Results, name: str, option: str) -> str:
+    if name in results.factors:
+        return name
+    known = ", ".join(results.factors) or "none"
+    raise QuestionError(f"{option}: there is no factor {printable(name)}; the factors are: {known}")
+
+
+def _value(results: Results, factor: str, wanted: Value) -> Value:
+    values = values_of(results, factor)
+    for written in (cell, label):
+        for value in values:
+            if wanted == value or wanted == written(value):
+                return value
+    known = [label(value) for value in values]
+    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+    raise QuestionError(
+        f"--baseline: no run has {factor}={label(wanted)}; its values are: {', '.join(known[:_SHOWN])}{more}"
+    )
+
+
+def _metrics(results: Results, wanted: Sequence[str]) -> tuple[str, ...]:
+    known = [str(metric) for metric in dict.fromkeys(results.columns["metric"]) if metric]
+    chosen: set[str] = set()
+    for pattern in wanted:
+        found = [metric for metric in known if metric == pattern or fnmatchcase(metric, pattern)]
+        if not found:
+            similar = get_close_matches(pattern[:100], known, n=1)
+            hint = f"did you mean {similar[0]}?" if similar else f"the metrics are: {', '.join(known[:30])}"
+            raise QuestionError(f"--metric {printable(pattern)}: no run has it; {hint}")
+        chosen.update(found)
+    return tuple(metric for metric in known if not wanted or metric in chosen)
