@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from kschedfw.cli.enabled import UsageError
-from kschedfw.cli.exits import ExitCode, complain
+from kschedfw.cli.exits import ExitCode, complain, tell
 from kschedfw.cli.options import NoProgressOption
 from kschedfw.cli.output import progress_bar
 from kschedfw.cli.sweep_output import print_dry_run, print_json_line, print_summary
@@ -91,6 +91,7 @@ def sweep(
     started = time.perf_counter()
     specification = Sweep.read(spec)
     plan = specification.plan()
+    tell(plan.warnings)
     done = runs_done(directory, plan, resume=resume)
     todo = runs_to_do(plan, done, retry_failed=retry_failed)
     try:

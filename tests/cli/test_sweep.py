@@ -134,6 +134,19 @@ def test_resuming_skips_what_is_done(kschedfw: Kschedfw, tmp_path: Path) -> None
     assert set(read_results(tmp_path / "packing-results").columns["seed"]) == {1, 2, 3}
 
 
+def test_warnings_about_configurations_are_told(kschedfw: Kschedfw, tmp_path: Path) -> None:
+    (tmp_path / "old.yaml").write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n"
+    )
+    (tmp_path / "packing.yaml").write_text(
+        "factors: {cluster: cluster.json, configuration: old.yaml, seed: [0, 1]}"
+    )
+    done = kschedfw("packing.yaml")
+    assert done.code == 0
+    (line,) = done.err.splitlines()
+    assert line.startswith("configuration old.yaml: warning: kube-scheduler v1.36 no longer reads")
+
+
 class TestFailures:
     PLUGIN = """
 from kschedfw import Plugin, hookimpl

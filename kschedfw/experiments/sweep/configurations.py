@@ -205,10 +205,11 @@ def registry() -> Registry:
 
 @attrs.frozen
 class Runnable:
-    """A configuration's candidate, and the distributions with versions that its plugins come from, sorted."""
+    """A configuration's candidate; the distributions with versions that its plugins come from, sorted; and warnings."""
 
     candidate: Candidate
     distributions: Sequence[str]
+    warnings: Sequence[str]
 
 
 @lru_cache(maxsize=_KEPT)
@@ -227,7 +228,8 @@ def runnable(configuration: Configuration) -> Runnable:
         candidate = Candidate.of(configuration.label, parsed, configuration.profile)
     except KschedfwError as error:
         raise SweepError(one_line(error)) from None
-    return Runnable(candidate, _distributions(parsed))
+    warnings = [f"{configuration.source}: warning: {each}" for each in (*parsed.warnings, *candidate.notes)]
+    return Runnable(candidate, _distributions(parsed), warnings)
 
 
 def _distributions(parsed: SchedulerConfiguration) -> Sequence[str]:

@@ -30,12 +30,14 @@ class Plan:
     """The runs of a sweep in their order, and the names of the factors.
 
     `excluded` is how many points of the design the constraints have excluded, `repeated` how many were there already.
+    `warnings` are about configurations, each with its source.
     """
 
     factors: tuple[str, ...]
     runs: tuple[Run, ...]
     excluded: int = 0
     repeated: int = 0
+    warnings: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -79,7 +81,7 @@ def plan_of(
         runs.setdefault(run.key, run)
     if not runs:
         raise SweepError.at("constraints", f"they exclude every point of the design; {excluded:,} in all")
-    return Plan(tuple(by_name), tuple(runs.values()), excluded, repeated)
+    return Plan(tuple(by_name), tuple(runs.values()), excluded, repeated, tuple(planner.warnings))
 
 
 class _Planner:
@@ -90,6 +92,7 @@ class _Planner:
         self._points = points
         self._sources: dict[ClusterSource, ClusterSource] = {}
         self._sized: set[tuple[ClusterSource, Size]] = set()
+        self.warnings: dict[str, None] = {}
         self._own = f"{OWN_DISTRIBUTION} {version(OWN_DISTRIBUTION)}"
 
     def run(self, factors: Mapping[str, Factor], point: Point, cell: Cell) -> Run:
@@ -119,7 +122,7 @@ class _Planner:
             change for name, value in point.items() if (change := factors[name].change(value)) is not None
         ]
         changed = given.changed(changes)
-        runnable(changed)
+        self.warnings.update(dict.fromkeys(runnable(changed).warnings))
         return changed
 
     def _checked(self, given: ClusterSource, size: Size) -> ClusterSource:

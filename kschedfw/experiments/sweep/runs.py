@@ -117,6 +117,8 @@ def _done(run: Run) -> Outcome:
             trialled = trial.run(runnable(run.configuration).candidate, before=follow)
         (usage,) = followed
         usage.close()
+        if trialled.report.interrupted:  # the simulation has taken Ctrl-C as its end
+            raise KeyboardInterrupt
         if failures.count:
             raise SweepError(f"a plugin failed: {_first(failures)}")
         if not trialled.report.pods:

@@ -169,6 +169,17 @@ class TestKeys:
 
 
 class TestErrors:
+    def test_ctrl_c_in_the_middle_of_a_run_is_no_result(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupt(*_: object) -> bool:
+            raise KeyboardInterrupt
+
+        run = only(Sweep({"cluster": cluster_file(tmp_path)}))
+        monkeypatch.setattr("kschedfw.scheduler.scheduler.Scheduler.schedule_one", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            outcome_of(run)
+
     def test_a_run_without_pods_of_its_scheduler_says_so(self, tmp_path: Path) -> None:
         document = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
