@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -19,7 +20,9 @@ TIMEOUT: Final = 10.0
 
 @contextmanager
 def dask_engine(address: str, distributions: Sequence[str], timeout: float = TIMEOUT) -> Iterator[Engine]:
-    """Connect to the scheduler at this address, such as `tcp://10.0.0.7:8786`.
+    """Connect to the scheduler at this address, such as `tcp://10.0.0.7:8786`, until the end of the block.
+
+    What the client logs meanwhile isn't shown: a lost connection becomes an EngineError of the sweep.
 
     Args:
         address: of the scheduler.
@@ -35,24 +38,41 @@ def dask_engine(address: str, distributions: Sequence[str], timeout: float = TIM
     except ModuleNotFoundError:
         raise MissingExtraError(NEEDS_EXTRA) from None
     _check_address(address)
-    try:
-        client = Client(address, timeout=timeout, set_as_default=False)  # type: ignore[no-untyped-call]
-    except (OSError, TimeoutError, ValueError, TypeError) as error:
-        why = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise SweepError(f"--dask {address}: no Dask scheduler answers there: {why}") from None
-    with client:
+    with _without_log():
         try:
-            client.wait_for_workers(1, timeout=timeout)
-        except TimeoutError:
-            raise SweepError(
-                f"--dask {address}: the cluster has no workers after {timeout:g} seconds"
-            ) from None
-        _check(client, address, distributions)
-        workers = client.scheduler_info(n_workers=-1)["workers"].values()
-        name = f"{len(workers)} Dask worker{'' if len(workers) == 1 else 's'}"
-        if client.dashboard_link:
-            name += f", dashboard {client.dashboard_link}"
-        yield Engine(client.get_executor(), len(workers), name)  # type: ignore[no-untyped-call]
+            client = Client(address, timeout=timeout, set_as_default=False)  # type: ignore[no-untyped-call]
+        except (OSError, TimeoutError, ValueError, TypeError) as error:
+            why = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise SweepError(f"--dask {address}: no Dask scheduler answers there: {why}") from None
+        with client:
+            yield _engine(client, address, distributions, timeout)
+
+
+@contextmanager
+def _without_log() -> Iterator[None]:
+    # Several of its loggers have a handler of their own.
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
+    loud = [logger for name in names if not (logger := logging.getLogger(name)).disabled]
+    for logger in loud:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger in loud:
+            logger.disabled = False
+
+
+def _engine(client: Any, address: str, distributions: Sequence[str], timeout: float) -> Engine:
+    try:
+        client.wait_for_workers(1, timeout=timeout)
+    except TimeoutError:
+        raise SweepError(f"--dask {address}: the cluster has no workers after {timeout:g} seconds") from None
+    _check(client, address, distributions)
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    name = f"{len(workers)} Dask worker{'' if len(workers) == 1 else 's'}"
+    if client.dashboard_link:
+        name += f", dashboard {client.dashboard_link}"
+    return Engine(client.get_executor(), len(workers), name)
 
 
 def _check_address(address: str) -> None:
