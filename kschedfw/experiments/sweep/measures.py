@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from kschedfw.api.field_errors import printable
 from kschedfw.api.pod import Pod
 from kschedfw.api.resource_names import PODS
 from kschedfw.compare import NodeAllocation, Workload, fragmentation
@@ -70,7 +71,7 @@ def _metrics(run: Trialled, usage: Usage, prices: Prices | None) -> Iterator[tup
 
 def _reasons(run: Trialled) -> Iterator[tuple[str, int]]:
     for reason in run.report.reasons[:_MOST_REASONS]:
-        yield f"pending.{' '.join(reason.text.split())[:200]}", reason.pods
+        yield f"pending.{printable(' '.join(reason.text.split()))}", reason.pods
     if others := run.report.reasons[_MOST_REASONS:]:
         yield "pending.other reasons", sum(reason.pods for reason in others)
 

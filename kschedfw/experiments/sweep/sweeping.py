@@ -14,6 +14,7 @@ import attrs
 from kschedfw.experiments.results.journal import NO_LIMIT
 from kschedfw.experiments.results.reading import JOURNAL, journalled
 from kschedfw.experiments.results.results import Results
+from kschedfw.experiments.results.values import ResultsError
 from kschedfw.experiments.results.writer import ResultsWriter
 from kschedfw.experiments.sweep.errors import EngineError, SweepError, one_line
 from kschedfw.experiments.sweep.plan import Plan
@@ -98,6 +99,9 @@ def run_sweep(
             _Dispatcher(executor, workers * _IN_FLIGHT_PER_WORKER, recorder).run(todo)
         except KeyboardInterrupt:
             interrupted = True
+        except EngineError:
+            writer.finish((run.key for run in plan.runs), others=False)
+            raise
         results = writer.finish((run.key for run in plan.runs), others=False)
         failed = sum(bool(writer.done.get(run.key)) for run in plan.runs)
         return Summary(results, recorder.count, failed, len(plan.runs) - len(todo), stale, interrupted)
@@ -153,10 +157,13 @@ class _Recorder:
         self.count = 0
 
     def take(self, run: Run, outcome: Outcome) -> None:
+        if not outcome.error:
+            try:
+                self._writer.add(run.key, run.values, outcome.metrics, outcome.series)
+            except ResultsError as error:
+                outcome = Outcome(run.key, error=one_line(error))
         if outcome.error:
             self._writer.add_failure(run.key, run.values, outcome.error)
-        else:
-            self._writer.add(run.key, run.values, outcome.metrics, outcome.series)
         self.count += 1
         if self._progress is not None:
             self._progress(run, outcome, self.count, self._total)

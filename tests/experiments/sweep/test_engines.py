@@ -62,6 +62,8 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "-m",
         "distributed.cli.dask_worker",
         "--no-nanny",
+        "--death-timeout",
+        "30",
         "--nthreads",
         "1",
         "--no-dashboard",

@@ -203,7 +203,9 @@ class TestBrokenEngines:
 
         with pytest.raises(EngineError, match="the engine takes no more runs: RuntimeError: cannot schedule"):
             run_sweep(SEEDS, tmp_path, Closing(1))
-        assert recorded(tmp_path)
+        assert list(dict.fromkeys(read_results(tmp_path / "results.csv").columns["run"])) == recorded(
+            tmp_path
+        )
         with ThreadPoolExecutor(1) as thread:
             run_sweep(SEEDS, tmp_path, thread, resume=True)
         assert sorted(recorded(tmp_path)) == sorted(keys(SEEDS))
@@ -218,6 +220,19 @@ class TestBrokenEngines:
 
         with pytest.raises(EngineError, match="the engine is gone; --resume goes on"):
             run_sweep(SEEDS, tmp_path, Lost())
+
+
+def test_a_metric_that_no_table_can_hold_is_an_error_of_its_run(tmp_path: Path) -> None:
+    class Wrong(Executor):
+        def submit(self, _fn: Callable[..., Any], /, *args: Any, **_kwargs: Any) -> Future[Any]:
+            future: Future[Any] = Future()
+            future.set_result(Outcome(args[0].key, {"placed": float("nan") if args[0].seed == 2 else 1}))
+            return future
+
+    summary = run_sweep(SEEDS, tmp_path, Wrong())
+    assert (summary.done, summary.failed) == (6, 1)
+    (row,) = (each for each in read_results(tmp_path).runs() if each.error)
+    assert (row.factors["seed"], row.error.startswith("metric placed: ")) == (2, True)
 
 
 def test_ctrl_c_keeps_what_is_done(tmp_path: Path, thread: Executor) -> None:
