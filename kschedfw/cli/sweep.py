@@ -35,8 +35,8 @@ or a crash, --resume does what is missing.
 \b
 Exit codes:
   0    all runs are done, and none has failed
-  1    runs have failed (standard error says why); or the engine broke down; or the extra dask
-       isn't installed, which --dask needs
+  1    runs have failed (standard error says why); or the engine broke down; or an extra isn't
+       installed: dask, which --dask needs, or parquet
   2    bad usage, or a wrong specification; nothing was run
   70   a bug in kschedfw
   130  interrupted; the results have the runs that were done

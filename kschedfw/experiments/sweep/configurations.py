@@ -118,12 +118,13 @@ class PluginChange:
             ]
             found = found or any(map(self._is_named, enabled))
             listed.update({"enabled": enabled, "disabled": disabled})
-        everywhere = plugins.setdefault("multiPoint", {})
         if not is_wanted:
-            everywhere["disabled"] = [*everywhere.get("disabled", ()), {"name": self.plugin}]
+            _append(plugins, "multiPoint", "disabled", {"name": self.plugin})
         elif not found:
-            entry = self._weighted({"name": self.plugin}, "multiPoint")
-            everywhere["enabled"] = [*everywhere.get("enabled", ()), entry]
+            # What multiPoint enables doesn't come to a point that disables all.
+            has_all_disabled = {"name": "*"} in (plugins.get("score") or {}).get("disabled", ())
+            point = "score" if has_all_disabled else "multiPoint"
+            _append(plugins, point, "enabled", self._weighted({"name": self.plugin}, point))
 
     def _is_named(self, entry: object) -> bool:
         return isinstance(entry, dict) and entry.get("name") == self.plugin
@@ -132,6 +133,12 @@ class PluginChange:
         if isinstance(self.value, bool) or point not in ("score", "multiPoint"):
             return entry
         return {**entry, "weight": self.value}
+
+
+def _append(plugins: dict[str, Any], point: str, key: str, entry: dict[str, Any]) -> None:
+    if not isinstance(plugins.get(point), dict):
+        plugins[point] = {}
+    plugins[point][key] = [*(plugins[point].get(key) or ()), entry]
 
 
 Change = PathChange | PluginChange

@@ -168,7 +168,9 @@ class _Parser(Parser[Compared]):
         if not (token[:1].isalpha() or token[:1] == "_") or token in WORDS:
             where = f" before {token!r}" if token else " at the end"
             raise self.error(f"a factor, a number or a text is missing{where}")
-        raise self.error(f"there is no factor {token!r}; {similar(token, self._factors)} Texts are in quotes")
+        raise self.error(
+            f"there is no factor {token!r} (texts are in quotes); {similar(token, self._factors)}"
+        )
 
 
 def keeping(constraints: Collection[Constraint], cells: Iterator[Cell]) -> Iterator[Cell]:

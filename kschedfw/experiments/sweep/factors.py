@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -30,7 +31,7 @@ OWN_COLUMNS: Final = frozenset(("run", "metric", "value", "error"))
 
 _HEAVIEST: Final = (1 << 31) - 1  # kube-scheduler's weights have 32 bits
 _LARGEST_SEED: Final = (1 << 53) - 1  # what JSON and spreadsheets keep exactly
-_MOST_PODS: Final = 1_000_000
+_MOST_OBJECTS: Final = 1_000_000
 _NAME: Final = re.compile(r"[^\s\"',=#][^\"'\n\r]{0,499}")
 _FIELDS: Final = frozenset(json_name(field) for field in attrs.fields(KubeSchedulerConfiguration))
 
@@ -72,9 +73,9 @@ def _weight(value: object) -> str:
 
 SETTINGS: Final[Mapping[str, Check]] = {
     SEED: _whole(0, _LARGEST_SEED),
-    "nodes": _whole(1, _MOST_PODS),
-    "pods": _whole(1, _MOST_PODS),
-    "initialPods": _whole(0, _MOST_PODS),
+    "nodes": _whole(1, _MOST_OBJECTS),
+    "pods": _whole(1, _MOST_OBJECTS),
+    "initialPods": _whole(0, _MOST_OBJECTS),
     "arrivals": _switch,
     "arrivalRate": _positive,
     "meanDuration": _positive,
@@ -123,15 +124,6 @@ def read_factor(name: object, given: object, folder: Path) -> Factor:
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in OWN_COLUMNS:
         taken = f"; results have columns {', '.join(sorted(OWN_COLUMNS))} of their own"
         raise SweepError(f"can't be the name of a factor{taken if name in OWN_COLUMNS else ''}")
-    factor = _factor(name, given, folder)
-    labels = [label_of(value) for value in _ends(factor.values)]
-    twice = next((label for i, label in enumerate(labels) if label in labels[:i] and label is not True), None)
-    if name in (CLUSTER, CONFIGURATION) and twice is not None:
-        raise SweepError(f"two values have the name {twice!r}; give one of them another `name`")
-    return factor
-
-
-def _factor(name: str, given: object, folder: Path) -> Factor:
     if name == CLUSTER:
         return Factor(name, _read_each(given, lambda value: read_source(value, folder)))
     if name == CONFIGURATION:
@@ -150,10 +142,8 @@ def _factor(name: str, given: object, folder: Path) -> Factor:
         steps_of(name)
         return Factor(name, _checked(read_values(given), _document_value), path=name)
     known = (CLUSTER, CONFIGURATION, *SETTINGS, f"{PLUGINS}NAME", *sorted(_FIELDS))
-    raise SweepError(
-        f"unknown factor; {similar(name, known).rstrip('?')}? A factor of your own name has a path in the "
-        "configuration document and values: {path: profiles[0]…, values: […]}"
-    )
+    own = "one with a name of your own has a path in the configuration, and values"
+    raise SweepError(f"unknown factor ({own}); {similar(name, known)}")
 
 
 def _of_path(name: str, given: Mapping[str, object]) -> Factor:
@@ -186,6 +176,9 @@ def _read_each(given: object, read: Callable[[object], object]) -> Choices:
             values.append(read(value))
     if not values:
         raise SweepError("the list is empty; give at least one value")
+    label, count = Counter(map(label_of, values)).most_common(1)[0]
+    if count > 1:
+        raise SweepError(f"two values have the name {label!r}; give one of them another `name`")
     return Choices(tuple(values))
 
 

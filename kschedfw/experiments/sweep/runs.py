@@ -120,17 +120,13 @@ def _done(run: Run) -> Outcome:
         if trialled.report.interrupted:  # the simulation has taken Ctrl-C as its end
             raise KeyboardInterrupt
         if failures.count:
-            raise SweepError(f"a plugin failed: {_first(failures)}")
+            raise SweepError(f"a plugin failed: {next(failures.lines())}")
         if not trialled.report.pods:
             raise SweepError(
                 "there is nothing to schedule: no pending pod names a scheduler of the configuration"
             )
         series = series_of(trialled, usage, objects, run.points) if run.points else {}
         return Outcome(run.key, metrics_of(trialled, usage, run.prices), series)
-
-
-def _first(failures: Failures) -> str:
-    return next(failures.lines())
 
 
 def missing_here(distributions: tuple[str, ...]) -> list[str]:

@@ -63,8 +63,8 @@ class Range:
             raise SweepError.at("points", f"expected a whole number from 2 up, found {shown(self.points)}")
         if self.log and self.low <= 0:
             raise SweepError.at("from", f"must be above 0 with scale log, found {self.low}")
-        if self._count() > MOST_VALUES:
-            raise SweepError(f"the range has {self._count():,} values; at most {MOST_VALUES:,}")
+        if self.step is not None or self.points is not None:
+            self._check_count()
 
     @property
     def is_continuous(self) -> bool:
@@ -82,12 +82,16 @@ class Range:
         # In decimals: from 0.1 to 0.3 by 0.1 are three numbers.
         return int((_decimal(self.high) - _decimal(self.low)) / _decimal(self.step or 1)) + 1
 
+    def _check_count(self) -> None:
+        if (count := self._count()) > MOST_VALUES:
+            raise SweepError(f"the range has {count:,} values; at most {MOST_VALUES:,}")
+
     @property
     def listed(self) -> tuple[object, ...]:
         """The numbers, in ascending order.
 
         Raises:
-            SweepError: there are infinitely many.
+            SweepError: there are infinitely many, or more than `MOST_VALUES`.
         """
         if self.is_continuous:
             raise SweepError(
@@ -96,6 +100,7 @@ class Range:
         if self.points is not None:
             last = self.points - 1
             return tuple(dict.fromkeys(self._between(index / last) for index in range(self.points)))
+        self._check_count()
         step = _decimal(self.step or 1)
         numbers = (_decimal(self.low) + index * step for index in range(self._count()))
         return tuple(int(number) if self._is_whole else float(number) for number in numbers)
@@ -141,7 +146,7 @@ def read_values(given: object) -> Values:
         raise SweepError(f"the list has {len(given):,} values; at most {MOST_VALUES:,}")
     seen: set[str] = set()
     for index, value in enumerate(given):
-        if (text := f"{type(value).__name__} {shown(value)}") in seen:
+        if (text := repr(value)) in seen:
             raise SweepError.at(f"[{index}]", f"{shown(value)} is there twice")
         seen.add(text)
     return Choices(tuple(given))

@@ -71,6 +71,16 @@ class TestPlugins:
         for each in profiles("conf.yaml", folder, PluginChange("NodeResourcesFit", 0)):
             assert "NodeResourcesFit" not in weights(each)
 
+    def test_where_scoring_has_all_plugins_disabled_a_weight_is_that_of_scoring(self) -> None:
+        nothing = PathChange("profiles[0].plugins.score.disabled", [{"name": "*"}])
+        assert weights(profile(nothing, PluginChange("ImageLocality", 3))) == {"ImageLocality": 3}
+
+    def test_an_empty_part_of_the_document_is_as_if_it_were_not_there(self) -> None:
+        for path in ("profiles[0].plugins", "profiles[0].plugins[multiPoint]", "profiles[0].plugins[score]"):
+            empty = PathChange(path, {})
+            assert weights(profile(empty, PluginChange("ImageLocality", 3)))["ImageLocality"] == 3
+            assert "ImageLocality" not in weights(profile(empty, PluginChange("ImageLocality", 0)))
+
     def test_disabled_and_enabled_again_it_has_its_weight(self) -> None:
         twice = (PluginChange("ImageLocality", 0), PluginChange("ImageLocality", 3))
         assert weights(profile(*twice))["ImageLocality"] == 3

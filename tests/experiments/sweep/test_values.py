@@ -81,7 +81,7 @@ def test_one_value_and_a_python_range_are_values_too() -> None:
         ({"from": 1, "to": 2, "points": 1}, "points: expected a whole number from 2 up, found 1"),
         ({"from": 0, "to": 2, "scale": "log"}, "from: must be above 0 with scale log, found 0"),
         ({"from": 1, "to": 2, "scale": "cubic"}, 'scale: expected linear or log, found "cubic"'),
-        ({"from": 0, "to": 1_000_000}, "the range has 1,000,001 values; at most 10,000"),
+        ({"from": 0, "to": 1_000_000, "step": 1}, "the range has 1,000,001 values; at most 10,000"),
         ([1, 2, 1], "[2]: 1 is there twice"),
         (["x"] * 10_001, "the list has 10,001 values"),
     ],
@@ -94,6 +94,12 @@ def test_wrong_values_are_refused(wrong: object, why: str) -> None:
 
 def test_one_and_true_and_the_text_one_are_different_values() -> None:
     assert read_values([1, True, "1", 1.0]).listed == (1, True, "1", 1.0)
+
+
+def test_a_list_is_short_and_what_is_drawn_from_may_be_long() -> None:
+    assert Range(0, 1_000_000).at(0.5) == 500_000
+    with pytest.raises(SweepError, match="the range has 1,000,001 values; at most 10,000"):
+        _ = Range(0, 1_000_000).listed
 
 
 def test_a_continuous_range_has_no_list() -> None:
