@@ -11,7 +11,7 @@ from rich.text import Text
 from kschedfw.cli.tables import block, counted, plain_table, print_parts, stdout_console
 from kschedfw.experiments.report.analysis import Analysis, named
 from kschedfw.experiments.report.axes import MOST_TREATMENTS, series_order
-from kschedfw.experiments.report.page import Cell, overview_of
+from kschedfw.experiments.report.page import Cell, constant_metrics, overview_of
 
 LISTED = 5
 """How many failed runs are listed, and how many runs without a pair; the page lists more, and the JSON all."""
@@ -36,7 +36,11 @@ def _parts(analysis: Analysis, width: int) -> Iterator[RenderableType]:
     for note in analysis.notes:
         yield Text(f"note: {note}")
     if analysis.tables and (analysis.question.compared or not analysis.context_factors):
-        yield from _tables(analysis, width)
+        if any(table.only_value is None for table in analysis.tables):
+            yield from _tables(analysis, width)
+        same = ", ".join(f"{metric} {value}" for metric, value in constant_metrics(analysis).items())
+        if same:
+            yield block(f"the same in every run: {same}")
         if len(analysis.treatments) > MOST_TREATMENTS:
             yield block(f"and {len(analysis.treatments) - MOST_TREATMENTS:,} more; --json has all of them")
         if len(analysis.treatments) > 1:
@@ -76,8 +80,9 @@ def _headline(analysis: Analysis) -> str:
 
 def _tables(analysis: Analysis, width: int) -> Iterator[RenderableType]:
     """A column per treatment, as many as there is room for; each table begins with the baseline."""
-    names = [metric.metric for metric in analysis.tables]
-    rows = [[_cell(cell) for cell in overview_of(analysis, metric)] for metric in analysis.tables]
+    tables = [table for table in analysis.tables if table.only_value is None]
+    names = [table.metric for table in tables]
+    rows = [[_cell(cell) for cell in overview_of(analysis, table)] for table in tables]
     columns = [
         [analysis.treatment_label(place), *(row[number] for row in rows)]
         for number, place in enumerate(series_order(analysis))

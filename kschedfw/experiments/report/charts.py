@@ -26,6 +26,7 @@ from kschedfw.experiments.report.axes import (
 )
 from kschedfw.experiments.report.comparison import MetricTable, Row
 from kschedfw.experiments.report.numbers import LEVEL, Format
+from kschedfw.experiments.report.question import are_numbers
 from kschedfw.experiments.report.statistics import Estimate
 from kschedfw.experiments.results.values import Value
 
@@ -90,9 +91,7 @@ def numeric_contexts(analysis: Analysis) -> list[str]:
 
 
 def _are_numbers(values: Sequence[Value]) -> bool:
-    return len(set(values)) >= 3 and all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in values
-    )
+    return len(set(values)) >= 3 and are_numbers(values)
 
 
 def means(analysis: Analysis, table: MetricTable, form: Format, factor: str) -> Chart | None:

@@ -38,13 +38,17 @@ class Direction(Enum):
     NEITHER = "neither is better as such"
 
 
-_UP: Final = ("placed", "utilisation", "decisions_per_second")
+_UP: Final = ("placed", "utilisation", "mean_utilisation", "decisions_per_second")
 _DOWN: Final = (
+    "unplaced",
     "unschedulable",
+    "failed",
     "pending",
     "fragmentation",
     "wait_seconds",
     "completion_seconds",
+    "makespan_seconds",
+    "preempted",
     "preemptions",
     "victims",
     "cost",
@@ -115,6 +119,12 @@ class MetricTable:
     @property
     def direction(self) -> Direction:
         return direction_of(self.metric)
+
+    @property
+    def only_value(self) -> float | None:
+        """The value of all runs, if they have the same one."""
+        values = {value for row in self.rows for value in row.values.values()}
+        return values.pop() if len(values) == 1 else None
 
     @property
     def is_timed(self) -> bool:

@@ -13,7 +13,7 @@ from kschedfw.experiments.report.comparison import Difference, Direction, Metric
 from kschedfw.experiments.report.statistics import Estimate
 
 LEVEL: Final = "95\N{NO-BREAK SPACE}%"
-_SHARES: Final = ("utilisation", "fragmentation", "imbalance")
+_SHARES: Final = ("utilisation", "mean_utilisation", "peak_utilisation", "fragmentation", "imbalance")
 _MOST_DECIMALS: Final = 6
 _MOST_DIGITS: Final = 5
 _NOTHING: Final = "–"

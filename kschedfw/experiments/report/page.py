@@ -69,11 +69,10 @@ class Figures:
 
 @attrs.frozen
 class Section:
-    """Everything about one metric. `same` is the value if all runs have the same one, else empty."""
+    """Everything about one metric."""
 
     id: str
     table: MetricTable
-    same: str
     overview: tuple[Cell, ...]
     intervals: tuple[Intervals, ...]
     charts: tuple[charts.Chart, ...]
@@ -120,7 +119,12 @@ class ReportPage:
             analysis=analysis,
             title=title,
             keys=[(number, analysis.treatment_label(place)) for number, place in enumerate(order)],
-            sections=[section_of(analysis, table, number) for number, table in enumerate(analysis.tables)],
+            sections=[
+                section_of(analysis, table, number)
+                for number, table in enumerate(analysis.tables)
+                if table.only_value is None
+            ],
+            constant=constant_metrics(analysis),
             curves=curves(analysis, runs, series) if series else [],
             listed=MOST_LISTED,
             contexts=MOST_CONTEXTS,
@@ -146,7 +150,6 @@ def section_of(analysis: Analysis, table: MetricTable, number: int) -> Section:
     return Section(
         f"metric-{number}",
         table,
-        _same(table, form),
         tuple(overview_of(analysis, table)),
         _intervals(analysis, table, form, [None] if factor not in analysis.question.compared else []),
         tuple(each for each in drawn if each is not None),
@@ -156,9 +159,12 @@ def section_of(analysis: Analysis, table: MetricTable, number: int) -> Section:
     )
 
 
-def _same(table: MetricTable, form: Format) -> str:
-    values = {value for row in table.rows for value in row.values.values()}
-    return form.value(values.pop()) if len(values) == 1 else ""
+def constant_metrics(analysis: Analysis) -> dict[str, str]:
+    """The metrics that have the same value in every run, and the value."""
+    found = {table.metric: (table, table.only_value) for table in analysis.tables}
+    return {
+        metric: Format.of(table).value(only) for metric, (table, only) in found.items() if only is not None
+    }
 
 
 def _intervals(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from itertools import islice
 from typing import Final
 
 import attrs
@@ -67,7 +66,7 @@ def question_of(
     Args:
         baseline: values of the factors to compare, or the text of them: `policy=default`, or
             `policy=default,weight=1`. A factor without a value is compared with its first one. By default it is
-            the first factor that is crossed with the others.
+            the first factor that is crossed with the others, and isn't a number if there is such a one.
         over: factors that are repetitions beside the seed.
         metrics: names or patterns, such as `utilisation.*`; by default all.
 
@@ -89,20 +88,25 @@ def question_of(
 
 
 def _first_comparable(results: Results, repetitions: Sequence[str]) -> dict[str, Value]:
-    """The first factor that is crossed with the others, and its first value.
+    """The first factor that is crossed with the others, and its first value; none if there is none.
 
-    Some of its runs may be missing, up to a half. If no factor is crossed, it is the first whose values come more than
-    once, on average; else none.
+    Factors that aren't numbers come first: policies are compared at each rate, not rates under each policy. Up to half
+    of the combinations may be missing.
     """
-    varying = [name for name in results.factors if len(values_of(results, name)) > 1]
-    candidates = [name for name in varying if name not in repetitions]
-    runs = results.runs()
-    for name in candidates:
-        others = {tuple(run.factors[each] for each in varying if each != name) for run in runs}
-        if 2 * len(runs) > len(others) * len(values_of(results, name)):
-            return {name: values_of(results, name)[0]}
-    repeated = (name for name in candidates if 2 * len(values_of(results, name)) <= len(runs))
-    return {name: values_of(results, name)[0] for name in islice(repeated, 1)}
+    values = {name: values_of(results, name) for name in results.factors if name not in repetitions}
+    varying = {name: found for name, found in values.items() if len(found) > 1}
+    cells = set(zip(*(results.columns[name] for name in varying), strict=True))
+    for name in sorted(varying, key=lambda each: are_numbers(varying[each])):
+        place = list(varying).index(name)
+        others = {cell[:place] + cell[place + 1 :] for cell in cells}
+        if 2 * len(cells) > len(others) * len(varying[name]):
+            return {name: varying[name][0]}
+    return {}
+
+
+def are_numbers(values: Iterable[Value]) -> bool:
+    """Whether all of them are numbers, and not bools."""
+    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
 def _seed(results: Results) -> tuple[str, ...]:

@@ -121,18 +121,26 @@ class TestComparison:
         assert (len(forced.treatments), len(forced.contexts), len(forced.unpaired)) == (1000, 1000, 999)
 
     def test_policies_crossed_with_a_random_design(self) -> None:
+        """Neither weight nor rate is crossed with anything; together they are, with the policy."""
         runs = [
             scenes.run(
-                f"{policy}{number}",
-                {"weight": number / 7, "policy": policy, "seed": number % 3},
+                f"{policy}{number}{seed}",
+                {"weight": number / 7, "rate": number / 3, "policy": policy, "seed": seed},
                 placed=number + effect,
             )
             for number in range(10)
             for policy, effect in {"a": 0, "b": 2}.items()
+            for seed in (1, 2)
         ]
         analysis = analyse(scenes.results(runs))
         assert analysis.question.compared == ("policy",)
-        assert verdicts(analyse(scenes.results(runs), over=["weight"])) == {"b": Verdict.HIGHER}
+        only_b = analyse(scenes.results(run for run in runs if run.factors["policy"] == "b"))
+        assert only_b.question.compared == ()
+        assert verdicts(analyse(scenes.results(runs), over=["weight", "rate"])) == {"b": Verdict.HIGHER}
+
+    def test_policies_are_compared_at_each_rate_and_not_the_other_way_round(self) -> None:
+        runs = scenes.policies({"default": 0, "good": 2}, rates=[1, 2, 3])
+        assert analyse(scenes.results(runs)).question.compared == ("policy",)
 
 
 class TestContexts:
