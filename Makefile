@@ -51,6 +51,7 @@ coverage: $(VENV)/.installed-dev ## the tests with branch coverage, which takes 
 
 soak: $(VENV)/.installed-dev ## random worlds (SECONDS=600), over HTTP (STEPS=200000), or of several schedulers (COMMITS=1000000)
 	@$(BIN)/python -m tests.$(if $(COMMITS),cell.random_world $(COMMITS),scheduler.invariants.$(if $(STEPS),served_soak $(STEPS),soak $(SECONDS)))
+	@$(if $(COMMITS),$(BIN)/python -m tests.kubernetes.claims_world $(COMMITS))
 
 fuzz: $(VENV)/.installed-dev ## hostile input, then plugins and executors that fail on threads (SECONDS=600 each)
 	@$(BIN)/python -m tests.hostile.fuzz $(SECONDS)

@@ -13,8 +13,8 @@ from kschedfw.cell.architecture import (
 )
 from kschedfw.cell.cell import Cell
 from kschedfw.cell.optimistic import Decision, OptimisticScheduler
-from kschedfw.cell.still_fits import StillFits
 from kschedfw.cell.think_time import ThinkTime
+from kschedfw.scheduler.still_fits import StillFits
 
 __all__ = [
     "ARCHITECTURES",

@@ -10,13 +10,13 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cell.architecture import Architecture, NodeShares
 from kschedfw.cell.optimistic import Decision, OptimisticScheduler
-from kschedfw.cell.still_fits import StillFits
 from kschedfw.cell.think_time import ThinkTime
 from kschedfw.cell.turns import Turns
 from kschedfw.cluster import CommitMode, Detection, InMemoryCluster, SharedState
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
+from kschedfw.scheduler.still_fits import StillFits
 
 
 class Cell:

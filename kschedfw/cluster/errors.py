@@ -19,3 +19,7 @@ class AlreadyExistsError(ClusterError):
 
 class ConflictError(ClusterError):
     """The request was made for another state of the object than the present one (HTTP 409 Conflict)."""
+
+
+class LostRaceError(ConflictError):
+    """Another scheduler was faster. What it did is known by now, so the pod can be decided on again at once."""

@@ -13,7 +13,7 @@ from kschedfw.api.custom import CustomObject, CustomResource, custom_key
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodCondition
-from kschedfw.cluster.errors import ConflictError
+from kschedfw.cluster.errors import LostRaceError
 from kschedfw.cluster.protocol import EventType, Handler, WatchEvent
 from kschedfw.cluster.shared_state import State, moved_node
 from kschedfw.cluster.transactions import Claim, ClaimTransaction, CommitMode, Detection, Outcome
@@ -195,14 +195,14 @@ class LocalCopy:
         """Commit a transaction of this claim alone.
 
         Raises:
-            ConflictError: it was refused; the copy is up to date now.
+            LostRaceError: it was refused; the copy is up to date now.
         """
         if self._committed.pop(pod.uid, None) == node_name:
             return
         claim = Claim(pod, node_name, self.sequence(node_name))
         outcome = self._commit((claim,), CommitMode.INCREMENTAL)
         if outcome.conflicts:
-            raise ConflictError(f"Pod {pod.key}: conflict: {outcome.conflicts[0].reason}")
+            raise LostRaceError(f"Pod {pod.key}: conflict: {outcome.conflicts[0].reason}")
 
     def commit(self, claims: Iterable[Claim], mode: CommitMode) -> Outcome:
         """Commit a transaction of these claims. Its pods are bound; their binding cycles' `bind` has nothing to do."""

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Final, TypeVar, cast
 
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod, PodCondition
-from kschedfw.cluster.errors import AlreadyExistsError, ClusterError, ConflictError, NotFoundError
+from kschedfw.cluster.errors import ClusterError, NotFoundError
 from kschedfw.cluster.protocol import EventType, Handler, WatchEvent
-from kschedfw.cluster.watch import Subscription
-from kschedfw.kubernetes.claim_book import ClaimBook, ClaimConflictError, Reason
+from kschedfw.cluster.shared_state import FitCheck
+from kschedfw.cluster.watch import Journal, Subscription
+from kschedfw.kubernetes.claim_book import ClaimBook
+from kschedfw.kubernetes.claim_commits import ClaimCommits, ClaimFigures
 from kschedfw.kubernetes.cluster import KubernetesCluster
-from kschedfw.kubernetes.errors import ForbiddenError, KubernetesError
-from kschedfw.kubernetes.node_record import RecordError
+from kschedfw.kubernetes.errors import KubernetesError
 from kschedfw.kubernetes.node_records import NodeRecords, Seen
 from kschedfw.kubernetes.resources import resources_of
 from kschedfw.kubernetes.stopping import StopSignal
 
 T = TypeVar("T", bound=Named)
 
-CLAIM_SECONDS: Final = 10.0
-"""For so long after its claim was sent a pod's binding may be sent. Others let a claim stand for `EXPIRY`."""
 _SWEEP_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.05
 _POD: Final = resources_of(Pod)[0]
@@ -38,15 +36,13 @@ class ClaimingCluster:
 
     `bind` writes a claim into the record of the node first, and raises ClaimConflictError where another scheduler has
     got there before. Pods that others have claimed are shown as bound, to watchers and in `get`. And pending pods that
-    aren't `is_mine` aren't told to watchers.
-
-    The decisions that are bound have to be made between `begin_decision` and `bind`, each after the pods and claims
-    that were told before it began.
+    aren't `is_mine` aren't told to its watcher.
 
     Args:
         cluster: the API server's cluster; nobody else may bind pods by it.
         records: where the records are kept.
         book: what is known of pods and claims.
+        fit: makes what says whether a pod still fits a node; it follows this cluster by its `journal`.
         is_mine: whether a pending pod is this scheduler's.
     """
 
@@ -55,26 +51,20 @@ class ClaimingCluster:
         cluster: KubernetesCluster,
         records: NodeRecords,
         book: ClaimBook,
+        fit: Callable[[ClaimingCluster], FitCheck],
         is_mine: Callable[[Pod], bool] = lambda _: True,
     ) -> None:
         self._cluster, self._records, self._book, self._is_mine = cluster, records, book, is_mine
         self._clock = records.clock
-        self._lock = threading.RLock()
-        """Guards the book and what was told."""
-        self._node_locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._changed = threading.Condition(threading.RLock())
+        """Guards the book and what was told; notified of every change."""
         self._pods: dict[str, Pod] = {}
         self._told: dict[str, Pod] = {}
-        self._subscriptions: list[Subscription] = []
-        self._steps: deque[tuple[int, int]] = deque()
-        """For the first watcher: how many events it has to have handled to know of the book's changes up to a count."""
-        self._known = 0
-        self._bases: dict[str, int] = {}
-        self.conflicts: Counter[Reason] = Counter()
-        self.commits = 0
-        """Claims that were written."""
-        self._unclaimed: set[str] = set()
-        """Pods that were bound to a node on which no claim of theirs has been seen yet."""
-        self._gone_unclaimed = 0
+        self._journals: list[Journal] = []
+        self._subscription: Subscription | None = None
+        self._commits = ClaimCommits(
+            records, book, self._changed, fit(self), seen=self._record_seen, tell=self._tell_all
+        )
         self._stopping = StopSignal(self._clock)
 
     def start(self) -> None:
@@ -94,28 +84,15 @@ class ClaimingCluster:
             self._stopping.wait(_POLL_SECONDS)
         return self._records.synced
 
-    def figures(self) -> dict[str, int]:
-        """What happened so far: claims written, conflicts by reason, and pods that foreign schedulers bound."""
-        conflicts = {f"conflicts_{reason}": self.conflicts[reason] for reason in Reason}
-        return {"commits": self.commits, **conflicts, "foreign": self.foreign}
+    @property
+    def figures(self) -> ClaimFigures:
+        """What became of this scheduler's claims."""
+        return self._commits.figures
 
     @property
     def foreign(self) -> int:
         """Pods that were bound without a claim, by schedulers that don't take part."""
-        return self._gone_unclaimed + len(self._unclaimed)
-
-    # --- deciding ---
-
-    def begin_decision(self, pod: Pod) -> None:
-        """A decision on the pod begins, on what the first watcher knows by now."""
-        with self._lock:
-            self._bases[pod.uid] = self._basis()
-
-    def _basis(self) -> int:
-        handled = self._subscriptions[0].handled if self._subscriptions else 0
-        while self._steps and self._steps[0][0] <= handled:
-            self._known = self._steps.popleft()[1]
-        return self._known
+        return self._book.foreign
 
     def bind(self, pod: Pod, node_name: str) -> None:
         """Claim the place, then bind.
@@ -125,89 +102,48 @@ class ClaimingCluster:
             NotFoundError, ConflictError: as of `Cluster.bind`.
             KubernetesError: the API server can't be asked, or refuses.
         """
-        with self._node_locks[node_name]:
-            deadline = self._claim(pod, node_name)
+        with self._changed:
+            present = self._pods.get(pod.uid, pod)
+        deadline = self._commits.claim(present, node_name)
         try:
             self._cluster.bind(pod, node_name, deadline=deadline)
         except BaseException:
-            with self._lock:
-                self._book.failed(pod.uid)
-                self._tell(pod.uid)
-                self._all_told()
-            self._deliver()
+            self._commits.give_up((pod,))
             raise
-
-    def _claim(self, pod: Pod, node_name: str) -> float:
-        """Write the claim; until when the binding may be sent, on the monotonic clock."""
-        with self._lock:
-            basis = self._bases.pop(pod.uid, -1)
-            try:
-                record, version = self._book.claim(pod.uid, node_name, basis)
-            except ClaimConflictError as error:
-                self.conflicts[error.reason] += 1
-                raise
-        sent = self._clock.monotonic()
-        try:
-            written = self._records.write(node_name, record, version)
-        except (ConflictError, AlreadyExistsError) as error:
-            self._give_back(pod, node_name, certain=True)
-            self.conflicts[Reason.VERSION] += 1
-            raise ClaimConflictError(pod.key, node_name, Reason.VERSION) from error
-        except BaseException as error:
-            self._give_back(
-                pod, node_name, certain=isinstance(error, RecordError | NotFoundError | ForbiddenError)
-            )
-            raise
-        self.commits += 1
-        self._record_seen(written)
-        return sent + CLAIM_SECONDS
-
-    def _give_back(self, pod: Pod, node_name: str, *, certain: bool) -> None:
-        """The record wasn't written, as far as is known: see what it says now."""
-        with self._lock:
-            if certain:
-                self._book.refused(pod.uid)
-            else:
-                self._book.failed(pod.uid)
-            self._tell(pod.uid)
-            self._all_told()
-        self._deliver()
-        with suppress(KubernetesError):
-            present = self._records.read(node_name)
-            if present is not None:
-                self._record_seen(present)
 
     # --- what is seen ---
 
     def _pod_event(self, event: WatchEvent) -> None:
         obj = event.object
-        with self._lock:
+        with self._changed:
             if not isinstance(obj, Pod):
                 self._put(event)
             elif event.type is EventType.DELETED or obj.is_terminal:
                 self._pods.pop(obj.uid, None)
-                self._bases.pop(obj.uid, None)
                 self._book.pod_gone(obj.uid, _version(obj))
-                self._gone_unclaimed += obj.uid in self._unclaimed
-                self._unclaimed.discard(obj.uid)
-                if self._told.pop(obj.uid, None) is not None:
-                    self._put(WatchEvent(EventType.DELETED, obj))
+                self._commits.let_go(obj.uid)
+                if (told := self._told.pop(obj.uid, None)) is not None:
+                    self._put(WatchEvent(EventType.DELETED, told))
             else:
-                before = self._book.count
                 self._pods[obj.uid] = obj
                 self._book.pod_seen(obj.uid, obj.key, obj.node_name, _version(obj))
-                if self._book.count > before and obj.uid in self._told and obj.node_name:
-                    self._unclaimed.add(obj.uid)  # its claim may be told later
+                if obj.node_name:
+                    self._commits.let_go(obj.uid)
                 self._tell(obj.uid)
-            self._all_told()
+            self._changed.notify_all()
         self._deliver()
 
     def _record_seen(self, seen: Seen) -> None:
-        with self._lock:
+        with self._changed:
             for uid in self._book.record_seen(*seen, now=self._clock.monotonic()):
-                self._unclaimed.discard(uid)
                 self._tell(uid)
-            self._all_told()
+            self._changed.notify_all()
+        self._deliver()
+
+    def _tell_all(self, uids: Iterable[str]) -> None:
+        with self._changed:
+            for uid in uids:
+                self._tell(uid)
         self._deliver()
 
     def _appearance(self, pod: Pod) -> Pod | None:
@@ -235,25 +171,21 @@ class ClaimingCluster:
             self._put(WatchEvent(EventType.ADDED if old is None else EventType.MODIFIED, new, old))
 
     def _put(self, event: WatchEvent) -> None:
-        for subscription in self._subscriptions:
-            subscription.put(event)
-
-    def _all_told(self) -> None:
-        """All that the book knows has been put: whoever has handled that knows of its changes. With the lock held."""
-        if self._subscriptions:
-            self._steps.append((self._subscriptions[0].received, self._book.count))
+        for journal in self._journals:
+            journal.put(event)
+        if self._subscription is not None:
+            self._subscription.put(event)
 
     def _deliver(self) -> None:
-        for subscription in tuple(self._subscriptions):
-            subscription.deliver()
+        if self._subscription is not None:
+            self._subscription.deliver()
 
     def watch(self, handler: Handler) -> Callable[[], None]:
-        """As `Cluster.watch`. May be called once: decisions are based on what this watcher knows."""
-        with self._lock:
-            if self._subscriptions:
+        """As `Cluster.watch`. May be called once."""
+        with self._changed:
+            if self._subscription is not None:
                 raise KubernetesError("a ClaimingCluster has one watcher: the scheduler whose pods it binds")
-            subscription = Subscription(handler, ())
-            self._subscriptions.append(subscription)
+            subscription = self._subscription = Subscription(handler, ())
         unsubscribe = self._cluster.watch(self._pod_event)
 
         def end() -> None:
@@ -261,6 +193,12 @@ class ClaimingCluster:
             subscription.close()
 
         return end
+
+    def journal(self, write: Handler) -> Callable[[], None]:
+        """See `InMemoryCluster.journal`. To be called before the cluster is watched."""
+        journal = Journal(write)
+        self._journals.append(journal)
+        return lambda: self._journals.remove(journal)
 
     # --- behind the dead ---
 
@@ -273,15 +211,16 @@ class ClaimingCluster:
 
     def sweep(self) -> None:
         """Take claims out of the records that have expired."""
-        with self._lock:
+        with self._changed:
             expired = list(self._book.expired(self._clock.monotonic()))
         for node_name, claim in expired:
-            with suppress(ClusterError), self._node_locks[node_name]:
+            with suppress(ClusterError), self._commits.alone(node_name):
                 if self._is_bound(claim.key, claim.uid):
                     continue
-                with self._lock:
+                with self._changed:
                     record, version = self._book.without(node_name, claim)
                 self._record_seen(self._records.write(node_name, record, version))
+                self.figures.expired += 1
                 _log.info(
                     "the claim of %s by %s on node %s is taken back", claim.key, claim.holder, node_name
                 )
@@ -303,7 +242,7 @@ class ClaimingCluster:
         found = self._cluster.get(kind, key)
         if not isinstance(found, Pod):
             return found
-        with self._lock:
+        with self._changed:
             shown = "" if found.node_name else self._book.shown(found.uid)
         return cast("T", found.bound_to(shown) if shown else found)
 

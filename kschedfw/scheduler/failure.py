@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.cluster import Cluster
+from kschedfw.cluster.errors import LostRaceError
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.diagnosis import FitError
 from kschedfw.framework.metrics import NO_METRICS, AttemptResult, MetricsRecorder
@@ -30,6 +31,8 @@ REASON_SCHEDULING_GATED = "SchedulingGated"
 
 _MAX_MESSAGE = 1024
 _CUT = " ..."
+_RACES = 5
+"""After so many failures in a row the next one is followed by a backoff, even if a race was lost."""
 
 _log = logging.getLogger(__name__)
 
@@ -54,10 +57,12 @@ class FailureHandler:
     def handle(self, attempt: Attempt, status: Status, nomination: PostFilterResult | None) -> None:
         """Requeue the pod if it still exists and is unbound; set its nomination, and record why it isn't scheduled.
 
-        `nomination` None keeps an earlier one. Nothing is recorded for an attempt that Ctrl-C has ended.
+        `nomination` None keeps an earlier one. Nothing is recorded for an attempt that Ctrl-C has ended. A pod that
+        lost a race is tried again at once, which isn't recorded either; unless it loses one after another.
         """
         pod = attempt.pod
         interrupted = isinstance(status.error, KeyboardInterrupt)
+        at_once = _lost_race(status.error) and attempt.info.consecutive_errors_count < _RACES
         if not interrupted:
             self._note(attempt, status)
         present = look_up(self._cluster, pod)
@@ -68,14 +73,17 @@ class FailureHandler:
             return
         self._requeue(attempt, status, present)
         self._nominate(attempt.info.pod_info, nomination)
-        if interrupted:
+        if interrupted or at_once:
             patch_nomination(self._cluster, present, "")
         else:
             self._tell(present, status, nomination)
+        if at_once:
+            self._queue.activate((present,))
 
     def _note(self, attempt: Attempt, status: Status) -> None:
         if not status.is_rejected:
-            _log.error(
+            _log.log(
+                logging.INFO if _lost_race(status.error) else logging.ERROR,
                 "scheduling %s failed: %s",
                 attempt.pod.key,
                 status.message,
@@ -221,7 +229,17 @@ def truncated(message: str) -> str:
 
 def bug_behind(error: BaseException | None) -> BaseException | None:
     """The error if it is a bug, whose traceback is needed; None if its message says what is wrong."""
-    root = error
-    while root is not None and root.__cause__ is not None:
-        root = root.__cause__
+    *_, root = [None, *_causes(error)]
     return None if isinstance(root, KschedfwError | PluginFailure) else error
+
+
+def _lost_race(error: BaseException | None) -> bool:
+    """Whether another scheduler has bound something in the meantime."""
+    return any(isinstance(each, LostRaceError) for each in _causes(error))
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The error, and what caused it."""
+    while error is not None:
+        yield error
+        error = error.__cause__

@@ -26,15 +26,16 @@ from kschedfw.cluster import Cluster
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.kubernetes import ClaimingCluster, Client, KubernetesCluster, LeaderElector
-from kschedfw.scheduler.from_configuration import scheduler_from_configuration
+from kschedfw.scheduler.from_configuration import profiles_of, scheduler_from_configuration
 from kschedfw.scheduler.structured import Structured
 from kschedfw.serve.access import Access
 from kschedfw.serve.certificates import ServerCertificate, self_signed
+from kschedfw.serve.claim_metrics import in_words
 from kschedfw.serve.dry_run import DryRunCluster, without_writes
 from kschedfw.serve.endpoints import Endpoints
 from kschedfw.serve.report import Report
 from kschedfw.serve.server import EndpointServer
-from kschedfw.serve.sharing import BegunDecisions, Sharing
+from kschedfw.serve.sharing import Sharing
 from kschedfw.serve.slow_attempts import TracingMetrics
 
 _log = logging.getLogger(__name__)
@@ -116,7 +117,8 @@ class SchedulerProcess:
         written: Cluster = DryRunCluster(self._cluster) if options.dry_run else self._cluster
         self._claiming: ClaimingCluster | None = None
         if options.sharing is not None and not options.dry_run:
-            written = self._claiming = options.sharing.claiming(self._cluster, client, _identity())
+            profiles = profiles_of(self._configuration)
+            written = self._claiming = options.sharing.claiming(self._cluster, client, _identity(), profiles)
         self._scheduler = scheduler_from_configuration(
             self._configuration,
             written,
@@ -126,8 +128,6 @@ class SchedulerProcess:
             metrics=self._metrics,
         )
         self._scheduler.algorithm = self._metrics.following(self._scheduler.algorithm)
-        if self._claiming is not None:
-            self._scheduler.algorithm = BegunDecisions(self._claiming, self._scheduler.algorithm)
         self._elector = self._make_elector()
         self._report = Report(
             self._configuration,
@@ -137,6 +137,7 @@ class SchedulerProcess:
             self._metrics,
             self._clock,
             loop_seconds=options.loop_seconds,
+            claiming=self._claiming,
         )
         self._server: EndpointServer | None = None
         if options.secure_port:
@@ -298,7 +299,7 @@ class SchedulerProcess:
             _log.warning("binding cycles are still at work after %g s; they are left alone", BINDING_SECONDS)
         if self._claiming is not None:
             self._claiming.close()
-            _log.info(Structured("Claims", **self._claiming.figures()))
+            _log.info(Structured("Claims", **in_words(self._claiming)))
         self._cluster.close(EVENT_SECONDS)
         if self._elector is not None:
             self._elector.stop(release=True, timeout=RELEASE_SECONDS)

@@ -12,11 +12,12 @@ from prometheus_client.registry import Collector
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.config.effective import effective
 from kschedfw.framework.clock import Clock, format_duration
-from kschedfw.kubernetes import KubernetesCluster, LeaderElector
+from kschedfw.kubernetes import ClaimingCluster, KubernetesCluster, LeaderElector
 from kschedfw.scheduler.prometheus_metrics import CONTENT_TYPE
 from kschedfw.scheduler.prometheus_resources import PodResources
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.serve.asgi import Response
+from kschedfw.serve.claim_metrics import ClaimMetrics
 from kschedfw.serve.endpoints import Content, as_json, text
 from kschedfw.serve.health import PING, Check, HealthEndpoint
 from kschedfw.serve.slow_attempts import TracingMetrics
@@ -31,7 +32,7 @@ class Report:
     """Looks at cluster, scheduler and leader election from outside. Its checks are fast; the contents take a while.
 
     `loop_seconds` are the seconds after which a scheduling loop that hasn't come round is held to hang; by default 20
-    and what the extenders' timeouts come to in one attempt.
+    and what the extenders' timeouts come to in one attempt. `claiming` is there where several schedulers are active.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Report:
         clock: Clock,
         *,
         loop_seconds: float | None = None,
+        claiming: ClaimingCluster | None = None,
     ) -> None:
         self._configuration = configuration
         self._cluster = cluster
@@ -58,6 +60,8 @@ class Report:
         self.stopping = False
         self._scheduling_since: float | None = None
         self._add_gauges()
+        if claiming is not None:
+            metrics.registry.register(ClaimMetrics(claiming))
 
     def begin_scheduling(self) -> None:
         self._scheduling_since = self._clock.monotonic()

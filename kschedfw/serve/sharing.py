@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from zlib import crc32
 
 import attrs
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod
-from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.profile import Profile
 from kschedfw.kubernetes import ClaimBook, ClaimingCluster, Client, KubernetesCluster, NodeRecords
-from kschedfw.scheduler.generic_scheduler import ScheduleResult
-from kschedfw.scheduler.scheduler import Algorithm
+from kschedfw.scheduler.still_fits import StillFits
 
 
 class ShareError(KschedfwError, ValueError):
@@ -51,20 +50,18 @@ class Sharing:
     namespace: str = "kube-system"
     share: Share = Share()
 
-    def claiming(self, cluster: KubernetesCluster, client: Client, holder: str) -> ClaimingCluster:
-        """The cluster for a scheduler of this name, which must be nobody else's, nor that of one before."""
+    def claiming(
+        self, cluster: KubernetesCluster, client: Client, holder: str, profiles: Iterable[Profile]
+    ) -> ClaimingCluster:
+        """The cluster for a scheduler of this name, which must be nobody else's, nor that of one before.
+
+        Raises:
+            PluginError, ProfileError: a profile can't run.
+        """
         # A rate of its own: claims mustn't hold up bindings, which have little time after their claim.
         records = NodeRecords(client.with_own_rate(), self.namespace, holder)
-        return ClaimingCluster(cluster, records, ClaimBook(holder), self.share.has)
 
+        def fit(truth: ClaimingCluster) -> StillFits:
+            return StillFits(truth, profiles)
 
-class BegunDecisions:
-    """An algorithm that tells the cluster when a decision begins."""
-
-    def __init__(self, cluster: ClaimingCluster, algorithm: Algorithm) -> None:
-        self._cluster, self._algorithm = cluster, algorithm
-
-    def schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult:
-        """See `Algorithm`."""
-        self._cluster.begin_decision(pod)
-        return self._algorithm.schedule(framework, state, pod)
+        return ClaimingCluster(cluster, records, ClaimBook(holder), fit, self.share.has)

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from kschedfw import InMemoryCluster, Node, Pod, Scheduler, make_node, make_pod
 from kschedfw.api.meta import Named
 from kschedfw.cell.optimistic import OptimisticScheduler
-from kschedfw.cell.still_fits import StillFits
 from kschedfw.cluster import Claim, ClaimTransaction, CommitMode, Detection, SharedState
+from kschedfw.scheduler.still_fits import StillFits
 from kschedfw.testing import FakeClock
 from kschedfw.testing.strategies import Cluster, clusters
 

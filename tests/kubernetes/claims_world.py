@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import permutations
 from random import Random
 
@@ -23,19 +25,25 @@ STEPS = 1000
 
 @attrs.define
 class Actor:
-    """A scheduler: its book, how far it has followed the pods, and what it is about to do."""
+    """A scheduler: its book, how far it has followed the pods, and what it is about to do.
+
+    `decided` are pods that it is about to claim a place for on one node, `claimed` are those that it is about to bind.
+    """
 
     book: ClaimBook
     pods: int
-    decided: tuple[str, str, int] | None = None
-    claimed: tuple[str, str] | None = None
+    node: str = ""
+    decided: tuple[str, ...] = ()
+    claimed: tuple[tuple[str, str], ...] = ()
 
 
 class ClaimsWorld:
     """Actors that place any pod on any node that seems free to them. A node has room for so many pods.
 
     Bindings are told in their order, records as they are at the moment of telling. What the argument assumes is built
-    in: a binding takes effect while its claim stands, or never.
+    in: a binding takes effect while its claim stands, or never. An actor commits up to `batch` pods of a node at once,
+    and again if its commit is refused. If it is `eager`, it decides on further pods before it has bound the ones that
+    it has claimed.
     """
 
     def __init__(
@@ -46,10 +54,14 @@ class ClaimsWorld:
         pods: int = 3,
         slots: int = 1,
         crashes: int = 1,
+        batch: int = 1,
+        eager: bool = False,
         checks: bool = True,
         watermarks: bool = True,
+        fit_checks: bool = True,
     ) -> None:
-        self.slots, self.checks, self.watermarks = slots, checks, watermarks
+        self.slots, self.checks, self.watermarks, self.fit_checks = slots, checks, watermarks, fit_checks
+        self.batch, self.eager = batch, eager
         self.version = 1
         self.nodes = [f"n{number}" for number in range(nodes)]
         self.pods: dict[str, tuple[str, int]] = {f"p{number}": ("", 1) for number in range(pods)}
@@ -78,15 +90,16 @@ class ClaimsWorld:
             if actor.pods < len(self.pod_log):
                 yield "pods", index, "", ""
             yield from (("lease", index, "", node) for node in self.news(actor.book))
-            if actor.claimed:
-                yield "bind", index, "", ""
+            for uid, node in actor.claimed:
+                yield "bind", index, uid, node
                 if self.crashes:
-                    yield "lose", index, "", ""
-            elif actor.decided:
-                yield "put", index, "", ""
-            else:
-                yield from (("decide", index, uid, node) for uid, node in self.choices(actor.book))
-                yield from (("expire", index, claim.uid, node) for node, claim in self._dead(actor))
+                    yield "lose", index, uid, node
+            if actor.decided:
+                yield "give up", index, "", ""
+                if not actor.book.obstacle(actor.node):
+                    yield "put", index, "", ""
+            yield from (("decide", index, uid, node) for uid, node in self.choices(actor))
+            yield from (("expire", index, claim.uid, node) for node, claim in self._dead(actor))
             if self.crashes and (actor.claimed or actor.decided):
                 yield "crash", index, "", ""
 
@@ -96,15 +109,27 @@ class ClaimsWorld:
             if node not in book._records or book._records[node].version != self._lease_version(node):
                 yield node
 
-    def choices(self, book: ClaimBook) -> Iterator[tuple[str, str]]:
-        """Pods that seem to be pending, and nodes that seem to be free."""
-        taken = Counter(place for uid in self.pods if (place := book._place(uid)))
+    def choices(self, actor: Actor) -> Iterator[tuple[str, str]]:
+        """Pods that seem to be pending, and nodes that seem to be free, for one more of a batch or for the first."""
+        if len(actor.decided) == self.batch or (actor.claimed and not self.eager):
+            return
+        book = actor.book
         for uid in self.pods:
-            if uid in book._pods and not book._place(uid):
-                yield from ((uid, node) for node in self.nodes if taken[node] < self.slots)
+            if uid in book._pods and not book.place(uid) and uid not in actor.decided:
+                yield from ((uid, node) for node in self.nodes if self._is_choice(actor, uid, node))
+
+    def _is_choice(self, actor: Actor, uid: str, node: str) -> bool:
+        is_next = not actor.decided or (node == actor.node and uid > actor.decided[-1])
+        return is_next and self._load(actor.book, node) + len(actor.decided) < self.slots
+
+    def _is_full(self, book: ClaimBook, node: str) -> bool:
+        return self.fit_checks and self._load(book, node) >= self.slots
+
+    def _load(self, book: ClaimBook, node: str) -> int:
+        return sum(book.place(uid) == node for uid in self.pods)
 
     def _dead(self, actor: Actor) -> Iterator[tuple[str, PodClaim]]:
-        alive = {(each.book.holder, *each.claimed) for each in self.actors if each.claimed}
+        alive = {(each.book.holder, *claimed) for each in self.actors for claimed in each.claimed}
         for node, claim in actor.book.expired(_FOR_EVER):
             if (claim.holder, claim.uid, node) not in alive:
                 yield node, claim
@@ -122,16 +147,18 @@ class ClaimsWorld:
         elif what == "lease":
             self._tell_lease(actor, node)
         elif what == "decide":
-            actor.decided = uid, node, actor.book.count
+            actor.node, actor.decided = node, (*actor.decided, uid)
+        elif what == "give up":
+            actor.node, actor.decided = "", ()
         elif what == "put":
             self._put(actor)
-        elif what == "bind":
-            self._bind(actor)
-        elif what == "lose":
-            self.crashes -= 1
-            assert actor.claimed is not None
-            actor.book.failed(actor.claimed[0])
-            actor.claimed = None
+        elif what in {"bind", "lose"}:
+            actor.claimed = tuple(each for each in actor.claimed if each != (uid, node))
+            if what == "bind":
+                self._bind(actor, uid, node)
+            else:
+                self.crashes -= 1
+                actor.book.refused(uid)
         elif what == "expire":
             self._expire(actor, uid, node)
         else:
@@ -139,25 +166,29 @@ class ClaimsWorld:
             self.actors[index] = self._new_actor()
 
     def _put(self, actor: Actor) -> None:
-        assert actor.decided is not None
-        (uid, node, basis), actor.decided = actor.decided, None
-        try:
-            record, version = actor.book.claim(uid, node, basis)
-        except ClaimConflictError:
-            return
-        if self.checks and version != self._lease_version(node):
-            actor.book.refused(uid)
+        """As `ClaimCommits` does it: what fits is committed, and stays to be committed again if others were faster."""
+        node, book, fitting = actor.node, actor.book, []
+        for uid in actor.decided:
+            with suppress(ClaimConflictError):
+                book.claim(uid, node, lambda: "full" if self._is_full(book, node) else "")
+                fitting.append(uid)
+        actor.decided = tuple(fitting)
+        if fitting:
+            record, version = book.commit(node, fitting)
+            if self.checks and version != self._lease_version(node):
+                for uid in fitting:
+                    book.refused(uid)
+            else:
+                self._write(node, record if self.watermarks else attrs.evolve(record, watermark=0))
+                actor.claimed = tuple(sorted((*actor.claimed, *((uid, node) for uid in fitting))))
+                actor.decided = ()
             self._tell_lease(actor, node)
-            return
-        self._write(node, record if self.watermarks else attrs.evolve(record, watermark=0))
-        actor.claimed = uid, node
-        self._tell_lease(actor, node)
+        if not actor.decided:
+            actor.node = ""
 
-    def _bind(self, actor: Actor) -> None:
-        assert actor.claimed is not None
-        (uid, node), actor.claimed = actor.claimed, None
+    def _bind(self, actor: Actor, uid: str, node: str) -> None:
         if uid not in self.pods or self.pods[uid][0]:
-            actor.book.failed(uid)
+            actor.book.refused(uid)
             return
         self.version += 1
         self.pods[uid] = node, self.version
@@ -202,7 +233,7 @@ class ClaimsWorld:
 
         def shape(record: NodeRecord) -> tuple[object, ...]:
             claims = sorted((pod[each.uid], holder.get(each.holder, -1)) for each in record.claims)
-            return tuple(claims), record.watermark > 0
+            return tuple(claims), sum(version > record.watermark for *_, version in self.pod_log)
 
         truth = tuple(name[self.pods[uid][0]] for uid in uids)
         leases = tuple(shape(self.leases[node][0]) if node in self.leases else () for node in nodes)
@@ -211,25 +242,15 @@ class ClaimsWorld:
             book = actor.book
             to_come = tuple((pod[uid], name[node]) for uid, node, _ in self.pod_log[actor.pods :])
             known = tuple(
-                (
-                    shape(book._records[node].record),
-                    book._records[node].version == self._lease_version(node),
-                    book.followed < book._records[node].record.watermark,
-                )
+                (shape(book._records[node].record), book.version(node) == self._lease_version(node))
                 if node in book._records
                 else ()
                 for node in nodes
             )
-            behind = tuple(
-                node in self.leases and book.followed < self.leases[node][0].watermark for node in nodes
-            )
-            places = tuple((name[book._place(uid)], uid in book._in_flight) for uid in uids)
-            decided = None
-            if actor.decided:
-                uid, node, basis = actor.decided
-                decided = pod[uid], name[node], book._moved.get(node, 0) > basis
-            claimed = (pod[actor.claimed[0]], name[actor.claimed[1]]) if actor.claimed else None
-            seen.append((to_come, known, behind, places, str(decided), str(claimed)))
+            places = tuple((name[book.place(uid)], uid in book._in_flight) for uid in uids)
+            decided = name[actor.node], sorted(pod[uid] for uid in actor.decided)
+            claimed = sorted((pod[uid], name[node]) for uid, node in actor.claimed)
+            seen.append((to_come, known, places, str(decided), str(claimed)))
         return truth, leases, str(seen), self.crashes
 
     def check(self) -> None:
@@ -241,6 +262,17 @@ class ClaimsWorld:
         """As many pods are bound as there is room for."""
         bound = sum(bool(node) for node, _ in self.pods.values())
         return bound == min(len(self.pods), self.slots * len(self.nodes))
+
+
+MOST_STATES = 1_000_000
+LARGER_WORLDS: dict[str, Callable[[], ClaimsWorld]] = {
+    "two nodes, three pods, a crash": ClaimsWorld,
+    "the same, with several claims under way": partial(ClaimsWorld, eager=True),
+    "two nodes with room for two each, three pods, batches of two": partial(
+        ClaimsWorld, slots=2, batch=2, eager=True, crashes=0
+    ),
+}
+"""Of two schedulers; they take minutes each."""
 
 
 def run_at_random(seed: int, steps: int, *, checks: bool = True, watermarks: bool = True) -> None:
@@ -255,6 +287,8 @@ def run_at_random(seed: int, steps: int, *, checks: bool = True, watermarks: boo
         pods=random.randint(1, 10),
         slots=random.randint(1, 3),
         crashes=steps,
+        batch=random.randint(1, 3),
+        eager=random.random() < 0.5,
         checks=checks,
         watermarks=watermarks,
     )
@@ -280,21 +314,21 @@ def _any_action(world: ClaimsWorld, index: int, random: Random, *, is_cut_off: b
     if chance < 0.01:
         return "crash", index, "", ""
     if actor.claimed and is_cut_off:
-        return "lose", index, "", ""
+        return "lose", index, *random.choice(actor.claimed)
     if is_cut_off:
         return None
     if chance < 0.4 and actor.pods < len(world.pod_log):
         return "pods", index, "", ""
     if chance < 0.7 and (stale := list(world.news(actor.book))):
         return "lease", index, "", random.choice(stale)
-    if actor.claimed:
-        return ("lose" if chance < 0.02 else "bind"), index, "", ""
-    if actor.decided:
-        return "put", index, "", ""
+    if actor.claimed and random.random() < 0.7:
+        return "lose" if random.random() < 0.05 else "bind", index, *random.choice(actor.claimed)
+    if actor.decided and random.random() < 0.7:
+        return "give up" if actor.book.obstacle(actor.node) else "put", index, "", ""
     if dead := list(world._dead(actor)):
         node, claim = random.choice(dead)
         return "expire", index, claim.uid, node
-    choices = list(world.choices(actor.book))
+    choices = list(world.choices(actor))
     return ("decide", index, *random.choice(choices)) if choices else None
 
 
@@ -311,13 +345,14 @@ def _replace_a_pod(world: ClaimsWorld, random: Random) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Visit every state of two schedulers, two nodes, three pods and a crash; or make arguments[0] random steps."""
+    """Visit every state of the larger worlds; or make arguments[0] random steps."""
     if arguments:
         for seed in range(int(arguments[0]) // STEPS):
             run_at_random(seed, STEPS)
         sys.stdout.write(f"{arguments[0]} random steps\n")
     else:
-        sys.stdout.write(f"{explore(ClaimsWorld)}\n")
+        for name, make in LARGER_WORLDS.items():
+            sys.stdout.write(f"{name}: {explore(make, most_states=MOST_STATES)}\n")
     return 0
 
 

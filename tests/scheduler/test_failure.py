@@ -6,6 +6,7 @@ import pytest
 
 from kschedfw import InMemoryCluster, KschedfwError, Pod, PostFilterResult, Profile, Status, make_pod
 from kschedfw.api.pod import PodCondition
+from kschedfw.cluster.errors import LostRaceError
 from kschedfw.scheduler.failure import truncated
 from kschedfw.scheduler.queue.protocol import Place
 from tests.framework.support import answering, plugin
@@ -234,3 +235,29 @@ def test_only_what_should_not_happen_is_logged_with_its_traceback(
     (record,) = (each for each in caplog.records if each.name == "kschedfw.scheduler.failure")
     assert str(error) in record.getMessage()
     assert bool(record.exc_info) is is_traced
+
+
+class TestLostRaces:
+    """Another scheduler was faster: the pod is tried again at once, and nothing is written."""
+
+    def stage(self, losses: int) -> Stage:
+        left = iter([LostRaceError("too late")] * losses)
+
+        def bind() -> Status:
+            if (lost := next(left, None)) is not None:
+                raise lost
+            return Status.skip()
+
+        return Stage(plugin("Race", bind=bind), nodes=[node()])
+
+    def test_some_are_followed_by_another_attempt(self) -> None:
+        stage = self.stage(5)
+        assert stage.run(pod()) == 6
+        assert stage.place() is None
+        assert [reason for _, reason, _ in stage.events()] == ["Scheduled"]
+
+    def test_one_after_another_are_followed_by_a_backoff(self) -> None:
+        stage = self.stage(6)
+        assert stage.run(pod()) == 6
+        assert stage.place() is Place.BACKOFF
+        assert "too late" in stage.condition()[2]

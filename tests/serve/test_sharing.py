@@ -45,10 +45,17 @@ def test_two_schedulers_nearly_fill_a_cluster(tmp_path: Path, shares: tuple[str,
         ):
             two.wait_until_ready()  # before, a signal would kill it
             one.wait_until_ready().wait_for(lambda: all(pod.node_name for pod in server.cluster.list(Pod)))
+            claims = [_metric(each, "kschedfw_claims_total") for each in (one, two)]
             assert (one.ends(), two.ends()) == (0, 0)
+        assert sum(claims) >= 15
         load = Counter(pod.node_name for pod in server.cluster.list(Pod))
         assert max(load.values()) <= 4
         assert all("Claims" in each.log for each in (one, two))
+
+
+def _metric(replica: Replica, name: str) -> float:
+    text = replica.get("/metrics", replica.token).text
+    return float(next(line for line in text.splitlines() if line.startswith(name)).rpartition(" ")[2])
 
 
 def _sharer(server: ApiServer, folder: Path, name: str, share: str) -> Replica:

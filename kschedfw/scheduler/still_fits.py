@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from typing import Protocol
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.cluster import EventType, InMemoryCluster, WatchEvent
+from kschedfw.cluster import EventType, WatchEvent
+from kschedfw.cluster.protocol import Handler
 from kschedfw.config import default_profile
 from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.handle import ClusterClient
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.framework import Framework
@@ -17,12 +20,20 @@ from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.cache import Cache, CacheError
 
 
+class Journalled(ClusterClient, Protocol):
+    """A cluster that writes its changes down as they are made."""
+
+    def journal(self, write: Handler) -> Callable[[], None]:
+        """See `InMemoryCluster.journal`."""
+        ...
+
+
 class StillFits:
     """The `FitCheck` that asks all filters of the pod's profile about the one node, as the truth is now.
 
     So a claim conflicts where resources, host ports or volumes are taken, where pods have come that its affinity or
     spreading can't stand, and where the node has changed. Pods whose scheduler name has no profile here are checked by
-    the first one. Nominated pods aren't counted, and no extender is asked.
+    the first one. Nominated pods aren't counted, and no extender is asked. The plugins are made anew for it.
 
     Raises:
         PluginError, ProfileError: a profile can't run.
@@ -30,7 +41,7 @@ class StillFits:
 
     def __init__(
         self,
-        truth: InMemoryCluster,
+        truth: Journalled,
         profiles: Iterable[Profile] | None = None,
         *,
         registry: Registry | None = None,
@@ -42,7 +53,13 @@ class StillFits:
             profile.scheduler_name: Framework(registry, profile, cluster=truth, snapshot=self._snapshot)
             for profile in ((default_profile(),) if profiles is None else profiles)
         }
-        self.close = truth.journal(self._follow)
+        self._unfollow = truth.journal(self._follow)
+
+    def close(self) -> None:
+        """Stop following the truth."""
+        self._unfollow()
+        for framework in self._frameworks.values():
+            framework.close()
 
     def reserve(self, pod: Pod, node_name: str) -> str:
         """See `FitCheck`."""
