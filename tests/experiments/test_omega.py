@@ -6,6 +6,7 @@ import csv
 import math
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from kschedfw import InMemoryCluster, Pod, make_node, make_pod
 from kschedfw.cell import ARCHITECTURES, MONOLITHIC, MULTI_PATH, SHARED_STATE, StillFits
 from kschedfw.cluster import Claim, ClaimTransaction, CommitMode, Detection, SharedState
 from kschedfw.experiments.omega.__main__ import main
+from kschedfw.experiments.omega.line_chart import Axis, Line, LineChart
 from kschedfw.experiments.omega.machines import Claims, Machines
+from kschedfw.experiments.omega.page import FIGURES
 from kschedfw.experiments.omega.run import Figures, Setting, run
 from kschedfw.experiments.omega.tables import Interval, t_quantile
 from kschedfw.experiments.omega.workload import BATCH, SERVICE, WorkloadError, openb, published
@@ -166,9 +169,34 @@ class TestTables:
         assert {row["sweep"] for row in rows} == {"architectures", "commits", "schedulers"}
         assert {row["seeds"] for row in rows} == {"2"}
         assert str(tmp_path / "runs.csv") in capsys.readouterr().out
+        page = (tmp_path / "figures.html").read_text(encoding="utf-8")
+        assert page.count('<svg viewBox="0 0 360') == sum(len(figure.panels) for figure in FIGURES)
+        assert "http:" not in page  # it needs nothing from elsewhere
 
     def test_bad_usage(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["--openb", str(tmp_path)]) == 2
         assert "openb_node_list_all_node.csv" in capsys.readouterr().err
         with pytest.raises(SystemExit):
             main(["--seeds", "0"])
+
+
+class TestPlots:
+    def test_means_and_intervals_are_drawn_where_they_are(self) -> None:
+        """The lowest value is at the bottom, the highest at the top; each power of ten takes as much room."""
+        up = Axis(0.0, 10.0, 200.0, 0.0, is_log=False)
+        assert [up.at(value) for value in (0.0, 5.0, 10.0, 20.0)] == [200.0, 100.0, 0.0, 0.0]
+        logarithmic = Axis(0.01, 100.0, 200.0, 0.0, is_log=True)
+        assert [logarithmic.at(value) for value in (0.0, 0.01, 1.0, 100.0)] == [200.0, 200.0, 100.0, 0.0]
+        assert logarithmic.ticks() == [0.01, 0.1, 1.0, 10.0, 100.0]
+
+    def test_a_chart(self) -> None:
+        line = Line("shared <state>", ((1.0, Interval(2.0, 1.0, 3.0)), (10.0, Interval(4.0, 4.0, 4.0))))
+        drawn = ElementTree.fromstring(LineChart("Wait", "t_job, s", (line,)).svg())
+        titles = [each.text for each in drawn.iter("title")]
+        assert titles == ["Wait", "shared <state>: 1: 2, 10: 4"]
+        assert {each.text for each in drawn.iter("text")} >= {"1", "10", "t_job, s", "0"}
+
+    def test_a_line_of_zeros(self) -> None:
+        flat = (Line("none", ((1.0, Interval(0.0, 0.0, 0.0)), (2.0, Interval(0.0, 0.0, 0.0)))),)
+        for log in (False, True):
+            assert "nan" not in LineChart("Conflicts", "schedulers", flat, log=log).svg()

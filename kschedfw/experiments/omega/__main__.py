@@ -1,4 +1,4 @@
-"""`python -m kschedfw.experiments.omega`: all sweeps, as tables."""
+"""`python -m kschedfw.experiments.omega`: all sweeps, as tables and plots."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
 
+from kschedfw.experiments.omega.page import write_page
 from kschedfw.experiments.omega.run import run
 from kschedfw.experiments.omega.sweeps import Point, points
 from kschedfw.experiments.omega.tables import Row, write_figures, write_runs
@@ -18,7 +19,7 @@ _PROGRESS = 50
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run all sweeps, and write runs.csv and figures.csv; the exit code is 0, or 2 for bad usage."""
+    """Run all sweeps, and write runs.csv, figures.csv and figures.html; the exit code is 0, or 2 for bad usage."""
     options = _parser().parse_args(arguments)
     workloads: dict[str, Path | None] = {"published": None}
     if options.openb is not None:
@@ -45,7 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"omega: {done} of {len(todo)} runs", file=sys.stderr)
     write_runs(rows, options.out / "runs.csv")
     write_figures(rows, options.out / "figures.csv")
-    print(f"{options.out / 'runs.csv'}\n{options.out / 'figures.csv'}")
+    write_page(rows, options.out / "figures.html")
+    for name in ("runs.csv", "figures.csv", "figures.html"):
+        print(options.out / name)
     return 0
 
 
@@ -62,10 +65,11 @@ def _workload(rate: float, folder: Path | None) -> Workload:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m kschedfw.experiments.omega",
-        description="Run the experiments of Omega's paper in virtual time, and write tidy tables: "
-        "runs.csv has a row per run and kind of jobs, figures.csv means with 95 % confidence intervals.",
+        description="Run the experiments of Omega's paper in virtual time, and write tables and plots: runs.csv has "
+        "a row per run and kind of jobs, figures.csv means with 95 % confidence intervals, figures.html the same as "
+        "plots, like the paper's figures.",
     )
-    parser.add_argument("--out", type=Path, default=Path("omega"), metavar="DIR", help="where the tables go")
+    parser.add_argument("--out", type=Path, default=Path("omega"), metavar="DIR", help="where they go")
     parser.add_argument("--seeds", type=_at_least_one, default=10, metavar="N", help="runs of each setting")
     parser.add_argument("--openb", type=Path, metavar="DIR", help="the OpenB trace, as a second workload")
     parser.add_argument("--workers", type=_at_least_one, default=2, metavar="N", help="processes")
