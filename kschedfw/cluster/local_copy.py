@@ -62,13 +62,15 @@ class LocalCopy:
         self._is_mine = is_mine
         self._offered: frozenset[str] | None = None
         self._lock = threading.RLock()
+        self._arriving = threading.Lock()
+        """Guards the pending changes against those that arrive at the same time."""
         self._pending: deque[_Change] = deque()
         self._objects: dict[type[Named], dict[str, Named]] = {}
         self._subscriptions: list[Subscription] = []
         self._committed: dict[str, str] = {}
         """The node of each pod that a transaction of many has bound, until its binding cycle has come to `bind`."""
         self._sequences: dict[str, int] = {}
-        following = state.follow(lambda event: self._pending.append(_Change(now(), event)))
+        following = state.follow(self._note)
         self._close = following.close
         self._apply(following.objects)
         self._sequences = dict(following.sequences)
@@ -96,17 +98,14 @@ class LocalCopy:
         """Follow the truth up to `delay` seconds ago."""
         until = self._now() - self.delay
         with self._lock:
-            due = 0
-            for change in self._pending:
-                if change.time > until:
-                    break
-                due += 1
-            self._apply(due)
+            while self._pending and self._pending[0].time <= until:
+                self._apply(1)
         self._deliver()
 
     def resync(self) -> None:
         """Follow the truth up to now."""
-        self._apply(len(self._pending))
+        with self._lock:
+            self._apply(len(self._pending))
         self._deliver()
 
     def offer(self, node_names: Iterable[str] | None) -> None:
@@ -221,6 +220,11 @@ class LocalCopy:
 
     # --- behind the scenes ---
 
+    def _note(self, event: WatchEvent) -> None:
+        """A change of the truth, told by whoever makes it."""
+        with self._arriving:
+            self._pending.append(_Change(self._now(), event))
+
     def _apply(self, count: int) -> None:
         """Take the next changes into the copy."""
         with self._lock:
@@ -232,10 +236,17 @@ class LocalCopy:
         with self._lock:
             kind = CustomObject if isinstance(obj, CustomResource) else type(obj)
             key = obj.as_custom_object().key if isinstance(obj, CustomResource) else obj.key
-            for change in tuple(self._pending):
-                if type(change.event.object) is kind and change.event.object.key == key:
-                    self._pending.remove(change)
-                    self._take(change.event)
+            with self._arriving:
+                own: list[WatchEvent] = []
+                for _ in range(len(self._pending)):
+                    change = self._pending.popleft()
+                    changed = change.event.object
+                    if type(changed) is kind and changed.key == key:
+                        own.append(change.event)
+                    else:
+                        self._pending.append(change)
+            for event in own:
+                self._take(event)
         self._deliver()
 
     def _take(self, event: WatchEvent) -> None:

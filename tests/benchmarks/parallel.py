@@ -1,4 +1,4 @@
-"""What several schedulers on one shared state bring, as threads and as processes: `python -m tests.benchmarks.parallel`.
+"""What several schedulers on one shared state bring, as threads and as processes.
 
     python -m tests.benchmarks.parallel [NODES PODS [ROUNDS]]   by default 1,000 and 600, and 3 rounds
 
@@ -55,7 +55,7 @@ def spread(number: int) -> Pod:
         .requests(cpu=1)
         .labels(app=app)
         .pod_anti_affinity("kubernetes.io/hostname", {"app": app})
-        .spread_constraint(5, "topology.kubernetes.io/zone", match_labels={"app": app})
+        .spread("topology.kubernetes.io/zone", {"app": app}, max_skew=5)
         .build()
     )
 
@@ -111,9 +111,7 @@ class Patient:
 
 def work(connection: Connection, part: int, parts: int, ready: Event, go: Event, done: Event) -> None:
     """A child process: a scheduler with its share."""
-    scheduler = OptimisticScheduler(
-        RemoteState(connection), random=Random(part), is_mine=share(part, parts)
-    )
+    scheduler = OptimisticScheduler(RemoteState(connection), random=Random(part), is_mine=share(part, parts))
     ready.set()
     go.wait()
     schedule_until(scheduler, done.is_set)
@@ -158,14 +156,14 @@ def main(arguments: Sequence[str]) -> None:
     for kind in KINDS:
         found: dict[tuple[str, int], list[float]] = {(way, count): [] for way in WAYS for count in SCHEDULERS}
         for _ in range(rounds):
-            for way, count in found:
+            for (way, count), rates in found.items():
                 state = state_of(kind, nodes, pods)
-                found[way, count].append(pods / WAYS[way](state, count))
+                rates.append(pods / WAYS[way](state, count))
                 load = Counter(pod.node_name for pod in state.truth.list(Pod))
                 assert max(load.values()) <= ROOM, "a node is overcommitted"
         for way in WAYS:
-            rates = ", ".join(f"{count}: {median(found[way, count]):.0f}" for count in SCHEDULERS)
-            print(f"{kind.name}, {way}: {rates}")
+            told = ", ".join(f"{count}: {median(found[way, count]):.0f}" for count in SCHEDULERS)
+            print(f"{kind.name}, {way}: {told}")
 
 
 if __name__ == "__main__":

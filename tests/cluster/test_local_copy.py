@@ -31,6 +31,27 @@ def bound_in(copy: LocalCopy) -> dict[str, str]:
     return {pod.name: pod.node_name for pod in copy.list(Pod) if pod.node_name}
 
 
+def test_changes_may_arrive_while_the_copy_follows() -> None:
+    """Another thread changes the truth in between: here it does so while two times are compared."""
+    stage = Stage()
+    news = [make_pod("news").build()]
+
+    class Moment(float):
+        def __le__(self, other: float) -> bool:
+            while news:
+                stage.truth.add(news.pop())
+            return super().__le__(other)
+
+        def __gt__(self, other: float) -> bool:
+            return not self <= other
+
+    copy = LocalCopy(stage.state, now=lambda: Moment(0.0))
+    stage.truth.bind(stage.pods[0], "a")
+    copy.sync()
+    assert bound_in(copy) == {"p0": "a"}
+    assert {pod.name for pod in copy.list(Pod)} == {"p0", "p1", "p2", "news"}
+
+
 class TestLag:
     def test_nothing_is_seen_before_a_sync(self) -> None:
         stage = Stage()
