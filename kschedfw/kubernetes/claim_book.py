@@ -180,7 +180,7 @@ class ClaimBook:
     def claim(self, uid: str, node_name: str, refusal: Callable[[], str]) -> None:
         """Count a pending pod on the node, where there is no `obstacle`. `refusal` says why it doesn't fit.
 
-        The pod is in flight then, until it is seen bound, or `refused` or `failed` is called.
+        The pod is in flight then, until it is seen bound, or `refused` is called.
 
         Raises:
             ClaimConflictError: the pod isn't to be claimed, or doesn't fit.

@@ -163,6 +163,36 @@ class TestCommit:
         one.bind("p1", "a")
         assert one.cluster.figures.claims == 2
 
+    @pytest.mark.parametrize(
+        ("record", "reason"),
+        [
+            (NodeRecord(1, 0, (PodClaim("u", "default/ghost", 1 << 40, "two"),)), Reason.UNSEEN),
+            (NodeRecord(1, 1 << 40), Reason.BEHIND),
+        ],
+    )
+    def test_what_is_not_known_yet_is_waited_for(
+        self,
+        filled: ApiServer,
+        join: Join,
+        monkeypatch: pytest.MonkeyPatch,
+        record: NodeRecord,
+        reason: Reason,
+    ) -> None:
+        """The record has the claim of a pod that isn't seen here, or says that bindings aren't seen here."""
+        one = join("one")
+        one.records.write("a", record, "")
+        eventually(lambda: bool(one.cluster._book.version("a")))
+        with monkeypatch.context() as patched:
+            patched.setattr("kschedfw.kubernetes.claim_commits.PATIENCE", 0.05)
+            with pytest.raises(ClaimConflictError, match=reason):
+                one.bind("p0", "a")
+        assert one.cluster.figures.conflicts[reason] == 1
+        with ThreadPoolExecutor(1) as thread:
+            bound = thread.submit(one.bind, "p0", "a")
+            eventually(lambda: one.cluster.figures.retries[reason] == 2)
+            one.records.write("a", NodeRecord(2), one.cluster._book.version("a"))
+            assert bound.result(10) is None
+
     def test_claims_on_one_node_are_written_together(self, filled: ApiServer, join: Join) -> None:
         """Those that come while the record is being written go into the next write."""
         for number in range(3, 20):
