@@ -159,6 +159,17 @@ class GenericScheduler:
             self._random.setstate(state)
 
     def _schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult:
+        feasible, evaluated = self.find(framework, state, pod)
+        if len(feasible) == 1:
+            return ScheduleResult(feasible[0].name, evaluated, 1)
+        host = feasible[self.choose(framework, state, pod, feasible)]
+        return ScheduleResult(host.name, evaluated, len(feasible))
+
+    def find(self, framework: Framework, state: CycleState, pod: Pod) -> tuple[NodeSelection, int]:
+        """The first half of `schedule`: the feasible nodes, at least one, and how many were looked at.
+
+        For who chooses among them himself. Raises what `schedule` does, but for the check of overlapping cycles.
+        """
         if framework.handle.snapshot is not self._snapshot:
             raise SnapshotMismatchError(framework.profile.scheduler_name)
         self._cache.update_snapshot(self._snapshot, pod)
@@ -170,14 +181,22 @@ class GenericScheduler:
         count = len(feasible.rows)
         if not count:
             raise FitError(pod, len(self._snapshot), diagnosis)
-        evaluated = count + len(diagnosis.node_to_status)
-        if count == 1:
-            return ScheduleResult(feasible[0].name, evaluated, 1)
+        return feasible, count + len(diagnosis.node_to_status)
+
+    def choose(self, framework: Framework, state: CycleState, pod: Pod, feasible: NodeSelection) -> int:
+        """The second half of `schedule`: the position of the best of several feasible nodes.
+
+        Raises:
+            SchedulingError: a plugin failed.
+        """
         totals = self.prioritize_nodes(framework, state, pod, feasible)
         if self._observer is not None:
             self._observer.nodes_scored(feasible, totals)
-        host = feasible[self._selector.select(totals, feasible).index]
-        return ScheduleResult(host.node.metadata.name, evaluated, count)
+        return self.select(totals, feasible)
+
+    def select(self, totals: Totals, feasible: NodeSelection) -> int:
+        """The position of a node with the highest total, as the selector picks one."""
+        return self._selector.select(totals, feasible).index
 
     def find_nodes_that_fit_pod(
         self, framework: Framework, state: CycleState, pod: Pod

@@ -8,14 +8,11 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from random import Random
-from typing import Protocol
 
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster
 from kschedfw.config import default_profile
 from kschedfw.framework.clock import Clock, SystemClock
-from kschedfw.framework.cycle_state import CycleState, take_pods_to_activate
-from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
 from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.handle import check_cluster
@@ -25,24 +22,24 @@ from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.results import PostFilterResult
 from kschedfw.framework.runtime.evaluation import Evaluation
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.framework.status import Code, Status
+from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
-from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt
-from kschedfw.scheduler.binding_cycle import BindingCycle, as_fit_error, release, take_place
+from kschedfw.scheduler.attempt import Attempt
+from kschedfw.scheduler.binding_cycle import BindingCycle, release
 from kschedfw.scheduler.bindings import BindingExecutor, Bindings, InlineExecutor
-from kschedfw.scheduler.cache import Cache, CacheError
+from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.debugger import CacheDebugger
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError
 from kschedfw.scheduler.event_handlers import EventHandlers
-from kschedfw.scheduler.failure import FailedGates, FailureHandler, bug_behind, look_up, record_event
-from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult
+from kschedfw.scheduler.failure import FailedGates, FailureHandler, look_up, record_event
+from kschedfw.scheduler.generic_scheduler import GenericScheduler
 from kschedfw.scheduler.http_extender import close_extenders, order_extenders
 from kschedfw.scheduler.placement import Placement, Placements, as_exception
 from kschedfw.scheduler.queue import IdleQueue, SchedulingQueue
+from kschedfw.scheduler.scheduling_cycle import Algorithm, SchedulingCycle
 from kschedfw.scheduler.select import HostSelector
 
 _log = logging.getLogger(__name__)
@@ -51,12 +48,6 @@ _LONGEST_SLEEP = 1.0
 """Seconds. A signal handler that calls `stop` just before the wait begins can't interrupt it, and a binding that
 ends during it may set an earlier deadline.
 """
-
-
-class Algorithm(Protocol):
-    """Finds the node for a pod: the protocol of `GenericScheduler`, with the same errors."""
-
-    def schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult: ...
 
 
 class Scheduler:
@@ -165,10 +156,13 @@ class Scheduler:
             percentage_of_nodes_to_score=percentage_of_nodes_to_score,
             selector=selector,
         )
-        self._failures = FailureHandler(cluster, self.queue, self.nominator, self._clock, metrics)
+        failures = FailureHandler(cluster, self.queue, self.nominator, self._clock, metrics)
         held = self.waiting_pods, self.pods_in_pre_bind
+        self._scheduling_cycle = SchedulingCycle(
+            self.cache, self.queue, self.nominator, failures, self._clock, metrics
+        )
         self._binding_cycle = BindingCycle(
-            cluster, self.cache, self.queue, self._failures, self._clock, *held, metrics
+            cluster, self.cache, self.queue, failures, self._clock, *held, metrics
         )
         self._bindings = Bindings(
             InlineExecutor() if executor is None else executor, self._binding_cycle, *held, metrics
@@ -238,6 +232,31 @@ class Scheduler:
         with self._scheduling():
             return self._schedule_next()
 
+    def begin_attempt(self) -> Attempt | None:
+        """Take the next pod from the queue, for the attempt that `make_attempt` makes; None if none is active.
+
+        In between, `algorithm` can be told what to decide. The pod is in flight until its attempt is made.
+
+        Raises:
+            ConcurrentCycleError: as `run`.
+        """
+        with self._scheduling():
+            attempt = None
+            while attempt is None and (info := self.queue.try_pop()) is not None:
+                attempt = self._begin(info)
+            self._failed_gates.tell()
+            return attempt
+
+    def make_attempt(self, attempt: Attempt) -> None:
+        """Find the pod a node and bind it, as `schedule_one` does with the next pod.
+
+        Raises:
+            ConcurrentCycleError: as `run`.
+        """
+        with self._scheduling():
+            self._make(attempt)
+            self._failed_gates.tell()
+
     @property
     def placements(self) -> Sequence[Placement]:
         """The placements that are held."""
@@ -279,7 +298,7 @@ class Scheduler:
             attempt = Attempt(self.queue.take(pod), framework, self._clock.monotonic())
             attempt.may_preempt = preempt and present is not None
             try:
-                status = self._scheduling_cycle(attempt)
+                status = self._scheduling_cycle.run(attempt, self.algorithm)
             except BaseException as error:
                 self._take_back(attempt, error)
                 raise
@@ -349,14 +368,23 @@ class Scheduler:
     # One attempt
 
     def _attempt(self, info: QueuedPodInfo) -> None:
+        attempt = self._begin(info)
+        if attempt is not None:
+            self._make(attempt)
+
+    def _begin(self, info: QueuedPodInfo) -> Attempt | None:
+        """The attempt of a pod that was popped; None if it needs none."""
         framework = self.frameworks.get(info.pod.spec.scheduler_name)
         if framework is None or self._is_superfluous(info.pod):
             self.queue.done(info.pod.uid)
-            return
+            return None
         attempt = Attempt(info, framework, self._clock.monotonic())
         attempt.state.record_plugin_metrics = self._measuring and self._sampling()
+        return attempt
+
+    def _make(self, attempt: Attempt) -> None:
         try:
-            if self._scheduling_cycle(attempt).is_success:
+            if self._scheduling_cycle.run(attempt, self.algorithm).is_success:
                 attempt.is_binding = True
                 self._bindings.start(attempt)
         except BaseException as error:
@@ -370,7 +398,7 @@ class Scheduler:
         if attempt.assumed is not None:
             self.waiting_pods.remove(attempt.pod.uid)
             release(attempt, self.cache)
-        self._fail(attempt, Status.from_error(error))
+        self._scheduling_cycle.fail(attempt, Status.from_error(error))
 
     def _is_superfluous(self, pod: Pod) -> bool:
         if pod.is_terminating:
@@ -379,62 +407,6 @@ class Scheduler:
             )
             return True
         return self.cache.is_assumed(pod)
-
-    def _scheduling_cycle(self, attempt: Attempt) -> Status:
-        """Success if the pod is assumed, reserved and permitted, or waits for permission; failures are handled."""
-        try:
-            result = self.algorithm.schedule(attempt.framework, attempt.state, attempt.pod)
-        except NoNodesAvailableError as error:
-            self._algorithm_done(attempt)
-            status = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (str(error),), error=error)
-            return self._fail(attempt, status)
-        except FitError as error:
-            return self._make_room(attempt, error)
-        except SchedulingError as error:
-            self._algorithm_done(attempt)
-            return self._fail(attempt, error.status)
-        self._algorithm_done(attempt)
-        return self._assume(attempt, result)
-
-    def _algorithm_done(self, attempt: Attempt) -> None:
-        self._metrics.scheduling_algorithm(self._clock.monotonic() - attempt.started)
-
-    def _make_room(self, attempt: Attempt, error: FitError) -> Status:
-        nomination: PostFilterResult | None = CLEAR_NOMINATION
-        if attempt.may_preempt and attempt.framework.has_post_filter_plugins:
-            nomination, status = attempt.framework.run_post_filter_plugins(
-                attempt.state, attempt.pod, error.diagnosis.node_to_status
-            )
-            error.diagnosis.post_filter_message = status.message
-            if nomination is not None:
-                error.diagnosis.nominated_node_name = nomination.nominated_node_name
-            if bug_behind(status.error) is not None:  # such as a cluster that can't be reached
-                error.diagnosis.post_filter_failed = True
-                _log.error(
-                    "making room for %s failed: %s", attempt.pod.key, status.message, exc_info=status.error
-                )
-        self._algorithm_done(attempt)
-        return self._fail(attempt, Status(Code.UNSCHEDULABLE, (str(error),), error=error), nomination)
-
-    def _assume(self, attempt: Attempt, result: ScheduleResult) -> Status:
-        host = result.suggested_host
-        # Set before the call: an interruption may come in between.
-        attempt.result, attempt.assumed = result, attempt.pod.bound_to(host)
-        try:
-            status = take_place(attempt, self.cache, self.nominator)
-        except CacheError as error:
-            attempt.assumed = None
-            return self._fail(attempt, Status.from_error(error))
-        if not (status.is_success or status.is_wait):
-            return self._fail(attempt, as_fit_error(attempt, host, status) if status.is_rejected else status)
-        self.queue.activate(take_pods_to_activate(attempt.state))
-        return Status.success()
-
-    def _fail(
-        self, attempt: Attempt, status: Status, nomination: PostFilterResult | None = CLEAR_NOMINATION
-    ) -> Status:
-        self._failures.handle(attempt, status, nomination)
-        return status
 
     def _seconds_to_next_tick(self) -> float:
         deadlines = [deadline for waiting in self.waiting_pods if (deadline := waiting.deadline) is not None]

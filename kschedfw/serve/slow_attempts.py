@@ -16,7 +16,7 @@ from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.status import Code
 from kschedfw.scheduler.generic_scheduler import ScheduleResult
 from kschedfw.scheduler.prometheus_metrics import PrometheusMetrics
-from kschedfw.scheduler.scheduler import Algorithm
+from kschedfw.scheduler.scheduling_cycle import Algorithm
 from kschedfw.scheduler.structured import Structured
 
 _log = logging.getLogger(__name__)

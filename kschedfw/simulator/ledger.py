@@ -18,7 +18,7 @@ from kschedfw.framework.diagnosis import FitError
 from kschedfw.framework.preemption.eviction import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.scheduler import ScheduleResult
-from kschedfw.scheduler.scheduler import Algorithm
+from kschedfw.scheduler.scheduling_cycle import Algorithm
 
 
 @attrs.define
@@ -51,6 +51,7 @@ class Ledger:
     """The pods' histories by uid, and totals. Follows the cluster from its creation to `close`.
 
     * `attempts`: all scheduling cycles; `tried`: pods that had one.
+    * `bound`: how often a pod was bound, not counting pods that were so from the start.
     * `fruitless`: attempts and checks of gates of each pod since the cluster last changed; `most_fruitless` is the
       largest.
     * `preemptions`: how often a pod was nominated to a node; `victims`: pods that were evicted for that.
@@ -62,6 +63,7 @@ class Ledger:
         self.entries: dict[str, Entry] = {}
         self.attempts = 0
         self.tried = 0
+        self.bound = 0
         self.fruitless: Counter[str] = Counter()
         self.most_fruitless = 0
         self.preemptions = 0
@@ -79,6 +81,12 @@ class Ledger:
 
     def entry(self, uid: str) -> Entry:
         return self.entries.setdefault(uid, Entry())
+
+    @property
+    def departed(self) -> int:
+        """How many pods have left at the end of their stay."""
+        ends = (entry for entry in self.entries.values() if entry.gone and not entry.preempted)
+        return sum(entry.bound is not None for entry in ends)
 
     def begin_attempt(self, pod: Pod) -> Entry:
         entry = self.entry(pod.uid)
@@ -137,6 +145,7 @@ class Ledger:
                 self.peak[resource] = max(self.peak[resource], amount)
             self.peak[PODS] = max(self.peak[PODS], self._pods_held)
         if self._started:
+            self.bound += 1
             entry = self.entry(pod.uid)
             entry.node, entry.bound = pod.node_name, self._clock.elapsed
             self.last_change = self._clock.elapsed

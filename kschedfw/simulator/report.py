@@ -103,6 +103,14 @@ class Replay:
     departed: int
     peaks: Sequence[Peak]
 
+    @classmethod
+    def of(
+        cls, makespan: float, departed: int, decisions: Iterable[Decision], peaks: Sequence[Peak]
+    ) -> Replay:
+        """With the waiting times of these decisions."""
+        waiting = (each.bound - each.arrived for each in decisions if each.bound is not None)
+        return cls(makespan, Spread.of(waiting), departed, peaks)
+
     def to_json(self) -> dict[str, object]:
         return {
             "makespanSeconds": self.makespan,

@@ -19,16 +19,18 @@ from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
+from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.bindings import InlineExecutor
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduler import Scheduler
+from kschedfw.scheduler.scheduling_cycle import Algorithm
 from kschedfw.scheduler.select import HostSelector
 from kschedfw.simulator.arrivals import Arrivals, ArrivalsError, Stay
 from kschedfw.simulator.decision import Decision, Outcome
 from kschedfw.simulator.failures import Failures
 from kschedfw.simulator.ledger import Ledger, RecordingAlgorithm
-from kschedfw.simulator.report import Peak, Replay, Report, Spread, peaks, reasons, utilisation
+from kschedfw.simulator.report import Replay, Report, Spread, peaks, reasons, utilisation
 from kschedfw.simulator.state import PendingPods, starting_clock
 from kschedfw.simulator.timeline import Timeline
 from kschedfw.simulator.verdicts import Verdicts
@@ -72,13 +74,17 @@ class Simulation:
     often it happened. Inside a `with Failures()` block they are collected there instead. Every failed attempt also
     records its event.
 
+    An `algorithm` is made from the scheduler's own one, and decides in its place; not together with `explaining`.
+    `next_attempt` and `ledger` are for who takes the attempts one by one, instead of `run`, and then calls `close`.
+
     With `explaining`, each attempt is explained after it has ended, and pods without an attempt are explained at the
     end. A `timeline` records where the pods were and how long the queues were. Decisions don't change by either.
 
     Raises:
         ProfileError, PluginError: a profile can't run.
         ArrivalsError: a pod's times aren't numbers, or the cluster isn't an InMemoryCluster.
-        ValueError: `attempt_time` is negative or not finite, or `start_time` has no time zone.
+        ValueError: `attempt_time` is negative or not finite, `start_time` has no time zone, or there are both an
+            `algorithm` and `explaining`.
         TypeError: `cluster`, `profiles`, `arrivals` or `seed` has the wrong type; says which would be right.
     """
 
@@ -102,8 +108,11 @@ class Simulation:
         notes: Sequence[str] = (),
         explaining: Explaining | None = None,
         timeline: Timeline | None = None,
+        algorithm: Callable[[GenericScheduler], Algorithm] | None = None,
     ) -> None:
         _check_types(cluster, profiles, arrivals, seed)
+        if explaining is not None and algorithm is not None:
+            raise ValueError("explaining: the decisions of an algorithm of one's own can't be explained")
         if not (math.isfinite(attempt_time) and attempt_time >= 0):
             raise ValueError(f"attempt_time: expected seconds from 0 on, found {attempt_time:g}")
         self.cluster = cluster
@@ -132,7 +141,7 @@ class Simulation:
         if isinstance(cluster, InMemoryCluster):
             self._controllers = VolumeController(cluster), ClaimController(cluster)
         chance = Random(seed)
-        self._ledger = Ledger(cluster, self._time, self._on_bound)
+        self.ledger = Ledger(cluster, self._time, self._on_bound)
         self.scheduler = Scheduler(
             cluster,
             self.profiles,
@@ -148,16 +157,19 @@ class Simulation:
             max_backoff=max_backoff,
             unschedulable_timeout=math.inf,
         )
-        algorithm = self.scheduler.algorithm
+        generic = self.scheduler.algorithm
+        assert isinstance(generic, GenericScheduler)
         self._past = timeline
         self._explaining = explaining
         self._explainer: ExplainingScheduler | None = None
+        decider: Algorithm = generic
         if explaining is not None:
-            assert isinstance(algorithm, GenericScheduler)
-            algorithm = self._explainer = ExplainingScheduler(
-                algorithm, wanted=explaining.wanted, beyond=explaining.beyond
+            decider = self._explainer = ExplainingScheduler(
+                generic, wanted=explaining.wanted, beyond=explaining.beyond
             )
-        self.scheduler.algorithm = RecordingAlgorithm(algorithm, self._ledger, self._time, attempt_time)
+        if algorithm is not None:
+            decider = algorithm(generic)
+        self.scheduler.algorithm = RecordingAlgorithm(decider, self.ledger, self._time, attempt_time)
 
     @property
     def virtual_time(self) -> float:
@@ -193,14 +205,14 @@ class Simulation:
             for _ in self._steps():
                 self._end_step()
                 if progress is not None:
-                    progress(self._ledger.tried, len(self._found.pending))
+                    progress(self.ledger.tried, len(self._found.pending))
                 if until():
                     interrupted = True
                     break
         except KeyboardInterrupt:
             interrupted = True
         elapsed = self._clock() - start
-        verdicts = Verdicts(self.scheduler, self._ledger, self._stays, interrupted=interrupted)
+        verdicts = Verdicts(self.scheduler, self.ledger, self._stays, interrupted=interrupted)
         self.decisions = verdicts.of_all(self._found.pending)
         self._explain_gated()
         if not interrupted:
@@ -210,9 +222,6 @@ class Simulation:
         if self._past is not None and stop_following is not None:
             self._past.end(self._time.elapsed, self.scheduler.queue.counts())
             stop_following()
-        self._ledger.close()
-        for controller in self._controllers:
-            controller.close()
         self._end(interrupted)
         return self._report(elapsed, interrupted)
 
@@ -235,12 +244,19 @@ class Simulation:
         failed = {
             key: error
             for uid, key in pods.items()
-            if key in unschedulable and (error := self._ledger.entry(uid).failure) is not None
+            if key in unschedulable and (error := self.ledger.entry(uid).failure) is not None
         }
         if failed:
             yield f"{_some(list(failed))} failed in an earlier attempt than the last one: {next(iter(failed.values()))}"
 
+    def close(self) -> None:
+        """End a simulation whose attempts were taken one by one; `run` ends by itself."""
+        self._end(interrupted=True)
+
     def _end(self, interrupted: bool) -> None:
+        self.ledger.close()
+        for controller in self._controllers:
+            controller.close()
         if not interrupted:
             self.scheduler.close()
             return
@@ -253,24 +269,25 @@ class Simulation:
 
     def _steps(self) -> Iterator[None]:
         """Schedule, one attempt at a time, and advance the time, until the simulation ends."""
-        while True:
-            yield from self._work_off()
-            due = self._next_time()
-            if due is None:
-                return
-            self._time.advance_to(due)
-            for uid in self._due_by_time():
-                if self.scheduler.queue.place(uid) is Place.GATED:
-                    self._ledger.count_fruitless(uid)
+        while (attempt := self.next_attempt()) is not None:
+            self.scheduler.make_attempt(attempt)
+            self._explain_attempt()
+            yield
 
-    def _work_off(self) -> Iterator[None]:
+    def next_attempt(self) -> Attempt | None:
+        """Advance the time to the next attempt, which `scheduler.make_attempt` makes; None at the simulation's end."""
         while True:
             self._let_come_and_go()
             self.scheduler.tick()
-            if self._is_exhausted() or not self.scheduler.schedule_one():
-                return
-            self._explain_attempt()
-            yield
+            if not self._is_exhausted() and (attempt := self.scheduler.begin_attempt()) is not None:
+                return attempt
+            due = self._next_time()
+            if due is None:
+                return None
+            self._time.advance_to(due)
+            for uid in self._due_by_time():
+                if self.scheduler.queue.place(uid) is Place.GATED:
+                    self.ledger.count_fruitless(uid)
 
     def _explain_attempt(self) -> None:
         if self._explaining is None or self._explainer is None:
@@ -294,7 +311,7 @@ class Simulation:
         """Whether every pod that can be tried has been tried `FRUITLESS_ATTEMPTS` times without a change of the
         cluster.
         """
-        if self._ledger.most_fruitless < FRUITLESS_ATTEMPTS:
+        if self.ledger.most_fruitless < FRUITLESS_ATTEMPTS:
             return False
         queue = self.scheduler.queue
         if self._hopeful and queue.place(self._hopeful) in _QUEUED and not self._is_given_up(self._hopeful):
@@ -304,7 +321,7 @@ class Simulation:
         return not self._hopeful and all(map(self._is_given_up, self._due_by_time()))
 
     def _is_given_up(self, uid: str) -> bool:
-        return self._ledger.fruitless[uid] >= FRUITLESS_ATTEMPTS
+        return self.ledger.fruitless[uid] >= FRUITLESS_ATTEMPTS
 
     def _due_by_time(self) -> Sequence[str]:
         """The pods, by uid, whose time, set by a plugin, has come."""
@@ -364,7 +381,7 @@ class Simulation:
             self.cluster.list(Node), (pod for pod in self.cluster.list(Pod) if not pod.is_terminal)
         )
         outcomes = [decision.outcome for decision in self.decisions]
-        found, ledger = self._found, self._ledger
+        found, ledger = self._found, self.ledger
         usages = utilisation(snapshot.node_infos)
         return Report(
             profile=", ".join(profile.scheduler_name for profile in self.profiles),
@@ -393,21 +410,10 @@ class Simulation:
             pods_per_node=Spread.of(len(info.pods) for info in snapshot.node_infos),
             notes=self._notes,
             missing=self._missing,
-            replay=self._replay(peaks(ledger.peak, usages)) if self._is_replay else None,
+            replay=Replay.of(ledger.last_change, ledger.departed, self.decisions, peaks(ledger.peak, usages))
+            if self._is_replay
+            else None,
             start=self._time.start,
-        )
-
-    def _replay(self, most: Sequence[Peak]) -> Replay:
-        entries = self._ledger.entries
-        return Replay(
-            makespan=self._ledger.last_change,
-            waiting=Spread.of(
-                decision.bound - decision.arrived for decision in self.decisions if decision.bound is not None
-            ),
-            departed=sum(
-                entry.gone and not entry.preempted and entry.bound is not None for entry in entries.values()
-            ),
-            peaks=most,
         )
 
 

@@ -450,10 +450,10 @@ class TestTrouble:
     def test_interrupted_while_simulating(
         self, kschedfw: Kschedfw, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def schedule_one(self: Scheduler) -> bool:
+        def begin_attempt(self: Scheduler) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(Scheduler, "schedule_one", schedule_one)
+        monkeypatch.setattr(Scheduler, "begin_attempt", begin_attempt)
         result = kschedfw("simulate", cluster_dir, "--json")
         assert (result.code, result.err) == (130, "")
         assert (result.json["interrupted"], result.json["pods"]["left"]) == (True, 2)

@@ -102,7 +102,7 @@ class TestMain:
         def interrupt(self: Scheduler) -> bool:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(Scheduler, "schedule_one", interrupt)
+        monkeypatch.setattr(Scheduler, "begin_attempt", interrupt)
         with pytest.raises(SystemExit) as end:
             main(["explain", str(cluster_dir), "fits"])
         assert end.value.code == 130

@@ -99,10 +99,10 @@ class TestCommand:
     def test_interrupted(
         self, kschedfw: Kschedfw, cluster_dir: Path, conf: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def schedule_one(self: Scheduler) -> bool:
+        def begin_attempt(self: Scheduler) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(Scheduler, "schedule_one", schedule_one)
+        monkeypatch.setattr(Scheduler, "begin_attempt", begin_attempt)
         result = kschedfw(cluster_dir, *profiles("default", f"{conf}#packing"))
         assert (result.code, result.err) == (130, "")
         assert "Interrupted." in result.out

@@ -184,10 +184,10 @@ class TestExplain:
     def test_interrupted_while_simulating(
         self, kschedfw: Kschedfw, cluster: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def schedule_one(self: Scheduler) -> bool:
+        def begin_attempt(self: Scheduler) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(Scheduler, "schedule_one", schedule_one)
+        monkeypatch.setattr(Scheduler, "begin_attempt", begin_attempt)
         result = kschedfw("explain", cluster, "web")
         assert (result.code, result.out, result.err) == (130, "", "")
 

@@ -135,15 +135,15 @@ class TestRuns:
             compare(two_nodes(), [spreading(label) for label in labels])
 
     def test_an_interruption_ends_it_with_what_there_is(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        schedule_one = Scheduler.schedule_one
+        begin_attempt = Scheduler.begin_attempt
         calls = iter(range(100))
 
-        def interrupted(self: Scheduler) -> bool:
+        def interrupted(self: Scheduler) -> object:
             if next(calls) == 3:  # one pod, and a look for more, in the first run
                 raise KeyboardInterrupt
-            return schedule_one(self)
+            return begin_attempt(self)
 
-        monkeypatch.setattr(Scheduler, "schedule_one", interrupted)
+        monkeypatch.setattr(Scheduler, "begin_attempt", interrupted)
         comparison = compare(two_nodes(pod("a"), pod("b")), [spreading(), packing(), bare()])
         assert comparison.interrupted
         assert [run.report.interrupted for run in comparison.runs] == [False, True]

@@ -176,7 +176,7 @@ class TestErrors:
             raise KeyboardInterrupt
 
         run = only(Sweep({"cluster": cluster_file(tmp_path)}))
-        monkeypatch.setattr("kschedfw.scheduler.scheduler.Scheduler.schedule_one", interrupt)
+        monkeypatch.setattr("kschedfw.scheduler.scheduler.Scheduler.begin_attempt", interrupt)
         with pytest.raises(KeyboardInterrupt):
             outcome_of(run)
 

@@ -1,0 +1,108 @@
+"""From a pod to its place on a node, reserved and permitted (kube-scheduler `schedulingCycle`)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Protocol
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.clock import Clock
+from kschedfw.framework.cycle_state import CycleState, take_pods_to_activate
+from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
+from kschedfw.framework.metrics import MetricsRecorder
+from kschedfw.framework.nominator import Nominator
+from kschedfw.framework.results import PostFilterResult
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.status import Code, Status
+from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt
+from kschedfw.scheduler.binding_cycle import as_fit_error, take_place
+from kschedfw.scheduler.cache import Cache, CacheError
+from kschedfw.scheduler.errors import SchedulingError
+from kschedfw.scheduler.failure import FailureHandler, bug_behind
+from kschedfw.scheduler.generic_scheduler import ScheduleResult
+from kschedfw.scheduler.queue import PodQueue
+
+_log = logging.getLogger(__name__)
+
+
+class Algorithm(Protocol):
+    """Finds the node for a pod: the protocol of `GenericScheduler`, with the same errors."""
+
+    def schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult: ...
+
+
+class SchedulingCycle:
+    """The serial part of an attempt: finds a node, or makes room, and takes the place."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        queue: PodQueue,
+        nominator: Nominator,
+        failures: FailureHandler,
+        clock: Clock,
+        metrics: MetricsRecorder,
+    ) -> None:
+        self._cache = cache
+        self._queue = queue
+        self._nominator = nominator
+        self._failures = failures
+        self._clock = clock
+        self._metrics = metrics
+
+    def run(self, attempt: Attempt, algorithm: Algorithm) -> Status:
+        """Success if the pod is assumed, reserved and permitted, or waits for permission; failures are handled."""
+        try:
+            result = algorithm.schedule(attempt.framework, attempt.state, attempt.pod)
+        except NoNodesAvailableError as error:
+            self._algorithm_done(attempt)
+            status = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (str(error),), error=error)
+            return self.fail(attempt, status)
+        except FitError as error:
+            return self._make_room(attempt, error)
+        except SchedulingError as error:
+            self._algorithm_done(attempt)
+            return self.fail(attempt, error.status)
+        self._algorithm_done(attempt)
+        return self._assume(attempt, result)
+
+    def fail(
+        self, attempt: Attempt, status: Status, nomination: PostFilterResult | None = CLEAR_NOMINATION
+    ) -> Status:
+        """Give the pod back to the queue, and record why."""
+        self._failures.handle(attempt, status, nomination)
+        return status
+
+    def _algorithm_done(self, attempt: Attempt) -> None:
+        self._metrics.scheduling_algorithm(self._clock.monotonic() - attempt.started)
+
+    def _make_room(self, attempt: Attempt, error: FitError) -> Status:
+        nomination: PostFilterResult | None = CLEAR_NOMINATION
+        if attempt.may_preempt and attempt.framework.has_post_filter_plugins:
+            nomination, status = attempt.framework.run_post_filter_plugins(
+                attempt.state, attempt.pod, error.diagnosis.node_to_status
+            )
+            error.diagnosis.post_filter_message = status.message
+            if nomination is not None:
+                error.diagnosis.nominated_node_name = nomination.nominated_node_name
+            if bug_behind(status.error) is not None:  # such as a cluster that can't be reached
+                error.diagnosis.post_filter_failed = True
+                _log.error(
+                    "making room for %s failed: %s", attempt.pod.key, status.message, exc_info=status.error
+                )
+        self._algorithm_done(attempt)
+        return self.fail(attempt, Status(Code.UNSCHEDULABLE, (str(error),), error=error), nomination)
+
+    def _assume(self, attempt: Attempt, result: ScheduleResult) -> Status:
+        host = result.suggested_host
+        # Set before the call: an interruption may come in between.
+        attempt.result, attempt.assumed = result, attempt.pod.bound_to(host)
+        try:
+            status = take_place(attempt, self._cache, self._nominator)
+        except CacheError as error:
+            attempt.assumed = None
+            return self.fail(attempt, Status.from_error(error))
+        if not (status.is_success or status.is_wait):
+            return self.fail(attempt, as_fit_error(attempt, host, status) if status.is_rejected else status)
+        self._queue.activate(take_pods_to_activate(attempt.state))
+        return Status.success()
