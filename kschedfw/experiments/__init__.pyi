@@ -1,3 +1,7 @@
+from .environment import Environment as Environment
+from .environment import Reward as Reward
+from .environment import Transition as Transition
+from .environment import WorkloadError as WorkloadError
 from .report.analysis import Analysis as Analysis
 from .report.analysis import Unpaired as Unpaired
 from .report.analysis import analyse as analyse
