@@ -55,6 +55,7 @@ COMMANDS = {
     "run": Command("Schedule the pods of a cluster.", "kschedfw.cli.run:run_app"),
     "dump": Command("Write the state of a live cluster to a file.", "kschedfw.cli.dump:dump_app"),
     "sweep": Command("Run many simulations that cross factors.", "kschedfw.cli.sweep:sweep_app"),
+    "tune": Command("Search for weights and arguments of plugins.", "kschedfw.cli.tune:tune_app"),
     "bench": Command("Measure how fast a profile schedules on this machine.", "kschedfw.cli.bench:bench_app"),
     "report": Command("Show what the results of a sweep say.", "kschedfw.cli.report:report_app"),
     "config": Command("Check, show and compare configurations.", "kschedfw.cli.config:config_app"),

@@ -18,7 +18,6 @@ from kschedfw.cli.sweep_output import print_dry_run, print_json_line, print_summ
 from kschedfw.experiments.sweep.dask import TIMEOUT, dask_engine
 from kschedfw.experiments.sweep.engine import Engine, local_engine
 from kschedfw.experiments.sweep.errors import EngineError
-from kschedfw.experiments.sweep.plan import Plan
 from kschedfw.experiments.sweep.runs import Outcome, Run, run_one
 from kschedfw.experiments.sweep.specification import Sweep
 from kschedfw.experiments.sweep.sweeping import Progress, run_sweep, runs_done, runs_to_do
@@ -42,33 +41,39 @@ Exit codes:
   130  interrupted; the results have the runs that were done
 """
 
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(min=1, max=1024, metavar="N", help="How many processes. Default: the processors."),
+]
+
+DaskOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Run on the workers of the Dask cluster with this scheduler: tcp://HOST:8786. Needs the extra dask.",
+    ),
+]
+
+ResultsOption = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Where the results go. Default: SPEC-results, by the file's name."),
+]
+
 sweep_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @sweep_app.command(help=SWEEP_HELP)
 def sweep(
     spec: Annotated[Path, typer.Argument(metavar="SPEC", help="The specification, a YAML file.")],
-    results: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Where the results go. Default: SPEC-results, by the file's name."),
-    ] = None,
+    results: ResultsOption = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Skip the runs that the results have already.")
     ] = False,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="With --resume: do runs again that have failed.")
     ] = False,
-    workers: Annotated[
-        int | None,
-        typer.Option(min=1, max=1024, metavar="N", help="How many processes. Default: the processors."),
-    ] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Run on the workers of the Dask cluster with this scheduler: tcp://HOST:8786. Needs the extra dask.",
-        ),
-    ] = None,
+    workers: WorkersOption = None,
+    dask: DaskOption = None,
     parquet: Annotated[
         bool, typer.Option("--parquet", help="Write results.parquet as well. Needs the extra parquet.")
     ] = False,
@@ -85,8 +90,7 @@ def sweep(
 ) -> None:
     if retry_failed and not resume:
         raise UsageError("--retry-failed goes with --resume")
-    if workers is not None and dask is not None:
-        raise UsageError(f"--workers {workers}: a Dask cluster has its own workers")
+    check_engine(workers, dask)
     directory = Path(f"{spec.stem}-results") if results is None else results
     started = time.perf_counter()
     specification = Sweep.read(spec)
@@ -95,7 +99,7 @@ def sweep(
     done = runs_done(directory, plan, resume=resume)
     todo = runs_to_do(plan, done, retry_failed=retry_failed)
     try:
-        with _engine(workers, dask, plan) as engine:
+        with run_engine(workers, dask, plan.distributions) as engine:
             if dry_run:
                 print_dry_run(plan, todo, _seconds_of_first(todo), engine, as_json=as_json)
                 return
@@ -122,13 +126,20 @@ def sweep(
         raise typer.Exit(ExitCode.FAILED)
 
 
+def check_engine(workers: int | None, dask: str | None) -> None:
+    """Raises UsageError for options that don't go together."""
+    if workers is not None and dask is not None:
+        raise UsageError(f"--workers {workers}: a Dask cluster has its own workers")
+
+
 @contextmanager
-def _engine(workers: int | None, dask: str | None, plan: Plan) -> Iterator[Engine]:
+def run_engine(workers: int | None, dask: str | None, distributions: Sequence[str]) -> Iterator[Engine]:
+    """What does the runs, by the options of a command; workers of a Dask cluster must have these distributions."""
     if dask is None:
         with local_engine(workers) as engine:
             yield engine
     else:
-        with dask_engine(dask, plan.distributions, TIMEOUT) as engine:
+        with dask_engine(dask, distributions, TIMEOUT) as engine:
             yield engine
 
 

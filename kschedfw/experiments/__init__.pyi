@@ -23,6 +23,8 @@ from .results.writer import ResultsWriter as ResultsWriter
 from .sweep.design import Drawn as Drawn
 from .sweep.design import Grid as Grid
 from .sweep.design import Paired as Paired
+from .sweep.engine import Engine as Engine
+from .sweep.engine import local_engine as local_engine
 from .sweep.errors import SweepError as SweepError
 from .sweep.plan import Plan as Plan
 from .sweep.processes import WorkerProcesses as WorkerProcesses
@@ -32,3 +34,11 @@ from .sweep.specification import Sweep as Sweep
 from .sweep.sweeping import Summary as Summary
 from .sweep.sweeping import run_sweep as run_sweep
 from .sweep.values import Range as Range
+from .tuning.outcome import PairedScores as PairedScores
+from .tuning.outcome import SearchTrial as SearchTrial
+from .tuning.outcome import TrialEnd as TrialEnd
+from .tuning.outcome import Tuned as Tuned
+from .tuning.searching import TuningError as TuningError
+from .tuning.searching import tune as tune
+from .tuning.specification import Objective as Objective
+from .tuning.specification import Tuning as Tuning

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -77,10 +77,7 @@ class Sweep:
             OSError: the file can't be read.
         """
         path = Path(path)
-        content = _content(path)
-        for key in content:
-            if key not in _KEYS:
-                raise SweepError(f"{path}: {key}: unknown field; {similar(str(key), _KEYS)}")
+        content = content_of(path, _KEYS)
         if not isinstance(factors := content.get("factors"), Mapping):
             raise SweepError(
                 f"{path}: factors: expected an object with at least {CLUSTER}, found {shown(factors)}"
@@ -132,7 +129,13 @@ def _factor_json(factor: Factor) -> object:
     return {"path": factor.path, "values": found} if factor.path != "" else found
 
 
-def _content(path: Path) -> Mapping[str, Any]:
+def content_of(path: Path, fields: Collection[str]) -> Mapping[str, Any]:
+    """The one document of a YAML file, with no others than these fields.
+
+    Raises:
+        SweepError: the file is too large, isn't YAML, or has something else.
+        OSError: it can't be read.
+    """
     with path.open("rb") as file:
         data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
@@ -153,6 +156,9 @@ def _content(path: Path) -> Mapping[str, Any]:
     if not isinstance(content, Mapping):
         found = "nothing" if content is None else shown(content)
         raise SweepError(f"{path}: expected an object with factors, found {found}")
+    for key in content:
+        if key not in fields:
+            raise SweepError(f"{path}: {key}: unknown field; {similar(str(key), fields)}")
     return content
 
 

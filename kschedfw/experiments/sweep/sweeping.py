@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Final
 
@@ -16,15 +15,13 @@ from kschedfw.experiments.results.reading import JOURNAL, journalled
 from kschedfw.experiments.results.results import Results
 from kschedfw.experiments.results.values import ResultsError
 from kschedfw.experiments.results.writer import ResultsWriter
-from kschedfw.experiments.sweep.errors import EngineError, SweepError, one_line
+from kschedfw.experiments.sweep.dispatching import Dispatcher
+from kschedfw.experiments.sweep.errors import SweepError
 from kschedfw.experiments.sweep.plan import Plan
-from kschedfw.experiments.sweep.runs import Outcome, Run, outcome_of
+from kschedfw.experiments.sweep.runs import Outcome, Run
 from kschedfw.experiments.sweep.specification import Sweep
 
 SPECIFICATION: Final = "sweep.json"
-
-_IN_FLIGHT_PER_WORKER: Final = 2
-"""The run that a worker is at, and the next one."""
 
 Progress = Callable[[Run, Outcome, int, int], None]
 """Called after each run with the run, its outcome, and how many are done of how many."""
@@ -96,7 +93,7 @@ def run_sweep(
         recorder = _Recorder(writer, len(todo), progress)
         interrupted = False
         try:
-            _Dispatcher(executor, workers * _IN_FLIGHT_PER_WORKER, recorder).run(todo)
+            Dispatcher(executor, workers, recorder.take).run(todo)
         except KeyboardInterrupt:
             interrupted = True
         except EngineError:
@@ -167,60 +164,3 @@ class _Recorder:
         self.count += 1
         if self._progress is not None:
             self._progress(run, outcome, self.count, self._total)
-
-
-class _Dispatcher:
-    """Keeps the executor busy with a limited number of runs.
-
-    When a worker dies, nobody knows which of the runs in flight it was at. So these runs are suspects: each is done
-    again alone, and one that kills its worker once more has failed.
-    """
-
-    def __init__(self, executor: Executor, most: int, recorder: _Recorder) -> None:
-        self._executor = executor
-        self._most = most
-        self._recorder = recorder
-        self._in_flight: dict[Future[Outcome], Run] = {}
-        self._suspects: deque[Run] = deque()
-
-    def run(self, runs: Sequence[Run]) -> None:
-        waiting = deque(runs)
-        try:
-            while waiting or self._suspects or self._in_flight:
-                while self._suspects and not self._in_flight:
-                    self._run_alone(self._suspects.popleft())
-                while waiting and not self._suspects and len(self._in_flight) < self._most:
-                    self._submit(waiting.popleft())
-                self._collect()
-        except BaseException:
-            for future in self._in_flight:
-                future.cancel()
-            raise
-
-    def _submit(self, run: Run) -> None:
-        try:
-            self._in_flight[self._executor.submit(outcome_of, run)] = run
-        except (RuntimeError, OSError) as error:  # BrokenExecutor is a RuntimeError
-            raise EngineError(f"the engine takes no more runs: {one_line(error)}; --resume goes on") from None
-
-    def _collect(self) -> None:
-        done, _ = wait(self._in_flight, return_when=FIRST_COMPLETED)
-        for future in [each for each in self._in_flight if each in done]:  # in their order
-            run = self._in_flight.pop(future)
-            try:
-                outcome = future.result()
-            except BrokenExecutor:
-                self._suspects.append(run)
-            except CancelledError:
-                raise EngineError("the engine is gone; --resume goes on") from None
-            except Exception as error:
-                self._recorder.take(run, Outcome(run.key, error=one_line(error)))
-            else:
-                self._recorder.take(run, outcome)
-
-    def _run_alone(self, run: Run) -> None:
-        self._submit(run)
-        self._collect()
-        if self._suspects and self._suspects[-1] is run:
-            self._suspects.pop()
-            self._recorder.take(run, Outcome(run.key, error="its worker process died, twice"))
