@@ -1,75 +1,86 @@
-"""Learns score weights by replays, and tries them on days that it hasn't seen: `python learn.py`."""
+"""Learns weights and arguments by a search, and tries them on days that it hasn't seen.
+
+`python learn.py` on generated days; `python learn.py --openb DIRECTORY` on the OpenB trace.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import log2
-from random import Random
+import argparse
+from pathlib import Path
 from statistics import fmean
+from tempfile import TemporaryDirectory
 
-from replay import DEFAULT, LEARNED, Weights, placed
+from days import generated, openb
 
-TRAINING = range(100, 106)
-HELD_OUT = range(200, 212)
-ROUNDS = 5
+from kschedfw.experiments import TrialEnd, Tuned, Tuning, local_engine, tune
 
-Point = tuple[float, ...]
+STRATEGY = "profiles[0].pluginConfig[NodeResourcesFit].args.scoringStrategy"
 
-
-class EvolutionStrategy:
-    """Asks for points to be tried, is told how good they were, and goes to where the better ones are.
-
-    It knows nothing of scheduling; any other optimiser with `ask` and `tell` may take its place.
-    """
-
-    def __init__(self, start: Point, *, step: float, population: int, random: Random) -> None:
-        self.mean = start
-        self._step, self._population, self._random = step, population, random
-
-    def ask(self) -> list[Point]:
-        return [self._near_mean() for _ in range(self._population)]
-
-    def tell(self, points: Sequence[Point], values: Sequence[float]) -> None:
-        ranked = sorted(zip(values, points, strict=True), reverse=True)
-        better = [point for _, point in ranked[: self._population // 3]]
-        self.mean = tuple(fmean(coordinates) for coordinates in zip(*better, strict=True))
-        self._step *= 0.8
-
-    def _near_mean(self) -> Point:
-        return tuple(max(0.0, x + self._random.gauss(0.0, self._step)) for x in self.mean)
+SEARCH: dict[str, object] = {
+    "plugins.NodeResourcesBalancedAllocation": [False, 1, 2, 4, 8, 16],
+    "strategy": {"path": f"{STRATEGY}.type", "values": ["LeastAllocated", "MostAllocated"]},
+    "cpu": {"path": f"{STRATEGY}.resources[cpu].weight", "values": {"from": 1, "to": 64, "scale": "log"}},
+    "memory": {
+        "path": f"{STRATEGY}.resources[memory].weight",
+        "values": {"from": 1, "to": 64, "scale": "log"},
+    },
+    "gpu": {
+        "path": f"{STRATEGY}.resources[nvidia.com/gpu].weight",
+        "values": {"from": 1, "to": 64, "scale": "log"},
+    },
+}
+"""Whether to spread pods or to pack them, by which resources, and what balance counts for."""
 
 
-def weights_of(point: Point) -> Weights:
-    """On a logarithmic scale: 0, 1, 2, 3 and 4 are the weights 0, 1, 3, 7 and 15."""
-    return tuple(round(2**x - 1) for x in point)
+def on_generated_days(folder: Path) -> Tuning:
+    """Which share of the CPUs is in use at the end of a day?"""
+    return Tuning.of(
+        search=SEARCH,
+        training={"cluster": generated(folder, range(100, 106))},
+        held_out={"cluster": generated(folder, range(200, 215))},
+        objective={"metric": "utilisation.cpu"},
+        trials=16,
+        folder=folder,
+    )
 
 
-def objective(weights: Weights, days: Sequence[int]) -> float:
-    return fmean(placed(weights, day) for day in days)
+def on_openb(folder: Path, data: Path) -> Tuning:
+    """How long do pods wait for a node, if they come so fast, and stay so long, that there is hardly room for all?"""
+    return Tuning.of(
+        search=SEARCH,
+        factors={"ignoreOwnTimes": True, "arrivalRate": 1, "meanDuration": 2500},
+        training={"cluster": openb(folder, data, range(3)), "seed": [0]},
+        held_out={"cluster": openb(folder, data, range(3, 8)), "seed": [100, 101]},
+        objective={"metric": "wait_seconds.mean", "direction": "minimize"},
+        trials=32,
+        folder=folder,
+    )
+
+
+def show(tuned: Tuned) -> None:
+    ended = ", ".join(f"{tuned.count(end)} {end}" for end in TrialEnd if tuned.count(end))
+    print(f"{len(tuned.trials)} trials: {ended}")
+    for name, value in tuned.best.values.items():
+        print(f"{name}: {value}")
+    print(f"\n{tuned.objective.metric:18}{'default':>9}{'tuned':>9}")
+    pairs = list(zip(tuned.held_out.default, tuned.held_out.tuned, strict=True))
+    for number, (default, best) in enumerate(pairs, 1):
+        print(f"held-out run {number:<5}{default:z9.3f}{best:z9.3f}")
+    for name, each in (("training", tuned.training), ("held out", tuned.held_out)):
+        difference = each.difference
+        means = f"{fmean(each.default):9.3f}{fmean(each.tuned):9.3f}"
+        print(f"{name + ', mean':18}{means}  {difference.mean:+.3f} ± {difference.half or 0:.3f}")
+    print(f"by chance alone: p = {tuned.held_out.probability:.2g}")
 
 
 def main() -> None:
-    start = tuple(log2(1 + weight) for weight in DEFAULT)
-    strategy = EvolutionStrategy(start, step=1.5, population=6, random=Random(1))
-    print(f"default: {objective(DEFAULT, TRAINING):.1f} % placed on the training days")
-    for number in range(1, ROUNDS + 1):
-        points = strategy.ask()
-        values = [objective(weights_of(point), TRAINING) for point in points]
-        strategy.tell(points, values)
-        print(f"round {number}: {fmean(values):.1f} % on average, {max(values):.1f} % at best")
-
-    learned = weights_of(strategy.mean)
-    for name, before, after in zip(LEARNED, DEFAULT, learned, strict=True):
-        print(f"{name}: weight {before} by default, {after} learned")
-
-    print("held-out day  default  learned")
-    pairs = [(placed(DEFAULT, day), placed(learned, day)) for day in HELD_OUT]
-    for day, (by_default, by_learned) in zip(HELD_OUT, pairs, strict=True):
-        print(f"{day:12}{by_default:9.1f}{by_learned:9.1f}")
-    means = [fmean(values) for values in zip(*pairs, strict=True)]
-    print(f"{'mean':>12}{means[0]:9.1f}{means[1]:9.1f}")
-    better, worse = sum(b > a for a, b in pairs), sum(b < a for a, b in pairs)
-    print(f"better on {better} days, worse on {worse}, the same on {len(pairs) - better - worse}")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--openb", type=Path, help="the directory with the tables of the OpenB trace")
+    data = parser.parse_args().openb
+    with TemporaryDirectory() as name, local_engine() as engine:
+        folder = Path(name)
+        tuning = on_generated_days(folder) if data is None else on_openb(folder, data)
+        show(tune(tuning, folder / "results", engine.executor, workers=engine.workers))
 
 
 if __name__ == "__main__":
