@@ -16,7 +16,7 @@ from kschedfw.experiments.results.results import Results
 from kschedfw.experiments.results.values import ResultsError
 from kschedfw.experiments.results.writer import ResultsWriter
 from kschedfw.experiments.sweep.dispatching import Dispatcher
-from kschedfw.experiments.sweep.errors import SweepError
+from kschedfw.experiments.sweep.errors import EngineError, SweepError, one_line
 from kschedfw.experiments.sweep.plan import Plan
 from kschedfw.experiments.sweep.runs import Outcome, Run
 from kschedfw.experiments.sweep.specification import Sweep
