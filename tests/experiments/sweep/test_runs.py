@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import pickle
+import time
 from pathlib import Path
 from typing import Any
 
@@ -199,3 +201,25 @@ class TestErrors:
         assert outcome_of(run).error == "the worker lacks nosuch-plugin 1.0, kschedfw 99"
         with pytest.raises(SweepError):
             run_one(run)
+
+
+class TestCosts:
+    def test_a_run_takes_little_beside_its_simulation(self) -> None:
+        (run,) = runs(tiny())
+
+        def overhead() -> float:
+            start = time.perf_counter()
+            elapsed = run_one(run)["elapsed_seconds"]
+            return time.perf_counter() - start - elapsed
+
+        assert min(overhead() for _ in range(10)) <= 0.02
+
+    def test_runs_leave_nothing_behind(self) -> None:
+        def objects_after(seeds: range) -> int:
+            for run in runs(tiny({"arrivalRate": 10, "meanDuration": 5, "seed": seeds})):
+                assert not outcome_of(run).error
+            gc.collect()
+            return len(gc.get_objects())
+
+        before = objects_after(range(20))
+        assert objects_after(range(20, 70)) - before < 50  # less than one for each run
