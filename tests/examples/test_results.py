@@ -17,12 +17,10 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.mark.slow
 def test_they_are_what_the_script_measures() -> None:
-    """Two of its thirty runs are done again."""
+    """One of its thirty runs is done again."""
     script = runpy.run_path(str(EXAMPLES / "results" / "generate.py"))
     cluster = InMemoryCluster(read_manifests(EXAMPLES / "sample-cluster").objects())
-    runs = compare(cluster, script["candidates"]()[:2], seed=1).runs
+    (run,) = compare(cluster, script["candidates"]()[:1], seed=1).runs
     recorded = {run.run: run.metrics for run in read_results(EXAMPLES / "results" / "policies.csv").runs()}
     assert len(recorded) == 30
-    assert {f"{run.label}-1": dict(script["metrics"](run)) for run in runs} == {
-        key: recorded[key] for key in ("default-1", "most-allocated-1")
-    }
+    assert dict(script["metrics"](run)) == recorded["default-1"]
