@@ -1,5 +1,4 @@
 from .environment import Environment as Environment
-from .environment import Reward as Reward
 from .environment import Transition as Transition
 from .environment import WorkloadError as WorkloadError
 from .report.analysis import Analysis as Analysis
