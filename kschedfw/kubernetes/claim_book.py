@@ -101,7 +101,7 @@ class ClaimBook:
         self.followed = max(self.followed, version)
         if node_name:
             self._in_flight.pop(uid, None)
-            if known is not None and before != node_name:
+            if known is not None and before != node_name and node_name not in self._claims.get(uid, ()):
                 self._unclaimed.add(uid)  # its claim may be seen later
         self._show(uid, before)
 

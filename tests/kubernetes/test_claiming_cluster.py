@@ -315,6 +315,37 @@ def test_a_spoilt_record_keeps_its_node_from_being_claimed(filled: ApiServer, jo
     eventually(lambda: one.sees("p0", "b"))
 
 
+class TestForeign:
+    """Pods are foreign if they were bound without a claim, whatever this scheduler was about to do with them."""
+
+    def book(self) -> ClaimBook:
+        book = ClaimBook("one")
+        book.pod_seen("p", "default/p", "", 1)
+        book.claim("p", "b", lambda: "")
+        return book
+
+    def test_bound_by_another_that_claims(self) -> None:
+        for claim_comes_first in (True, False):
+            book, record = self.book(), NodeRecord(1, 0, (PodClaim("p", "default/p", 1, "two"),))
+            if claim_comes_first:
+                book.record_seen("a", record, "2", 0.0)
+            book.pod_seen("p", "default/p", "a", 3)
+            book.record_seen("a", record, "2", 0.0)
+            assert book.foreign == 0
+
+    def test_bound_by_another_that_does_not(self) -> None:
+        book = self.book()
+        book.pod_seen("p", "default/p", "a", 3)
+        assert book.foreign == 1
+        book.pod_gone("p", 4)
+        assert book.foreign == 1
+
+    def test_bound_by_this_one(self) -> None:
+        book = self.book()
+        book.pod_seen("p", "default/p", "b", 3)
+        assert book.foreign == 0
+
+
 class TestRecords:
     def test_are_read_as_they_were_written(self) -> None:
         record = NodeRecord(7, 12, (PodClaim("u", "default/p", 3, "me"),))
