@@ -5,31 +5,54 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
 from kschedfw.experiments.sweep.errors import EngineError, one_line
-from kschedfw.experiments.sweep.runs import Outcome, Run, outcome_of
+from kschedfw.experiments.sweep.runs import Outcome
 
 _IN_FLIGHT_PER_WORKER: Final = 2
 """The run that a worker is at, and the next one."""
 
 
-class Dispatcher:
+class Keyed(Protocol):
+    """A run, whatever it does, and its key."""
+
+    @property
+    def key(self) -> str: ...
+
+
+RunT = TypeVar("RunT", bound=Keyed)
+
+
+class Dispatcher(Generic[RunT]):
     """Keeps the executor busy with a limited number of runs.
 
     When a worker dies, nobody knows which of the runs in flight it was at. So these runs are suspects: each is done
     again alone, and one that kills its worker once more has failed.
     """
 
-    def __init__(self, executor: Executor, workers: int, take: Callable[[Run, Outcome], None]) -> None:
-        """`take` is called with each run and its outcome."""
+    def __init__(
+        self,
+        executor: Executor,
+        workers: int,
+        outcome_of: Callable[[RunT], Outcome],
+        take: Callable[[RunT, Outcome], None],
+    ) -> None:
+        """
+        Args:
+            executor: does the runs.
+            workers: how many it does at the same time.
+            outcome_of: does one run; the executor calls it.
+            take: is called with each run and its outcome.
+        """
         self._executor = executor
         self._most = workers * _IN_FLIGHT_PER_WORKER
+        self._outcome_of = outcome_of
         self._take = take
-        self._in_flight: dict[Future[Outcome], Run] = {}
-        self._suspects: deque[Run] = deque()
+        self._in_flight: dict[Future[Outcome], RunT] = {}
+        self._suspects: deque[RunT] = deque()
 
-    def run(self, runs: Iterable[Run]) -> None:
+    def run(self, runs: Iterable[RunT]) -> None:
         """Do all runs.
 
         Raises:
@@ -48,9 +71,9 @@ class Dispatcher:
                 future.cancel()
             raise
 
-    def _submit(self, run: Run) -> None:
+    def _submit(self, run: RunT) -> None:
         try:
-            self._in_flight[self._executor.submit(outcome_of, run)] = run
+            self._in_flight[self._executor.submit(self._outcome_of, run)] = run
         except (RuntimeError, OSError) as error:  # BrokenExecutor is a RuntimeError
             raise EngineError(f"the engine takes no more runs: {one_line(error)}; --resume goes on") from None
 
@@ -69,7 +92,7 @@ class Dispatcher:
             else:
                 self._take(run, outcome)
 
-    def _run_alone(self, run: Run) -> None:
+    def _run_alone(self, run: RunT) -> None:
         self._submit(run)
         self._collect()
         if self._suspects and self._suspects[-1] is run:

@@ -13,12 +13,12 @@ import attrs
 from kschedfw.experiments.results.journal import NO_LIMIT
 from kschedfw.experiments.results.reading import JOURNAL, journalled
 from kschedfw.experiments.results.results import Results
-from kschedfw.experiments.results.values import ResultsError
 from kschedfw.experiments.results.writer import ResultsWriter
 from kschedfw.experiments.sweep.dispatching import Dispatcher
-from kschedfw.experiments.sweep.errors import EngineError, SweepError, one_line
+from kschedfw.experiments.sweep.errors import EngineError, SweepError
 from kschedfw.experiments.sweep.plan import Plan
-from kschedfw.experiments.sweep.runs import Outcome, Run
+from kschedfw.experiments.sweep.recording import Recorder
+from kschedfw.experiments.sweep.runs import Outcome, Run, outcome_of
 from kschedfw.experiments.sweep.specification import Sweep
 
 SPECIFICATION: Final = "sweep.json"
@@ -90,10 +90,10 @@ def run_sweep(
         stale = [key for key in done if key not in known]
         todo = runs_to_do(plan, done, retry_failed=retry_failed)
         _write_specification(directory, sweep, plan)
-        recorder = _Recorder(writer, len(todo), progress)
+        recorder = Recorder(writer, len(todo), progress)
         interrupted = False
         try:
-            Dispatcher(executor, workers, recorder.take).run(todo)
+            Dispatcher(executor, workers, outcome_of, recorder.take).run(todo)
         except KeyboardInterrupt:
             interrupted = True
         except EngineError:
@@ -142,25 +142,3 @@ def _write_specification(directory: Path, sweep: Sweep, plan: Plan) -> None:
     }
     text = json.dumps(content, indent=2, ensure_ascii=False)
     (directory / SPECIFICATION).write_text(f"{text}\n", encoding="utf-8")
-
-
-class _Recorder:
-    """Writes outcomes, and tells of them."""
-
-    def __init__(self, writer: ResultsWriter, total: int, progress: Progress | None) -> None:
-        self._writer = writer
-        self._total = total
-        self._progress = progress
-        self.count = 0
-
-    def take(self, run: Run, outcome: Outcome) -> None:
-        if not outcome.error:
-            try:
-                self._writer.add(run.key, run.values, outcome.metrics, outcome.series)
-            except ResultsError as error:
-                outcome = Outcome(run.key, error=one_line(error))
-        if outcome.error:
-            self._writer.add_failure(run.key, run.values, outcome.error)
-        self.count += 1
-        if self._progress is not None:
-            self._progress(run, outcome, self.count, self._total)

@@ -17,7 +17,7 @@ from kschedfw.experiments.results.results import RunResult
 from kschedfw.experiments.results.writer import ResultsWriter
 from kschedfw.experiments.sweep.dispatching import Dispatcher
 from kschedfw.experiments.sweep.errors import SweepError, similar
-from kschedfw.experiments.sweep.runs import Outcome, Run
+from kschedfw.experiments.sweep.runs import Outcome, Run, outcome_of
 from kschedfw.experiments.sweep.sweeping import Progress
 from kschedfw.experiments.tuning.drawing import Draw, Drawing
 from kschedfw.experiments.tuning.outcome import PairedScores, SearchTrial, TrialEnd, Tuned
@@ -107,7 +107,7 @@ class _Runner:
     ) -> None:
         self._writer = writer
         self._outcomes = {key: Outcome(key, each.metrics, error=each.error) for key, each in known.items()}
-        self._dispatcher = Dispatcher(executor, workers, self._take)
+        self._dispatcher = Dispatcher(executor, workers, outcome_of, self._take)
         self._progress = progress
         self._done, self._most = 0, most
 
