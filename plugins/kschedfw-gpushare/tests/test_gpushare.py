@@ -21,8 +21,12 @@ from kschedfw_gpushare import (
     GpuShare,
     GpuShareArgs,
     Policy,
+    Reservations,
     TypicalPod,
+    devices_of,
 )
+from kschedfw_gpushare.devices import DeviceColumns
+from kschedfw_gpushare.fragmentation import Fragmentation
 
 from kschedfw import (
     EnabledPlugin,
@@ -43,6 +47,7 @@ from kschedfw import (
     read_manifests,
     scheduler_from_configuration,
 )
+from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.testing import FakeClock, FrameworkHarness
 
 GPU = "nvidia.com/gpu"
@@ -474,3 +479,36 @@ def test_the_readmes_policy_reads_what_is_left_of_each_device() -> None:
     nodes = [node("free", 2), node("shared", 2)]
     there = FrameworkHarness(names["FullestDevice"], nodes=nodes, pods=[bound("a", "shared", 700, "0")])
     assert there.score(pod(milli=300)) == {"free": 0, "shared": 70}
+
+
+@settings(max_examples=15, deadline=None)
+@given(REQUESTS, st.integers(0, 99))
+def test_what_is_kept_of_nodes_is_what_they_have(requests: list[tuple[int, int, bool]], seed: int) -> None:
+    """A gauge and the devices of nodes, as pods come and go and a node comes, as if looked at for the first time."""
+    cluster, random = InMemoryCluster([node("a", 4), node("c", 0)]), Random(seed)
+    typical = TypicalPod(pods=2, gpu_count=1, gpu_milli=500), TypicalPod(pods=1, gpu_count=2, gpu_milli=1000)
+    at_work = scheduler(cluster, GpuShareArgs(typical_pods=typical), random)
+    plugin = at_work.frameworks["default-scheduler"].plugins["GpuShare"]
+    assert isinstance(plugin, GpuShare)
+    table, reservations = at_work.snapshot.table, Reservations.of(at_work.snapshot)
+    gauge = plugin.gauge(table)
+    for number, (milli, count, one_goes) in enumerate(requests):
+        if number == 5:
+            cluster.add(node("b", 2, model="P100", cpu=1))
+        cluster.add(pod(f"pod-{number}", milli=milli, count=count if milli == 1000 else 1))
+        at_work.run_until_idle()
+        running = [each for each in cluster.list(Pod) if each.node_name]
+        if one_goes and running:
+            cluster.delete(random.choice(running))
+        at_work.cache.update_snapshot(at_work.snapshot)
+        columns = DeviceColumns(table, lambda info: devices_of(info, GPU, reservations))
+        room = columns.room(table.all_rows)
+        useless, gpus = Fragmentation(typical).amounts(room).sum() / 3, 1000 * room.counts.sum()
+        idle = room.total.sum()
+        assert gauge.shares() == pytest.approx((useless / gpus, useless / idle if idle else 0.0))
+        for info in table.node_infos:
+            changed = info.clone()
+            changed.add_pod(PodInfo.of(bound("what-if", info.name, 1000, "0")))
+            for each in (info, changed):
+                assert plugin._devices(each) == devices_of(each, GPU, reservations)
+    at_work.close()

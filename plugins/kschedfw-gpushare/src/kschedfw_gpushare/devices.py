@@ -166,6 +166,13 @@ class DeviceColumns:
         self._fill()
         table.listen(self)
 
+    def devices(self, info: NodeInfo) -> NodeDevices:
+        """The GPUs of one node. A state of it that isn't the table's, as in "what if", is looked at afresh."""
+        row = self.table.rows.get(info.name)
+        if row is None or self._generations[row] != info.generation:
+            return self._of(info)
+        return self._devices[row]
+
     def room(self, rows: IntArray) -> Room:
         cpu = self.table.columns["cpu"]
         return Room(
@@ -182,7 +189,7 @@ class DeviceColumns:
         if len(devices.left) > self._gpus.shape[1]:
             self._fill()
         else:
-            self._write(row, devices)
+            self._write(row, new, devices)
 
     def rows_moved(
         self,
@@ -193,16 +200,20 @@ class DeviceColumns:
         self._fill()
 
     def _fill(self) -> None:
-        every = [self._of(info) for info in self.table.node_infos]
-        most = max((len(devices.left) for devices in every), default=0)
-        self._gpus: IntArray = np.zeros((len(every), most), dtype=np.int64)
-        self._counts: IntArray = np.zeros(len(every), dtype=np.int64)
-        self._kinds: IntArray = np.zeros(len(every), dtype=np.int64)
-        self._models: IntArray = np.zeros(len(every), dtype=np.int64)
-        for row, devices in enumerate(every):
-            self._write(row, devices)
+        infos = self.table.node_infos
+        self._devices = [self._of(info) for info in infos]
+        self._generations = [info.generation for info in infos]
+        most = max((len(devices.left) for devices in self._devices), default=0)
+        self._gpus: IntArray = np.zeros((len(infos), most), dtype=np.int64)
+        self._counts: IntArray = np.zeros(len(infos), dtype=np.int64)
+        self._kinds: IntArray = np.zeros(len(infos), dtype=np.int64)
+        self._models: IntArray = np.zeros(len(infos), dtype=np.int64)
+        for row, (info, devices) in enumerate(zip(infos, tuple(self._devices), strict=True)):
+            self._write(row, info, devices)
 
-    def _write(self, row: int, devices: NodeDevices) -> None:
+    def _write(self, row: int, info: NodeInfo, devices: NodeDevices) -> None:
+        self._devices[row] = devices
+        self._generations[row] = info.generation
         count = len(devices.left)
         self._gpus[row, :count] = devices.left
         self._gpus[row, count:] = 0

@@ -19,9 +19,9 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw import Pod
+from kschedfw import NodeInfo, Pod
 from kschedfw_gpushare.demand import MILLI, DemandError, GpuDemand, demand_of
-from kschedfw_gpushare.devices import IntArray, Room
+from kschedfw_gpushare.devices import DeviceColumns, IntArray, Room
 
 NOWHERE = np.iinfo(np.int64).min
 """The gain on a device that can't take the pod."""
@@ -154,3 +154,51 @@ class Fragmentation:
             suits = [[group.accepts(model) for group in self._groups] for model in room.model_names]
             served = served * np.array(suits, dtype=np.int64)[room.models]
         return served
+
+
+class FragmentationGauge:
+    """How much of the GPUs of all nodes is idle and of no use; measures those nodes again that have changed."""
+
+    def __init__(self, columns: DeviceColumns, fragmentation: Fragmentation) -> None:
+        self._columns = columns
+        self._fragmentation = fragmentation
+        self._start()
+        columns.table.listen(self)
+
+    def shares(self) -> tuple[float, float]:
+        """Of all GPUs, how much is fragmented, and of what is idle, from 0 to 1; 0 where there is none."""
+        if self._stale:
+            self._measure(np.array(sorted(self._stale), dtype=np.int64))
+            self._stale.clear()
+        pods = self._fragmentation.pods
+        if not pods:
+            return 0.0, 0.0
+        of_all, of_idle = self._all * pods, self._idle_total * pods
+        return self._amount / of_all if of_all else 0.0, self._amount / of_idle if of_idle else 0.0
+
+    def row_changed(self, row: int, old: NodeInfo, new: NodeInfo) -> None:  # noqa: ARG002  # a listener's signature
+        self._stale.add(row)
+
+    def rows_moved(
+        self,
+        moved_from: IntArray,  # noqa: ARG002
+        gone: Sequence[NodeInfo],  # noqa: ARG002
+        added: Sequence[NodeInfo],  # noqa: ARG002
+    ) -> None:
+        self._start()
+
+    def _start(self) -> None:
+        count = len(self._columns.table)
+        self._amounts: IntArray = np.zeros(count, dtype=np.int64)
+        self._idle: IntArray = np.zeros(count, dtype=np.int64)
+        self._counts: IntArray = np.zeros(count, dtype=np.int64)
+        self._amount = self._idle_total = self._all = 0
+        self._stale = set(range(count))
+
+    def _measure(self, rows: IntArray) -> None:
+        room = self._columns.room(rows)
+        amounts, idle, counts = self._fragmentation.amounts(room), room.total, room.counts
+        self._amount += int((amounts - self._amounts[rows]).sum())
+        self._idle_total += int((idle - self._idle[rows]).sum())
+        self._all += MILLI * int((counts - self._counts[rows]).sum())
+        self._amounts[rows], self._idle[rows], self._counts[rows] = amounts, idle, counts

@@ -46,7 +46,7 @@ from kschedfw_gpushare.devices import (
     Room,
     devices_of,
 )
-from kschedfw_gpushare.fragmentation import Fragmentation, typical_pods
+from kschedfw_gpushare.fragmentation import Fragmentation, FragmentationGauge, typical_pods
 from kschedfw_gpushare.picking import pick_devices
 from kschedfw_gpushare.policies import Rater, Request, stretched, with_one_best
 
@@ -217,11 +217,9 @@ class GpuShare(Plugin[GpuShareArgs]):
 
     # What is known
 
-    def fragmented_share(self, nodes: NodeTable) -> float:
-        """How much of what is idle of all GPUs is of no use to the workload, from 0 to 1."""
-        room, fragmentation = self._room(nodes, nodes.all_rows), self._learn().fragmentation
-        idle = int(room.total.sum()) * fragmentation.pods
-        return int(fragmentation.amounts(room).sum()) / idle if idle else 0.0
+    def gauge(self, nodes: NodeTable) -> FragmentationGauge:
+        """Measures how much of all GPUs is of no use to the workload, as the table changes."""
+        return FragmentationGauge(self._columns_of(nodes), self._learn().fragmentation)
 
     def _demand(self, pod: Pod) -> GpuDemand:
         return demand_of(pod, self.args.gpu_resource)
@@ -236,12 +234,18 @@ class GpuShare(Plugin[GpuShareArgs]):
         return Request(pod.requests.non_zero_milli_cpu, self._demand(pod))
 
     def _devices(self, info: NodeInfo) -> NodeDevices:
+        return self._devices_afresh(info) if self._columns is None else self._columns.devices(info)
+
+    def _devices_afresh(self, info: NodeInfo) -> NodeDevices:
         return devices_of(info, self.args.gpu_resource, self._reservations)
 
-    def _room(self, nodes: NodeTable, rows: IntArray) -> Room:
+    def _columns_of(self, nodes: NodeTable) -> DeviceColumns:
         if self._columns is None or self._columns.table is not nodes:
-            self._columns = DeviceColumns(nodes, self._devices)
-        return self._columns.room(rows)
+            self._columns = DeviceColumns(nodes, self._devices_afresh)
+        return self._columns
+
+    def _room(self, nodes: NodeTable, rows: IntArray) -> Room:
+        return self._columns_of(nodes).room(rows)
 
     def _learn(self) -> Rater:
         """The rater; made at the first attempt, since only then the workload is known."""

@@ -1,0 +1,69 @@
+"""The runs of the evaluation: every contender with every seed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+
+import attrs
+
+from kschedfw.experiments.reproduction import Measured, Task, digest_of, installed, task
+from kschedfw_gpushare.openb.contenders import Contender, distributions_of
+from kschedfw_gpushare.openb.figures import metrics_of, series_of
+from kschedfw_gpushare.openb.replay import FailedRunError, replay
+from kschedfw_gpushare.openb.trace import Trace
+
+
+@attrs.frozen
+class Named:
+    """What is measured under a name; `content` is whatever its figures depend on and the name doesn't say."""
+
+    contender: Contender
+    content: str
+
+
+def tasks_of(
+    contenders: Mapping[str, Named], nodes: Path, pods: Path, seeds: Sequence[int]
+) -> tuple[Sequence[Task], Sequence[str]]:
+    """The runs, all of the first seed first, and the distributions that they need.
+
+    Raises KschedfwError or OSError: the trace can't be read, or one of the contenders can't be measured.
+    """
+    trace = _read(nodes, pods)
+    needed = {name: distributions_of(name, each.contender, trace) for name, each in contenders.items()}
+    own = installed("kschedfw-gpushare")
+    digest = digest_of(nodes, pods)
+    tasks = [
+        task(
+            name,
+            seed,
+            partial(measure, nodes, pods, each.contender, seed),
+            content=["openb", digest, each.content],
+            distributions=[*own, *needed[name]],
+        )
+        for seed in seeds
+        for name, each in contenders.items()
+    ]
+    return tasks, sorted({*own, *(each for names in needed.values() for each in names)})
+
+
+def measure(nodes: Path, pods: Path, contender: Contender, seed: int) -> Measured:
+    """The figures of a run, and its curves.
+
+    Raises FailedRunError: a plugin failed. Where, and how often, is on standard error.
+    """
+    trace = _read(nodes, pods)
+    try:
+        run = replay(trace, contender.make_scheduler(trace), seed)
+    except FailedRunError as error:
+        sys.stderr.write("".join(f"{line}\n" for line in error.failures.lines()))
+        raise
+    return metrics_of(run), series_of(run)
+
+
+@lru_cache(maxsize=1)
+def _read(nodes: Path, pods: Path) -> Trace:
+    """What this process has read already isn't read again."""
+    return Trace.read(nodes, pods)
