@@ -35,9 +35,9 @@ from kschedfw.compare.metric_values import (
 BASELINE: Final = "baseline."
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>\d{1,15}(?:\.\d{1,15})?)"
+    r"(?P<number>\d{1,15}(?:\.\d{1,15})?)"
     r"|(?P<name>[A-Za-z](?:[\w./-]*\w)?)"
-    r"|(?P<sign><=|>=|==|!=|[-<>()+%]))"
+    r"|(?P<sign><=|>=|==|!=|[-<>()+%])"
 )
 _COMPARE: Final[Mapping[str, Callable[[Fraction, Fraction], bool]]] = {
     "<": operator.lt,

@@ -86,7 +86,7 @@ class Negated(Generic[LeafT]):
 class Parser(ABC, Generic[LeafT]):
     """Reads one text, token by token, from left to right.
 
-    `token` matches one token, and the white space before it.
+    `token` matches one token. White space between tokens says nothing.
     """
 
     token: re.Pattern[str]
@@ -131,6 +131,9 @@ class Parser(ABC, Generic[LeafT]):
     def _split(self) -> Iterator[str]:
         position, end = 0, len(self.text.rstrip())
         while position < end:
+            if self.text[position].isspace():
+                position += 1
+                continue
             match = self.token.match(self.text, position)
             if match is None:
                 raise self.error(f"{self.text[position:].split()[0]!r} is not understood")

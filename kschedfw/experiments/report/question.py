@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Final
@@ -120,9 +119,7 @@ def _wanted(results: Results, baseline: Mapping[str, Value] | str | None) -> dic
         known = [_factor(results, name, "--baseline") for name in baseline]
         return {name: _value(results, name, baseline[name]) for name in known}
     wanted: dict[str, Value] = {}
-    # A comma may be part of a value, unless a factor follows it.
-    names = "|".join(map(re.escape, sorted(results.factors, key=len, reverse=True)))
-    for part in re.split(rf",(?=(?:{names})(?:[=,]|$))", baseline) if names else [baseline]:
+    for part in _parts(baseline, results.factors):
         if part in results.factors:
             wanted[part] = values_of(results, part)[0]
             continue
@@ -132,6 +129,21 @@ def _wanted(results: Results, baseline: Mapping[str, Value] | str | None) -> dic
         _factor(results, name, "--baseline")
         wanted[name] = _value(results, name, part[len(name) + 1 :])
     return wanted
+
+
+def _parts(baseline: str, factors: Sequence[str]) -> Iterator[str]:
+    """The parts between commas; one may be part of a value, unless a factor follows it."""
+    start = 0
+    for position, character in enumerate(baseline):
+        if character == "," and any(_follows(name, baseline, position + 1) for name in factors):
+            yield baseline[start:position]
+            start = position + 1
+    yield baseline[start:]
+
+
+def _follows(name: str, text: str, position: int) -> bool:
+    end = position + len(name)
+    return text.startswith(name, position) and text[end : end + 1] in ("", "=", ",")
 
 
 def _factor(results: Results, name: str, option: str) -> str:

@@ -25,10 +25,10 @@ Cell: TypeAlias = Mapping[str, Scalar]
 """The values of a run's factors, by their names."""
 
 _TOKEN: Final = re.compile(
-    r"\s*(?:(?P<number>\d{1,15}(?:\.\d{1,15})?)"
+    r"(?P<number>\d{1,15}(?:\.\d{1,15})?)"
     r"|(?P<text>\"[^\"]*\"|'[^']*')"
     r"|(?P<name>[A-Za-z_](?:[\w./-]|\[[^\[\]]*\])*)"
-    r"|(?P<sign><=|>=|==|!=|[-<>()+*]))"
+    r"|(?P<sign><=|>=|==|!=|[-<>()+*])"
 )
 _ORDERS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     "<": operator.lt,

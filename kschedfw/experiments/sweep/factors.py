@@ -138,7 +138,7 @@ def read_factor(name: object, given: object, folder: Path) -> Factor:
         return Factor(name, values, plugin=plugin)
     if isinstance(given, Mapping) and "path" in given:
         return _of_path(name, given)
-    if re.split(r"[.\[]", name)[0] in _FIELDS:
+    if name.partition(".")[0].partition("[")[0] in _FIELDS:
         steps_of(name)
         return Factor(name, _checked(read_values(given), _document_value), path=name)
     known = (CLUSTER, CONFIGURATION, *SETTINGS, f"{PLUGINS}NAME", *sorted(_FIELDS))

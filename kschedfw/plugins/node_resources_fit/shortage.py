@@ -132,6 +132,8 @@ def verdicts(demand: Resource, nodes: NodeTable, rows: IntArray) -> Verdicts | N
     for index, (name, amount) in enumerate(wanted):
         column = nodes.columns.get(name)
         if column is None:
+            if amount <= 0:  # it has wrapped around
+                continue
             lacking = np.arange(len(rows))
         else:
             free = nodes.take(nodes.free[:, column], rows)
