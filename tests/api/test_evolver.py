@@ -1,0 +1,39 @@
+"""Fast copies equal those of attrs."""
+
+from __future__ import annotations
+
+import pickle
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kschedfw.api.evolver import evolver
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.meta import ObjectMeta
+from kschedfw.api.pod import Pod, PodSpec
+from kschedfw.testing.strategies import pods
+
+place = evolver(PodSpec, "node_name")
+stamp = evolver(ObjectMeta, "uid", "labels")
+
+
+@given(pods(), st.text(), st.dictionaries(st.text(), st.text()).map(FrozenDict))
+def test_a_copy_equals_that_of_attrs(pod: Pod, text: str, labels: FrozenDict[str, str]) -> None:
+    before = repr(pod)
+    for copy, expected in (
+        (place(pod.spec, text), attrs.evolve(pod.spec, node_name=text)),
+        (stamp(pod.metadata, text, labels), attrs.evolve(pod.metadata, uid=text, labels=labels)),
+    ):
+        assert type(copy) is type(expected)
+        assert copy == expected
+        assert repr(copy) == repr(expected)
+        assert hash(copy) == hash(expected)
+        assert pickle.loads(pickle.dumps(copy)) == expected
+    assert repr(pod) == before
+
+
+def test_a_copy_is_frozen_too() -> None:
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        place(PodSpec(), "node-1").node_name = "node-2"  # type: ignore[misc]
