@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -21,8 +20,8 @@ from kschedfw.experiments.omega.line_chart import Axis, Line, LineChart
 from kschedfw.experiments.omega.machines import Claims, Machines
 from kschedfw.experiments.omega.page import FIGURES
 from kschedfw.experiments.omega.run import Figures, Setting, run
-from kschedfw.experiments.omega.tables import Interval, t_quantile
 from kschedfw.experiments.omega.workload import BATCH, SERVICE, WorkloadError, openb, published
+from kschedfw.experiments.report.statistics import Estimate
 
 SHORT = 400.0
 
@@ -151,16 +150,6 @@ class TestOpenb:
 
 
 class TestTables:
-    @pytest.mark.parametrize(("freedom", "exact"), [(5, 2.5706), (9, 2.2622), (29, 2.0452)])
-    def test_quantiles(self, freedom: int, exact: float) -> None:
-        assert math.isclose(t_quantile(freedom), exact, rel_tol=0.01)
-
-    def test_an_interval(self) -> None:
-        found = Interval.of([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-        assert found.mean == 3.5
-        assert math.isclose(found.high - found.mean, 2.5706 * math.sqrt(3.5 / 6), rel_tol=0.01)
-        assert Interval.of([2.0]) == Interval(2.0, 2.0, 2.0)
-
     @pytest.mark.slow
     def test_the_command(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["--out", str(tmp_path), "--seeds", "2", "--scale", "0.002"]) == 0
@@ -190,13 +179,15 @@ class TestPlots:
         assert logarithmic.ticks() == [0.01, 0.1, 1.0, 10.0, 100.0]
 
     def test_a_chart(self) -> None:
-        line = Line("shared <state>", ((1.0, Interval(2.0, 1.0, 3.0)), (10.0, Interval(4.0, 4.0, 4.0))))
+        line = Line(
+            "shared <state>", ((1.0, Estimate(10, 2.0, 1.0, 3.0)), (10.0, Estimate(1, 4.0, None, None)))
+        )
         drawn = ElementTree.fromstring(LineChart("Wait", "t_job, s", (line,)).svg())
         titles = [each.text for each in drawn.iter("title")]
         assert titles == ["Wait", "shared <state>: 1: 2, 10: 4"]
         assert {each.text for each in drawn.iter("text")} >= {"1", "10", "t_job, s", "0"}
 
     def test_a_line_of_zeros(self) -> None:
-        flat = (Line("none", ((1.0, Interval(0.0, 0.0, 0.0)), (2.0, Interval(0.0, 0.0, 0.0)))),)
+        flat = (Line("none", ((1.0, Estimate(10, 0.0, 0.0, 0.0)), (2.0, Estimate(10, 0.0, 0.0, 0.0)))),)
         for log in (False, True):
             assert "nan" not in LineChart("Conflicts", "schedulers", flat, log=log).svg()

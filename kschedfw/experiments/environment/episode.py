@@ -87,7 +87,7 @@ class _Prompted:
         self.generic = generic
         self.answer: ScheduleResult | Exception | None = None
 
-    def schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult:  # noqa: ARG002
+    def schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult:  # noqa: ARG002  # see Algorithm
         answer, self.answer = self.answer, None
         assert answer is not None, f"nothing was decided about {pod.key}"
         if isinstance(answer, Exception):

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 import attrs
 
-from kschedfw.experiments.omega.tables import Interval
+from kschedfw.experiments.report.statistics import Estimate
 
 WIDTH: Final = 360
 HEIGHT: Final = 240
@@ -28,7 +28,7 @@ class Line:
     """A line: x values in ascending order, and means with their intervals."""
 
     name: str
-    points: tuple[tuple[float, Interval], ...]
+    points: tuple[tuple[float, Estimate], ...]
 
 
 @attrs.frozen
@@ -96,7 +96,7 @@ class LineChart:
     def _up(self) -> Axis:
         values = [interval.mean for line in self.lines for _, interval in line.points]
         if not self.log:
-            highest = max(interval.high for line in self.lines for _, interval in line.points)
+            highest = max(interval.ends[-1] for line in self.lines for _, interval in line.points)
             return Axis(
                 0.0, min(highest, 2 * max(values)) * 1.05 or 1.0, HEIGHT - _BOTTOM, _TOP, is_log=False
             )
@@ -114,7 +114,7 @@ def legend_key(number: int) -> str:
 def _drawn(number: int, line: Line, across: Callable[[float], float], up: Callable[[float], float]) -> str:
     places = [(across(x), interval) for x, interval in line.points]
     path = "M" + "L".join(f"{x} {up(interval.mean)}" for x, interval in places)
-    bars = "".join(f"M{x} {up(interval.low)}V{up(interval.high)}" for x, interval in places)
+    bars = "".join(f"M{x} {up(interval.ends[0])}V{up(interval.ends[-1])}" for x, interval in places)
     marks = "".join(
         f"M{x - _R:.1f} {up(interval.mean)}a{_R} {_R} 0 1 0 {2 * _R} 0a{_R} {_R} 0 1 0-{2 * _R} 0"
         for x, interval in places

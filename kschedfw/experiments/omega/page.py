@@ -12,8 +12,9 @@ from typing import Final
 import attrs
 
 from kschedfw.experiments.omega.line_chart import Line, LineChart, legend_key
-from kschedfw.experiments.omega.tables import Interval, Row
+from kschedfw.experiments.omega.tables import Row
 from kschedfw.experiments.omega.workload import BATCH, SERVICE
+from kschedfw.experiments.report.statistics import Estimate
 
 T_JOB: Final = "t_job(service), s"
 SCHEDULERS: Final = "batch schedulers"
@@ -47,7 +48,7 @@ class Figure:
         for row in rows:
             found[self.line(row)][self.x(row)].append(getattr(row.figures, metric))
         return tuple(
-            Line(name, tuple((x, Interval.of(values)) for x, values in sorted(points.items())))
+            Line(name, tuple((x, Estimate.of(values)) for x, values in sorted(points.items())))
             for name, points in found.items()
         )
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import csv
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from statistics import NormalDist, fmean, stdev
 from typing import Final
 
 import attrs
 
 from kschedfw.experiments.omega.run import Figures
 from kschedfw.experiments.omega.sweeps import Point
+from kschedfw.experiments.report.statistics import Estimate
 
 METRICS: Final = ("wait", "wait_90", "busyness", "conflict_fraction", "useful_work", "waiting")
-CONFIDENCE: Final = 0.95
 _SETTING: Final = (
     "sweep",
     "workload",
@@ -54,38 +52,6 @@ class Row:
         )
 
 
-@attrs.frozen
-class Interval:
-    """The mean of some runs, and where the true mean is with 95 % confidence, by Student's t distribution."""
-
-    mean: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Interval:
-        """Without an interval for a single value."""
-        mean = fmean(values)
-        if len(values) < 2:
-            return cls(mean, mean, mean)
-        half = t_quantile(len(values) - 1) * stdev(values) / math.sqrt(len(values))
-        return cls(mean, mean - half, mean + half)
-
-
-def t_quantile(freedom: int) -> float:
-    """The 97.5 % quantile of Student's t distribution, from 5 degrees of freedom on right to 1 %.
-
-    Cornish and Fisher's expansion by that of the normal distribution: Abramowitz and Stegun, 26.7.5.
-    """
-    z, n = NormalDist().inv_cdf((1 + CONFIDENCE) / 2), freedom
-    return (
-        z
-        + (z**3 + z) / (4 * n)
-        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
-        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
-    )
-
-
 def write_runs(rows: Iterable[Row], file: Path) -> None:
     """A row per run and kind of jobs."""
     with file.open("w", encoding="utf-8", newline="") as lines:
@@ -106,6 +72,6 @@ def write_figures(rows: Iterable[Row], file: Path) -> None:
         table.writerow([*_SETTING, "metric", "seeds", "mean", "low", "high"])
         for setting, figures in by_setting.items():
             for metric in METRICS:
-                found = Interval.of([getattr(each, metric) for each in figures])
-                interval = (f"{value:.6g}" for value in (found.mean, found.low, found.high))
+                found = Estimate.of([getattr(each, metric) for each in figures])
+                interval = (f"{value:.6g}" for value in (found.mean, found.ends[0], found.ends[-1]))
                 table.writerow([*setting, metric, len(figures), *interval])

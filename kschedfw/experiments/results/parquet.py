@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 from kschedfw.experiments.results.journal import Row, too_many_rows
 from kschedfw.experiments.results.results import METRIC, VALUE, Results
@@ -27,7 +27,7 @@ def pyarrow() -> ModuleType:
         MissingExtraError: it isn't installed.
     """
     try:
-        import pyarrow.parquet  # type: ignore[import-untyped]
+        import pyarrow.parquet  # type: ignore[import-untyped]  # it has no types
     except ModuleNotFoundError:
         raise MissingExtraError(NEEDS_EXTRA) from None
     module: ModuleType = pyarrow
@@ -74,8 +74,8 @@ def read_parquet(path: Path, most_rows: int) -> tuple[list[str], Iterator[Row]]:
     return file.schema_arrow.names, _rows(path, arrow, file, counts)
 
 
-def _rows(path: Path, arrow: ModuleType, file: object, counts: frozenset[str]) -> Iterator[Row]:
-    with file as opened:  # type: ignore[attr-defined]  # pyarrow has no types
+def _rows(path: Path, arrow: ModuleType, file: Any, counts: frozenset[str]) -> Iterator[Row]:
+    with file as opened:
         try:
             for batch in opened.iter_batches(_ROWS_AT_ONCE):
                 for row in batch.to_pylist():

@@ -36,6 +36,11 @@ _ORDERS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+_CALCULATIONS: Final[Mapping[str, Callable[[float, float], float]]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+}
 _LITERALS: Final = {"true": True, "false": False, "null": None}
 
 
@@ -68,8 +73,7 @@ class Combined:
     right: Operand
 
     def of(self, cell: Cell) -> Scalar:
-        calculate = {"+": operator.add, "-": operator.sub, "*": operator.mul}[self.sign]
-        return calculate(_number(self.left.of(cell)), _number(self.right.of(cell)))  # type: ignore[no-any-return]
+        return _CALCULATIONS[self.sign](_number(self.left.of(cell)), _number(self.right.of(cell)))
 
 
 Operand: TypeAlias = Constant | Named | Combined

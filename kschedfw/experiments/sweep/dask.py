@@ -40,7 +40,7 @@ def dask_engine(address: str, distributions: Sequence[str], timeout: float = TIM
     _check_address(address)
     with _without_log():
         try:
-            client = Client(address, timeout=timeout, set_as_default=False)  # type: ignore[no-untyped-call]
+            client = Client(address, timeout=timeout, set_as_default=False)  # type: ignore[no-untyped-call]  # no types
         except (OSError, TimeoutError, ValueError, TypeError) as error:
             why = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise SweepError(f"--dask {address}: no Dask scheduler answers there: {why}") from None

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from typing import Final
 
 from kschedfw.api.errors import KschedfwError
-from kschedfw.api.field_errors import join
+from kschedfw.api.field_errors import join, printable
+
+_LONGEST_PLACE: Final = 500
 
 
 class SweepError(KschedfwError, ValueError):
@@ -21,7 +24,8 @@ class SweepError(KschedfwError, ValueError):
         self.problem, self.place, self.source = problem, place, source
 
     def __str__(self) -> str:
-        return ": ".join(part for part in (self.source, self.place, self.problem) if part)
+        place = printable(self.place, _LONGEST_PLACE)  # it may be made of names in the file
+        return ": ".join(part for part in (self.source, place, self.problem) if part)
 
     @classmethod
     def at(cls, place: str, problem: str) -> SweepError:

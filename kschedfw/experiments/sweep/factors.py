@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -20,7 +19,7 @@ from kschedfw.experiments.sweep.constraints import Scalar
 from kschedfw.experiments.sweep.errors import SweepError, inside, similar
 from kschedfw.experiments.sweep.inputs import ClusterSource, read_source
 from kschedfw.experiments.sweep.paths import steps_of
-from kschedfw.experiments.sweep.values import Choices, Range, Values, read_values
+from kschedfw.experiments.sweep.values import Choices, Range, Values, is_number, is_whole, read_values
 
 CLUSTER: Final = "cluster"
 CONFIGURATION: Final = "configuration"
@@ -41,28 +40,24 @@ Check: TypeAlias = Callable[[object], str]
 
 def _whole(low: int, high: int) -> Check:
     def check(value: object) -> str:
-        fits = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+        fits = is_whole(value) and low <= value <= high
         return "" if fits else f"a whole number from {low} to {high}"
 
     return check
 
 
 def _seconds(value: object) -> str:
-    fits = _is_number(value) and value >= 0  # type: ignore[operator]  # it is a number
+    fits = is_number(value) and value >= 0
     return "" if fits else "seconds from 0 up"
 
 
 def _positive(value: object) -> str:
-    fits = value is None or (_is_number(value) and value > 0)  # type: ignore[operator]  # it is a number
+    fits = value is None or (is_number(value) and value > 0)
     return "" if fits else "a number above 0, or null"
 
 
 def _switch(value: object) -> str:
     return "" if isinstance(value, bool) else "true or false"
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _weight(value: object) -> str:
@@ -102,7 +97,8 @@ class Factor:
         if self.path:
             return PathChange(self.path, value)
         if self.plugin:
-            return PluginChange(self.plugin, value)  # type: ignore[arg-type]  # checked by `read_factor`
+            assert value is None or isinstance(value, int)  # checked by `read_factor`
+            return PluginChange(self.plugin, value)
         return None
 
 

@@ -16,7 +16,7 @@ from kschedfw.experiments.sweep.errors import SweepError, inside, similar
 from kschedfw.experiments.sweep.factors import CLUSTER, SEED, Factor, label_of, read_factor
 from kschedfw.experiments.sweep.plan import Plan, plan_of
 from kschedfw.experiments.sweep.prices import Prices, read_prices
-from kschedfw.experiments.sweep.values import Choices, Range
+from kschedfw.experiments.sweep.values import Choices, Range, is_whole
 
 LARGEST: Final = 1 << 20
 """The largest specification, in bytes."""
@@ -158,7 +158,7 @@ def content_of(path: Path, fields: Collection[str]) -> Mapping[str, Any]:
         raise SweepError(f"{path}: expected an object with factors, found {found}")
     for key in content:
         if key not in fields:
-            raise SweepError(f"{path}: {key}: unknown field; {similar(str(key), fields)}")
+            raise SweepError(f"unknown field; {similar(str(key), fields)}", str(key), str(path))
     return content
 
 
@@ -189,7 +189,6 @@ def _constraints(given: object, factors: Sequence[str]) -> tuple[Constraint, ...
 
 
 def _points(given: object) -> int:
-    is_whole = isinstance(given, int) and not isinstance(given, bool)
-    if not (is_whole and (given == 0 or 2 <= given <= MOST_POINTS)):  # type: ignore[operator]  # it is an int
+    if not (is_whole(given) and (given == 0 or 2 <= given <= MOST_POINTS)):
         raise SweepError(f"expected a number of points from 2 to {MOST_POINTS}, found {shown(given)}")
-    return given  # type: ignore[return-value]  # it is an int
+    return given

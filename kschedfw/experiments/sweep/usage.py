@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -114,13 +114,13 @@ def mean_over_time(usage: Usage, prices: Mapping[str, int]) -> tuple[Mapping[str
     """The means over the time until `usage.end`: what is held of each resource, how many nodes have a pod, and the sum
     of these nodes' prices (by node, whole numbers). All are 0 if no time passes.
     """
-    areas: Counter[str] = Counter()
+    areas: defaultdict[str, float] = defaultdict(float)
     state, nodes, price, now = State(), 0.0, 0.0, 0.0
     rate = 0
     for step in usage.steps:
         if (passed := step.time - now) > 0:
             for name, amount in state.held.items():
-                areas[name] += amount * passed  # type: ignore[assignment]  # a sum of numbers
+                areas[name] += amount * passed
             nodes += len(state.on_node) * passed
             price += rate * passed
             now = step.time

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeGuard
 
 import attrs
 
@@ -50,7 +50,7 @@ class Range:
     def __attrs_post_init__(self) -> None:
         numbers = {"from": self.low, "to": self.high, "step": self.step}
         for name, number in numbers.items():
-            if number is not None and not _is_number(number):
+            if number is not None and not is_number(number):
                 raise SweepError.at(name, f"expected a number, found {shown(number)}")
         if self.low > self.high:
             raise SweepError(f"the range is empty: from {self.low} to {self.high}")
@@ -59,8 +59,8 @@ class Range:
         if self.step is not None and (self.step <= 0 or self.log):
             why = "goes with scale linear; give points" if self.log else "must be above 0"
             raise SweepError.at("step", f"{why}, found {self.step}")
-        if self.points is not None and not (_is_whole(self.points) and self.points >= 2):
-            raise SweepError.at("points", f"expected a whole number from 2 up, found {shown(self.points)}")
+        if self.points is not None:
+            _points(self.points)
         if self.log and self.low <= 0:
             raise SweepError.at("from", f"must be above 0 with scale log, found {self.low}")
         if self.step is not None or self.points is not None:
@@ -72,7 +72,7 @@ class Range:
 
     @property
     def _is_whole(self) -> bool:
-        return all(_is_whole(each) for each in (self.low, self.high, self.step or 0))
+        return all(is_whole(each) for each in (self.low, self.high, self.step or 0))
 
     def _count(self) -> int:
         if self.points is not None:
@@ -156,24 +156,38 @@ def _range(given: Mapping[str, object]) -> Range:
     for key in given:
         if key not in _KEYS:
             raise SweepError.at(str(key), f"unknown field; {similar(str(key), _KEYS)}")
-    for key in ("from", "to"):
-        if not _is_number(given.get(key)):
-            raise SweepError.at(key, f"expected a number, found {shown(given.get(key))}")
-    for key in ("step", "points"):
-        if key in given and not _is_number(given[key]):
-            raise SweepError.at(key, f"expected a number, found {shown(given[key])}")
     scale = given.get("scale", "linear")
     if scale not in _SCALES:
         raise SweepError.at("scale", f"expected linear or log, found {shown(scale)}")
-    low, high, step, points = (given.get(key) for key in ("from", "to", "step", "points"))
-    return Range(low, high, step, points, log=scale == "log")  # type: ignore[arg-type]  # checked above
+    return Range(
+        _number(given, "from"),
+        _number(given, "to"),
+        step=_number(given, "step") if "step" in given else None,
+        points=_points(given["points"]) if "points" in given else None,
+        log=scale == "log",
+    )
 
 
-def _is_whole(value: object) -> bool:
+def _number(given: Mapping[str, object], key: str) -> float:
+    value = given.get(key)
+    if not is_number(value):
+        raise SweepError.at(key, f"expected a number, found {shown(value)}")
+    return value
+
+
+def _points(given: object) -> int:
+    if not (is_whole(given) and given >= 2):
+        raise SweepError.at("points", f"expected a whole number from 2 up, found {shown(given)}")
+    return given
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether it is a whole number, as a number is written."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is a finite number; true and false are none."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kschedfw.experiments import Drawn, Sweep, SweepError
@@ -223,6 +223,7 @@ def test_any_value_of_a_factor(name: str, value: object) -> None:
     assert is_planned_or_refused_in_one_line({**TINY, name: value})
 
 
+@example(key="cost", value={"\n": None})
 @given(key=st.sampled_from(["design", "constraints", "cost", "series"]), value=values)
 def test_anything_else(key: str, value: object) -> None:
     assert is_planned_or_refused_in_one_line(TINY, **{key: value})
