@@ -13,6 +13,7 @@ import attrs
 import pytest
 
 from kschedfw.cli import app, simulate
+from kschedfw.cli.commands import COMMANDS
 from kschedfw.cli.exits import ExitCode
 from kschedfw.framework.errors import ProfileError
 from kschedfw.scheduler.scheduler import Scheduler
@@ -63,7 +64,7 @@ def kschedfw(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 class TestSubcommands:
     """They are imported when they are asked for; what the list of them says is written beside it."""
 
-    @pytest.mark.parametrize("name", app.COMMANDS)
+    @pytest.mark.parametrize("name", COMMANDS.names())
     def test_each_has_its_help(self, kschedfw: Kschedfw, name: str) -> None:
         result = kschedfw(name, "--help")
         assert (result.code, result.err) == (0, "")
@@ -72,7 +73,7 @@ class TestSubcommands:
     def test_all_are_listed_in_full(self, kschedfw: Kschedfw) -> None:
         listed = kschedfw("--help").out.partition("Commands:\n")[2]
         assert [line.split(maxsplit=1) for line in listed.splitlines()] == [
-            [name, command.summary] for name, command in app.COMMANDS.items()
+            [name, COMMANDS.load(name).summary] for name in COMMANDS.names()
         ]
 
     def test_a_misspelt_one_is_told_what_is_similar(self, kschedfw: Kschedfw) -> None:

@@ -1,0 +1,4 @@
+from .commands import Command as Command
+from .start import main as main
+
+__all__ = ["Command", "main"]
