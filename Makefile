@@ -6,6 +6,10 @@ BIN := $(VENV)/bin
 
 DOWNSTREAM := .venv-downstream
 
+# The distributions that complete kschedfw. The others in plugins/ are policies, which .venv stays without: tests and docs
+# list what is installed.
+PARTS := plugins/kschedfw-legacy
+
 SAMPLE := examples/sample-cluster/
 SEED ?= 1
 SECONDS ?= 600
@@ -38,7 +42,6 @@ test: lint ## all checks: those of lint, then all tests
 	@$(BIN)/python -m pytest tests --numprocesses auto --dist worksteal
 	@echo '== pytest docs README.md'
 	@$(BIN)/python -m pytest docs README.md --numprocesses auto --dist loadfile # a file's blocks share a namespace
-	@# The distributions in plugins/: .venv stays without them, since tests and docs list what is installed.
 	@$(BIN)/python .ci/downstream.py --layered --venv $(DOWNSTREAM) plugins/*/
 	@echo '== pytest plugins/*/README.md'
 	@$(DOWNSTREAM)/bin/python -m pytest --config-file pyproject.toml --rootdir . plugins/*/README.md
@@ -66,14 +69,15 @@ lint: $(VENV)/.installed-dev ## ruff, mypy and import-linter
 	@echo '== ruff format --check'
 	@$(BIN)/ruff format --check
 	@echo '== mypy'
-	@$(BIN)/mypy kschedfw kschedfw_command.py pytest_kschedfw.py tests conftest.py .ci/downstream.py
+	@$(BIN)/mypy kschedfw kschedfw_command.py pytest_kschedfw.py tests conftest.py .ci/*.py
 	@# Every example and every plugin is a project of its own; their modules may have the same names.
 	@# The examples may use the plugins' packages.
 	@for project in $$(find examples plugins -name '*.py' 2>/dev/null | cut -d/ -f1,2 | sort -u); do \
-		echo "== mypy $$project"; MYPYPATH="$$project$$(printf ':%s' plugins/*/src)" $(BIN)/mypy "$$project" || exit 1; \
+		echo "== mypy $$project"; MYPYPATH="$$project:$$project/tests$$(printf ':%s' plugins/*/src)" $(BIN)/mypy "$$project" || exit 1; \
 	done
 	@echo '== lint-imports'
 	@$(BIN)/lint-imports
+	@$(BIN)/python .ci/public_names.py
 
 fmt: $(VENV)/.installed-dev ## format the code, and fix what ruff can fix
 	$(BIN)/ruff check --fix
@@ -102,6 +106,6 @@ $(VENV)/.installed-cli: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[cli]'
 	@touch $@
 
-$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+$(VENV)/.installed-dev: pyproject.toml $(PARTS:%=%/pyproject.toml) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]' $(PARTS:%=--editable %)
 	@touch $@ $(VENV)/.installed-cli # dev includes cli

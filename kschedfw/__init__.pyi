@@ -28,10 +28,12 @@ from .framework.clock import Clock as Clock
 from .framework.clock import SystemClock as SystemClock
 from .framework.cycle_state import CycleState as CycleState
 from .framework.cycle_state import StateKey as StateKey
+from .framework.cycle_state import StateKeyError as StateKeyError
 from .framework.cycle_state import activate_pods as activate_pods
 from .framework.diagnosis import FitError as FitError
 from .framework.diagnosis import NodeToStatus as NodeToStatus
 from .framework.diagnosis import NoNodesAvailableError as NoNodesAvailableError
+from .framework.errors import ProfileError as ProfileError
 from .framework.events import ActionType as ActionType
 from .framework.events import ClusterEvent as ClusterEvent
 from .framework.events import EventResource as EventResource
@@ -57,11 +59,14 @@ from .framework.preemption import PreemptionPlan as PreemptionPlan
 from .framework.preemption import PreemptionRules as PreemptionRules
 from .framework.preemption import Victims as Victims
 from .framework.profile import EnabledPlugin as EnabledPlugin
+from .framework.profile import ExtensionPoint as ExtensionPoint
 from .framework.profile import Profile as Profile
+from .framework.results import MAX_NODE_SCORE as MAX_NODE_SCORE
 from .framework.results import PostFilterResult as PostFilterResult
 from .framework.results import PreBindPreFlightResult as PreBindPreFlightResult
 from .framework.results import PreFilterResult as PreFilterResult
 from .framework.results import Verdicts as Verdicts
+from .framework.runtime.args import ArgsError as ArgsError
 from .framework.runtime.evaluation import Evaluation as Evaluation
 from .framework.runtime.framework import Framework as Framework
 from .framework.runtime.registry import Registry as Registry

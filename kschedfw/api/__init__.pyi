@@ -29,6 +29,8 @@ from .containers import Protocol as Protocol
 from .containers import ResourceRequirements as ResourceRequirements
 from .containers import RestartPolicy as RestartPolicy
 from .containers import RestartRuleAction as RestartRuleAction
+from .convert import json_name as json_name
+from .convert import structure as structure
 from .custom import CustomKind as CustomKind
 from .custom import CustomObject as CustomObject
 from .custom import CustomResource as CustomResource
@@ -56,6 +58,8 @@ from .errors import InvalidObjectError as InvalidObjectError
 from .errors import KschedfwError as KschedfwError
 from .field_errors import FieldError as FieldError
 from .field_errors import FieldErrors as FieldErrors
+from .field_errors import at as at
+from .frozendict import EMPTY as EMPTY
 from .frozendict import FrozenDict as FrozenDict
 from .manifests import FieldValidation as FieldValidation
 from .manifests import InvalidManifestsError as InvalidManifestsError
@@ -78,6 +82,7 @@ from .node import NodeSpec as NodeSpec
 from .node import NodeStatus as NodeStatus
 from .node import Taint as Taint
 from .node import TaintEffect as TaintEffect
+from .pod import DEFAULT_SCHEDULER_NAME as DEFAULT_SCHEDULER_NAME
 from .pod import ContainerExtendedResourceRequest as ContainerExtendedResourceRequest
 from .pod import Pod as Pod
 from .pod import PodCondition as PodCondition
@@ -120,6 +125,10 @@ from .resource_claims import ResourceClaimSpec as ResourceClaimSpec
 from .resource_claims import ResourceClaimStatus as ResourceClaimStatus
 from .resource_claims import ResourceClaimTemplate as ResourceClaimTemplate
 from .resource_claims import ResourceClaimTemplateSpec as ResourceClaimTemplateSpec
+from .resource_names import CPU as CPU
+from .resource_names import MEMORY as MEMORY
+from .scalars import read_integer as read_integer
+from .scalars import wrong as wrong
 from .selectors import LabelSelector as LabelSelector
 from .selectors import NodeSelector as NodeSelector
 from .selectors import NodeSelectorTerm as NodeSelectorTerm
@@ -149,6 +158,7 @@ from .storage import VolumeBindingMode as VolumeBindingMode
 from .storage import VolumeNodeAffinity as VolumeNodeAffinity
 from .storage import VolumeNodeResources as VolumeNodeResources
 from .storage import VolumePhase as VolumePhase
+from .strict import unknown_fields as unknown_fields
 from .volumes import AWSElasticBlockStoreSource as AWSElasticBlockStoreSource
 from .volumes import AzureDiskSource as AzureDiskSource
 from .volumes import AzureFileSource as AzureFileSource

@@ -11,7 +11,7 @@ from kschedfw.config import (
     SchedulerConfiguration,
     load_configuration,
     parse_configuration,
-    provider_configuration,
+    preset_configuration,
 )
 from kschedfw.framework.profile import Profile
 from kschedfw.scheduler.from_configuration import profiles_of
@@ -35,7 +35,7 @@ def selected_configuration(
 
     Raises:
         UsageError: there are both.
-        FeatureGateError, UnknownProviderError, ConfigurationError: one of them is refused.
+        FeatureGateError, ExtensionError, ConfigurationError: one of them is refused.
         OSError: the file can't be read.
     """
     if file is not None and provider is not None:
@@ -44,7 +44,7 @@ def selected_configuration(
         )
     switched = feature_gates(gates)
     if provider is not None:
-        configuration = provider_configuration(provider, switched)
+        configuration = preset_configuration(provider, switched)
     elif file is not None:
         configuration = load_configuration(file, gates=switched)
     else:

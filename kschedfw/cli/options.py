@@ -15,8 +15,10 @@ from kschedfw.api.limits import DEFAULT_LIMITS
 from kschedfw.api.manifests import FieldValidation
 from kschedfw.api.scalars import read_duration, read_time
 from kschedfw.cli.inputs import InputFormat
-from kschedfw.config import FEATURE_GATES, PROVIDERS
+from kschedfw.config import FEATURE_GATES, PRESETS
 from kschedfw.scheduler import FirstByNameSelector, HostSelector, RoundRobinSelector
+
+_NONE = "none is installed, kschedfw-legacy has some"
 
 ClusterArgument = Annotated[
     list[Path] | None,
@@ -65,7 +67,7 @@ ProviderOption = Annotated[
     typer.Option(
         "--algorithm-provider",
         metavar="NAME",
-        help=f"Instead of a file, an algorithm provider of kube-scheduler v1.20: {' or '.join(PROVIDERS)}.",
+        help=f"Instead of a file, an algorithm provider: {' or '.join(PRESETS.names()) or _NONE}.",
     ),
 ]
 GatesOption = Annotated[
@@ -73,7 +75,7 @@ GatesOption = Annotated[
     typer.Option(
         "--feature-gates",
         metavar="GATE=true|false,...",
-        help=f"For a Policy or an algorithm provider: {', '.join(FEATURE_GATES)}. Repeatable.",
+        help=f"For a Policy or an algorithm provider: {', '.join(FEATURE_GATES.names()) or _NONE}. Repeatable.",
     ),
 ]
 

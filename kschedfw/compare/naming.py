@@ -10,10 +10,11 @@ from typing import Final
 import attrs
 
 from kschedfw.api.errors import KschedfwError
-from kschedfw.config import PROVIDERS
+from kschedfw.config import PRESETS
 
 DEFAULT: Final = "default"
-WHAT_THERE_IS: Final = f"a configuration file, FILE#PROFILE, {DEFAULT}, {' or '.join(PROVIDERS)}"
+_OTHERS = ("a configuration file, FILE#PROFILE", DEFAULT, *PRESETS.names())
+WHAT_THERE_IS: Final = f"{', '.join(_OTHERS[:-1])} or {_OTHERS[-1]}"
 
 
 class UnknownConfigurationError(KschedfwError, ValueError):
@@ -35,7 +36,7 @@ class NamedConfiguration:
         Raises:
             UnknownConfigurationError: there is no such file.
         """
-        if text == DEFAULT or text in PROVIDERS:
+        if text == DEFAULT or text in PRESETS.names():
             return cls(text)
         if (folder / text).is_file():  # `#` may be a part of its name
             return cls(text, folder / text)
@@ -47,7 +48,7 @@ class NamedConfiguration:
     @property
     def provider(self) -> str | None:
         """The algorithm provider, if it names one."""
-        return self.text if self.text in PROVIDERS else None
+        return self.text if self.text in PRESETS.names() else None
 
     @property
     def labels(self) -> tuple[str, str, str]:

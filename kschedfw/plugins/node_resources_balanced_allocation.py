@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw import (
+    MAX_NODE_SCORE,
     CycleState,
     FieldError,
     Handle,
@@ -21,12 +22,11 @@ from kschedfw import (
     Pod,
     Reads,
     StateKey,
+    StateKeyError,
     Status,
     hookimpl,
     per_signature,
 )
-from kschedfw.framework.cycle_state import StateKeyError
-from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.plugins._resources import (
     DEFAULT_RESOURCES,
     Plan,

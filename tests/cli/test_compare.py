@@ -138,7 +138,7 @@ class TestProfiles:
         result = kschedfw(cluster_dir, *profiles("default", value))
         assert (result.code, result.out) == (2, "")
         assert f"--profile {value}".rstrip() in result.err
-        assert "a configuration file, FILE#PROFILE, default, DefaultProvider or" in result.err
+        assert "a configuration file, FILE#PROFILE, default, ClusterAutoscalerProvider or" in result.err
 
     def test_a_profile_that_the_file_does_not_have(
         self, kschedfw: Kschedfw, cluster_dir: Path, conf: Path

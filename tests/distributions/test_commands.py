@@ -95,7 +95,10 @@ def test_a_name_that_two_distributions_offer_is_refused_with_both(site: Site) ->
     install(site, "simulate = greeter:GREET")
     done = kschedfw(site, "simulate", "n1")
     assert done.returncode == 2
-    assert "is offered by greeter:GREET of greeter 1.2 and kschedfw.cli.commands:SIMULATE of kschedfw" in done.stderr
+    assert (
+        "is offered by greeter:GREET of greeter 1.2 and kschedfw.cli.commands:SIMULATE of kschedfw"
+        in done.stderr
+    )
     assert done.stderr.endswith("; uninstall all but one\n")
 
 

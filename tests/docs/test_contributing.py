@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kschedfw.cli.app import COMMANDS
+from kschedfw.cli.commands import COMMANDS
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -31,7 +31,7 @@ def test_commands_are_installed() -> None:
     assert programs == {".venv/bin/python", ".venv/bin/towncrier"}
     installed = Path(sys.executable).parent
     assert [each for each in programs if not (installed / Path(each).name).exists()] == []
-    assert set(re.findall(r"\bkschedfw (\w+)", "\n".join(CODE))) <= set(COMMANDS)
+    assert set(re.findall(r"\bkschedfw (\w+)", "\n".join(CODE))) <= set(COMMANDS.names())
 
 
 def test_files_are_there() -> None:

@@ -18,7 +18,7 @@ from kschedfw.config import (
     ConfigurationError,
     SchedulerConfiguration,
     parse_configuration,
-    provider_configuration,
+    preset_configuration,
 )
 from kschedfw.config.document import document_of, read_document
 from kschedfw.experiments.sweep.errors import SweepError, one_line, similar
@@ -228,7 +228,7 @@ def runnable(configuration: Configuration) -> Runnable:
     """
     try:
         if configuration.provider is not None:
-            parsed = provider_configuration(configuration.provider, registry=registry())
+            parsed = preset_configuration(configuration.provider, registry=registry())
         else:
             content = json.loads(configuration.document)
             parsed = parse_configuration(content, configuration.source, registry())

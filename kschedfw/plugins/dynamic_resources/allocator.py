@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from kschedfw import KschedfwError
-from kschedfw.api.frozendict import EMPTY
+from kschedfw.api import EMPTY
 from kschedfw.api.resource_claims import MAX_RESULTS
 from kschedfw.plugins.dynamic_resources.capacity import Amounts, added, consumed, is_left
 from kschedfw.plugins.dynamic_resources.constraints import Constraint, constraint_of

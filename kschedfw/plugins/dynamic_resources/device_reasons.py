@@ -8,9 +8,8 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api import DeviceTaint, DeviceTaintEffect
+from kschedfw.api import EMPTY, DeviceTaint, DeviceTaintEffect
 from kschedfw.api.field_errors import printable
-from kschedfw.api.frozendict import EMPTY
 from kschedfw.framework.evidence import EvidenceValue
 from kschedfw.plugins.dynamic_resources.capacity import consumed, is_left
 from kschedfw.plugins.dynamic_resources.counters import PoolCounters

@@ -11,8 +11,7 @@ from typing import Final
 import attrs
 
 from kschedfw import FrozenDict
-from kschedfw.api import AllocationResult, DeviceRequestAllocationResult
-from kschedfw.api.frozendict import EMPTY
+from kschedfw.api import EMPTY, AllocationResult, DeviceRequestAllocationResult
 from kschedfw.plugins.dynamic_resources.capacity import Amounts, added
 from kschedfw.plugins.dynamic_resources.inventory import PoolId
 

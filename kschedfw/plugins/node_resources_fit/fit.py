@@ -19,12 +19,12 @@ from kschedfw import (
     Reads,
     Resource,
     StateKey,
+    StateKeyError,
     Status,
     Verdicts,
     hookimpl,
     per_signature,
 )
-from kschedfw.framework.cycle_state import StateKeyError
 from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins._resources import (
     Plan,

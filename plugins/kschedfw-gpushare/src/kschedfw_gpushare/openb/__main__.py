@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kschedfw import load_configuration
-from kschedfw.experiments.reproduction import (
+from kschedfw.experiments import (
     add_options,
     by_policy,
     digest_of,

@@ -10,8 +10,7 @@ from typing import Final
 import attrs
 
 from kschedfw import KschedfwError
-from kschedfw.experiments.report.statistics import Estimate
-from kschedfw.experiments.results.results import RunResult
+from kschedfw.experiments import Estimate, RunResult
 from kschedfw_gpushare.args import Policy
 from kschedfw_gpushare.openb.replay import Curve, Run
 
