@@ -29,8 +29,6 @@ from .containers import Protocol as Protocol
 from .containers import ResourceRequirements as ResourceRequirements
 from .containers import RestartPolicy as RestartPolicy
 from .containers import RestartRuleAction as RestartRuleAction
-from .convert import json_name as json_name
-from .convert import structure as structure
 from .custom import CustomKind as CustomKind
 from .custom import CustomObject as CustomObject
 from .custom import CustomResource as CustomResource
@@ -58,7 +56,6 @@ from .errors import InvalidObjectError as InvalidObjectError
 from .errors import KschedfwError as KschedfwError
 from .field_errors import FieldError as FieldError
 from .field_errors import FieldErrors as FieldErrors
-from .field_errors import at as at
 from .frozendict import EMPTY as EMPTY
 from .frozendict import FrozenDict as FrozenDict
 from .manifests import FieldValidation as FieldValidation
@@ -127,8 +124,6 @@ from .resource_claims import ResourceClaimTemplate as ResourceClaimTemplate
 from .resource_claims import ResourceClaimTemplateSpec as ResourceClaimTemplateSpec
 from .resource_names import CPU as CPU
 from .resource_names import MEMORY as MEMORY
-from .scalars import read_integer as read_integer
-from .scalars import wrong as wrong
 from .selectors import LabelSelector as LabelSelector
 from .selectors import NodeSelector as NodeSelector
 from .selectors import NodeSelectorTerm as NodeSelectorTerm
@@ -158,7 +153,6 @@ from .storage import VolumeBindingMode as VolumeBindingMode
 from .storage import VolumeNodeAffinity as VolumeNodeAffinity
 from .storage import VolumeNodeResources as VolumeNodeResources
 from .storage import VolumePhase as VolumePhase
-from .strict import unknown_fields as unknown_fields
 from .volumes import AWSElasticBlockStoreSource as AWSElasticBlockStoreSource
 from .volumes import AzureDiskSource as AzureDiskSource
 from .volumes import AzureFileSource as AzureFileSource

@@ -7,16 +7,8 @@ from pathlib import Path
 
 import attrs
 
-from kschedfw.api import (
-    FieldError,
-    FieldErrors,
-    at,
-    json_name,
-    read_integer,
-    structure,
-    unknown_fields,
-    wrong,
-)
+from kschedfw.api import FieldError, FieldErrors
+from kschedfw.api.reading import at, json_name, read_integer, structure, unknown_fields, wrong
 from kschedfw.config import (
     ConfigurationDocument,
     ConfigurationError,
