@@ -8,12 +8,14 @@ DOWNSTREAM := .venv-downstream
 
 # The distributions that complete kschedfw. The others in plugins/ are policies, which .venv stays without: tests and docs
 # list what is installed.
-PARTS := plugins/kschedfw-legacy
+PARTS := plugins/kschedfw-lab plugins/kschedfw-legacy
+POLICIES := $(filter-out $(PARTS:%=%/),$(wildcard plugins/*/))
 
 SAMPLE := examples/sample-cluster/
 SEED ?= 1
 SECONDS ?= 600
-DIST ?= plugins/*/
+DIST ?= $(POLICIES)
+TESTS := tests $(PARTS:%=%/tests)
 APPEND ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -34,23 +36,23 @@ docs: $(VENV)/.installed-dev ## make the documentation's site in build/docs
 	@echo build/docs/index.html
 
 quick: lint ## for every save: lint and the unit tests, with few examples of each property
-	@echo '== pytest tests -m "not slow"'
-	@$(BIN)/python -m pytest tests -m 'not slow' --hypothesis-profile quick --numprocesses auto --dist worksteal
+	@echo '== pytest $(TESTS) -m "not slow"'
+	@$(BIN)/python -m pytest $(TESTS) -m 'not slow' --hypothesis-profile quick --numprocesses auto --dist worksteal
 
 test: lint ## all checks: those of lint, then all tests
-	@echo '== pytest tests'
-	@$(BIN)/python -m pytest tests --numprocesses auto --dist worksteal
+	@echo '== pytest $(TESTS)'
+	@$(BIN)/python -m pytest $(TESTS) --numprocesses auto --dist worksteal
 	@echo '== pytest docs README.md'
 	@$(BIN)/python -m pytest docs README.md --numprocesses auto --dist loadfile # a file's blocks share a namespace
-	@$(BIN)/python .ci/downstream.py --layered --venv $(DOWNSTREAM) plugins/*/
+	@$(BIN)/python .ci/downstream.py --layered --venv $(DOWNSTREAM) $(PARTS:%=--with ./%) $(POLICIES)
 	@echo '== pytest plugins/*/README.md'
 	@$(DOWNSTREAM)/bin/python -m pytest --config-file pyproject.toml --rootdir . plugins/*/README.md
 
 downstream: $(VENV)/.installed-dev ## tests of other distributions (DIST='path-or-url …') against this checkout
-	@$(BIN)/python .ci/downstream.py --venv $(DOWNSTREAM) $(DIST)
+	@$(BIN)/python .ci/downstream.py --venv $(DOWNSTREAM) $(PARTS:%=--with ./%) $(DIST)
 
 coverage: $(VENV)/.installed-dev ## the tests with branch coverage, which takes more than twice as long
-	@$(BIN)/python -m pytest tests --numprocesses auto --dist worksteal --cov --cov-report=term
+	@$(BIN)/python -m pytest $(TESTS) --numprocesses auto --dist worksteal --cov --cov-report=term
 
 soak: $(VENV)/.installed-dev ## random worlds (SECONDS=600), over HTTP (STEPS=200000), or of several schedulers (COMMITS=1000000)
 	@$(BIN)/python -m tests.$(if $(COMMITS),cell.random_world $(COMMITS),scheduler.invariants.$(if $(STEPS),served_soak $(STEPS),soak $(SECONDS)))
@@ -73,7 +75,8 @@ lint: $(VENV)/.installed-dev ## ruff, mypy and import-linter
 	@# Every example and every plugin is a project of its own; their modules may have the same names.
 	@# The examples may use the plugins' packages.
 	@for project in $$(find examples plugins -name '*.py' 2>/dev/null | cut -d/ -f1,2 | sort -u); do \
-		echo "== mypy $$project"; MYPYPATH="$$project:$$project/tests$$(printf ':%s' plugins/*/src)" $(BIN)/mypy "$$project" || exit 1; \
+		base="$$project"; [ -d "$$project/src" ] && base="$$project/tests"; \
+		echo "== mypy $$project"; MYPYPATH="$$base$$(printf ':%s' plugins/*/src)" $(BIN)/mypy "$$project" || exit 1; \
 	done
 	@echo '== lint-imports'
 	@$(BIN)/lint-imports

@@ -93,8 +93,8 @@ def main() -> None:
     found = [
         _find(text, environment, options.venv / "downstream" / str(i)) for i, text in enumerate(options.dist)
     ]
-    print(f"== install {' '.join(options.dist)}", flush=True)
-    environment.pip("install", str(REPOSITORY), *(each.requirement for each in found))
+    print(f"== install {' '.join([*options.needed, *options.dist])}", flush=True)
+    environment.pip("install", str(REPOSITORY), *options.needed, *(each.requirement for each in found))
     _run([environment.python, "-I", "-c", LOAD_PLUGINS, environment.site_packages])
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         passed = list(pool.map(lambda each: _test(environment.python, each), found))
@@ -108,6 +108,14 @@ def _options() -> argparse.Namespace:
         prog="downstream", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("dist", nargs="+", metavar="DIST", help="a directory, a file or a URL")
+    parser.add_argument(
+        "--with",
+        dest="needed",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="another distribution to install, whose tests aren't run. Repeatable.",
+    )
     parser.add_argument(
         "--venv",
         type=Path,

@@ -26,6 +26,7 @@ from .config import default_profile as default_profile
 from .config import load_configuration as load_configuration
 from .framework.clock import Clock as Clock
 from .framework.clock import SystemClock as SystemClock
+from .framework.clock import VirtualClock as VirtualClock
 from .framework.cycle_state import CycleState as CycleState
 from .framework.cycle_state import StateKey as StateKey
 from .framework.cycle_state import StateKeyError as StateKeyError
@@ -49,6 +50,7 @@ from .framework.nodes.selection import NodeSelection as NodeSelection
 from .framework.nodes.snapshot import Snapshot as Snapshot
 from .framework.nodes.table import NodeTable as NodeTable
 from .framework.parallelizer import Parallelizer as Parallelizer
+from .framework.plugin import AnyPlugin as AnyPlugin
 from .framework.plugin import Plugin as Plugin
 from .framework.plugin import hookimpl as hookimpl
 from .framework.plugin import per_signature as per_signature
@@ -69,7 +71,9 @@ from .framework.results import Verdicts as Verdicts
 from .framework.runtime.args import ArgsError as ArgsError
 from .framework.runtime.evaluation import Evaluation as Evaluation
 from .framework.runtime.framework import Framework as Framework
+from .framework.runtime.plugin_memo import PluginMemo as PluginMemo
 from .framework.runtime.registry import Registry as Registry
+from .framework.runtime.totals import Totals as Totals
 from .framework.status import Code as Code
 from .framework.status import Status as Status
 from .scheduler import Cache as Cache

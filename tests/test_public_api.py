@@ -32,7 +32,7 @@ def test_no_name_is_listed_twice(module: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["kschedfw", "kschedfw.api", "kschedfw.cli", "kschedfw.experiments", "kschedfw.plugins"]
+    "module", ["kschedfw", "kschedfw.api", "kschedfw.cli", "kschedfw_lab", "kschedfw.plugins"]
 )
 def test_names_are_those_that_type_checkers_see(module: str) -> None:
     file = MODULES[module].__file__

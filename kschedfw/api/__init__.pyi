@@ -95,6 +95,17 @@ from .pod import PreemptionPolicy as PreemptionPolicy
 from .quantity import Quantity as Quantity
 from .quantity import QuantityError as QuantityError
 from .quantity import QuantityFormat as QuantityFormat
+from .reading import DocumentError as DocumentError
+from .reading import at as at
+from .reading import build as build
+from .reading import given_twice as given_twice
+from .reading import join as join
+from .reading import json_name as json_name
+from .reading import printable as printable
+from .reading import shown as shown
+from .reading import sources as sources
+from .reading import yaml_parts as yaml_parts
+from .reading import yaml_problem as yaml_problem
 from .requests import PodRequests as PodRequests
 from .requests import QosClass as QosClass
 from .requests import node_allocatable as node_allocatable
@@ -123,7 +134,9 @@ from .resource_claims import ResourceClaimStatus as ResourceClaimStatus
 from .resource_claims import ResourceClaimTemplate as ResourceClaimTemplate
 from .resource_claims import ResourceClaimTemplateSpec as ResourceClaimTemplateSpec
 from .resource_names import CPU as CPU
+from .resource_names import EPHEMERAL_STORAGE as EPHEMERAL_STORAGE
 from .resource_names import MEMORY as MEMORY
+from .resource_names import PODS as PODS
 from .selectors import LabelSelector as LabelSelector
 from .selectors import NodeSelector as NodeSelector
 from .selectors import NodeSelectorTerm as NodeSelectorTerm

@@ -39,10 +39,14 @@ class Command:
         return app
 
 
-COMMANDS: Final = Extensions("kschedfw.commands", "command", Command)
+COMMANDS: Final = Extensions(
+    "kschedfw.commands",
+    "command",
+    Command,
+    dict.fromkeys(("bench", "compare", "report", "sweep", "tune"), "kschedfw-lab"),
+)
 
 SIMULATE: Final = Command("Schedule the pending pods of a cluster.", "kschedfw.cli.simulate:simulate_app")
-COMPARE: Final = Command("Compare configurations on the same cluster.", "kschedfw.cli.compare:compare_app")
 EXPLAIN: Final = Command("Explain why a pod goes to a node, or to none.", "kschedfw.cli.explain:explain_app")
 PENDING: Final = Command(
     "Show why pods are pending, and what would help.", "kschedfw.cli.pending:pending_app"
@@ -61,12 +65,6 @@ SERVE_EXTENDER: Final = Command(
 )
 RUN: Final = Command("Schedule the pods of a cluster.", "kschedfw.cli.run:run_app")
 DUMP: Final = Command("Write the state of a live cluster to a file.", "kschedfw.cli.dump:dump_app")
-SWEEP: Final = Command("Run many simulations that cross factors.", "kschedfw.cli.sweep:sweep_app")
-TUNE: Final = Command("Search for weights and arguments of plugins.", "kschedfw.cli.tune:tune_app")
-BENCH: Final = Command(
-    "Measure how fast a profile schedules on this machine.", "kschedfw.cli.bench:bench_app"
-)
-REPORT: Final = Command("Show what the results of a sweep say.", "kschedfw.cli.report:report_app")
 CONFIG: Final = Command("Check, show and compare configurations.", "kschedfw.cli.config:config_app")
 PLUGINS: Final = Command(
     "Show the installed plugins, or create a new one.", "kschedfw.cli.plugins:plugins_app"

@@ -30,30 +30,43 @@ from kschedfw.config.feature_gates import (
 )
 from kschedfw.config.in_tree import DEFAULT_PLUGINS
 from kschedfw.config.loading import load_configuration, parse_configuration, preset_configuration
+from kschedfw.config.naming import (
+    DEFAULT,
+    WHAT_THERE_IS,
+    NamedConfiguration,
+    UnknownConfigurationError,
+    short_labels,
+)
+from kschedfw.config.schema import KubeSchedulerConfiguration
 
 __all__ = [
     "CONFIGURATION_KINDS",
+    "DEFAULT",
     "DEFAULT_GATES",
     "DEFAULT_PLUGINS",
     "FEATURE_GATES",
     "PRESETS",
+    "WHAT_THERE_IS",
     "ConfigurationDocument",
-    "Content",
     "ConfigurationError",
     "ConfigurationKind",
     "ConfiguredPlugin",
+    "Content",
     "ExtenderConfig",
     "ExtenderManagedResource",
     "ExtenderTLSConfig",
     "FeatureGate",
     "FeatureGateError",
     "FeatureGates",
+    "KubeSchedulerConfiguration",
+    "NamedConfiguration",
     "Origin",
     "PluginCatalog",
     "Preset",
     "ProfileConfiguration",
     "SchedulerConfiguration",
     "Stage",
+    "UnknownConfigurationError",
     "conflict_errors",
     "default_profile",
     "document_of",
@@ -62,5 +75,6 @@ __all__ = [
     "parse_document",
     "preset_configuration",
     "read_document",
+    "short_labels",
     "with_ignored_resources",
 ]

@@ -3,12 +3,23 @@
 from kschedfw.simulator.arrivals import Arrivals, ArrivalsError
 from kschedfw.simulator.decision import Decision, Outcome
 from kschedfw.simulator.failures import Failures
-from kschedfw.simulator.openb import OpenbError, openb_notes, read_openb_nodes, read_openb_pods
+from kschedfw.simulator.openb import (
+    GPU,
+    NAMESPACE,
+    PODS_PER_NODE,
+    OpenbError,
+    openb_notes,
+    read_openb_nodes,
+    read_openb_pods,
+)
 from kschedfw.simulator.report import Peak, Reason, Replay, Report, Spread, Utilisation
 from kschedfw.simulator.simulation import Simulation
 from kschedfw.simulator.timeline import Timeline
 
 __all__ = [
+    "GPU",
+    "NAMESPACE",
+    "PODS_PER_NODE",
     "Arrivals",
     "ArrivalsError",
     "Decision",

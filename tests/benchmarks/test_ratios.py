@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import attrs
 import pytest
+from kschedfw_lab.bench.growth import Axis, cases
+from kschedfw_lab.bench.measure import measure
+from kschedfw_lab.bench.stage import ADAPTIVE, ALL_NODES, Case
 
 from kschedfw import Evaluation, Registry
-from kschedfw.bench.growth import Axis, cases
-from kschedfw.bench.measure import measure
-from kschedfw.bench.stage import ADAPTIVE, ALL_NODES, Case
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.slow]
 

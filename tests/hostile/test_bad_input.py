@@ -206,7 +206,7 @@ spec: {parallelism: 3, template: {spec: {containers: [{name: m}], restartPolicy:
                 file.write(b" \n" * (1 << 19))
         code = (
             "from kschedfw import read_manifests; from kschedfw.api.limits import Limits;"
-            "from kschedfw.bench.memory import peak_resident_bytes;"
+            "from kschedfw_lab.bench.memory import peak_resident_bytes;"
             f"loaded = read_manifests({str(path)!r}, limits=Limits(unpacked=100 << 20));"
             "print(len(loaded.problems), peak_resident_bytes())"
         )
