@@ -5,7 +5,7 @@ Needs the extra `metrics`; nothing else in the package imports this module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
@@ -17,6 +17,7 @@ from kschedfw.framework.metrics import (
     HintResult,
     MeasuredPoint,
     Operation,
+    VolumeStage,
 )
 from kschedfw.framework.status import Code
 from kschedfw.scheduler.errors import MissingExtraError
@@ -61,11 +62,21 @@ PREPARATION_SECONDS: Final = exponential(0.1, 2, 14)
 VICTIMS: Final = exponential(1, 2, 7)
 
 
-class _Registry(CollectorRegistry):
-    """A registry without the creation times that prometheus-client adds, which are read from the wall clock."""
+class Registry(CollectorRegistry):
+    """A registry without the metrics in `disabled`, by their exposed names.
+
+    It also has none of the creation times that prometheus-client adds, which are read from the wall clock.
+    """
+
+    def __init__(self, disabled: Collection[str] = ()) -> None:
+        super().__init__()
+        self._disabled = frozenset(disabled)
 
     def collect(self) -> Iterable[Metric]:
         for metric in super().collect():
+            exposed = f"{metric.name}_total" if metric.type == "counter" else metric.name
+            if exposed in self._disabled:
+                continue
             created = f"{metric.name}_created"
             metric.samples = [sample for sample in metric.samples if sample.name != created]
             yield metric
@@ -91,18 +102,25 @@ class PrometheusMetrics:
     """A `MetricsRecorder` with a registry of its own, so that several schedulers fit into one process.
 
     Serve `exposition()` over HTTP, or give `registry` to prometheus-client's own servers. As in kube-scheduler,
-    a series with labels appears with its first observation.
+    a series with labels appears with its first observation. Metrics whose names are in `disabled` are left out.
 
     Raises:
         MissingExtraError: on import of this module, where prometheus-client isn't installed.
     """
 
-    def __init__(self) -> None:
-        self.registry: CollectorRegistry = _Registry()
+    def __init__(self, disabled: Collection[str] = ()) -> None:
+        self.registry: CollectorRegistry = Registry(disabled)
         make = _Maker(self.registry)
         self._make_attempts(make)
         self._make_plugins(make)
         self._make_devices(make)
+        self._volume_failures = _children(
+            make.counter(
+                "volume_scheduling_stage_error_total",
+                "Failures to reserve a pod's volumes (assume) or to bind them (bind).",
+                "operation",
+            )
+        )
         self._make_queue(make)
 
     def _make_attempts(self, make: _Maker) -> None:
@@ -323,6 +341,11 @@ class PrometheusMetrics:
     def devices_prepared(self, profile: str, driver: str, result: DevicePreparation, seconds: float) -> None:
         self._preparations(profile, driver, result).inc()
         self._preparation_seconds(profile, driver, result).observe(seconds)
+
+    # Volumes
+
+    def volume_stage_failed(self, stage: VolumeStage) -> None:
+        self._volume_failures(stage).inc()
 
     # Queue
 

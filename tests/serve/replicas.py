@@ -95,12 +95,13 @@ class Replica:
     def log(self) -> str:
         return self._log.read_text()
 
-    def get(self, path: str, token: str = "") -> Reply:
-        """Ask one of its endpoints; status 0 while nobody answers."""
+    def get(self, path: str, token: str = "", context: ssl.SSLContext | None = None) -> Reply:
+        """Ask one of its endpoints; status 0 while nobody answers. The context may have a certificate."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         request = urllib.request.Request(f"https://127.0.0.1:{self.port}{path}", headers=headers)
-        context = ssl.create_default_context()
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        if context is None:
+            context = ssl.create_default_context()
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         try:
             with urllib.request.urlopen(request, context=context, timeout=PATIENCE) as reply:
                 return Reply(reply.status, reply.read().decode())
