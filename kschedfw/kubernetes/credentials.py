@@ -68,6 +68,8 @@ class Credentials:
         self._identity: Identity | None = None
         self._expires: float | None = None
         """On the wall clock; None for what doesn't expire."""
+        self._plugin_certificate = b""
+        """What the exec plugin gave last (PEM)."""
 
     def identity(self) -> Identity:
         """The present identity.
@@ -133,7 +135,8 @@ class Credentials:
         certificate = status.certificate.encode()
         tls = self._tls(certificate, status.key.encode())
         if certificate:
-            self._metrics.plugin_certificate(certificate)
+            self._metrics.plugin_certificate(certificate, former=self._plugin_certificate)
+            self._plugin_certificate = certificate
         return Identity(f"Bearer {status.token}" if status.token else "", tls)
 
     def _credential(self, plugin: ExecPlugin) -> _Status:

@@ -43,8 +43,8 @@ class RequestMetrics:
     def plugin_called(self, result: PluginCall, code: int) -> None:
         """An exec plugin was called and ended with the exit code; 1 where it couldn't be started."""
 
-    def plugin_certificate(self, certificate: bytes) -> None:
-        """An exec plugin gave this certificate (PEM)."""
+    def plugin_certificate(self, certificate: bytes, former: bytes) -> None:
+        """An exec plugin gave this certificate (PEM) in place of the former one, which is empty the first time."""
 
 
 NO_REQUEST_METRICS: Final = RequestMetrics()

@@ -138,13 +138,18 @@ def test_certificates_of_plugins_are_followed_until_they_expire(subject: Subject
     assert subject.value("exec_plugin_ttl_seconds") == float("inf")
     now = datetime.fromtimestamp(subject.clock.now(), UTC)
     authority = trustme.CA()
-    first, second = (
+    first, second, others = (
         authority.issue_cert("client", not_before=now, not_after=now + timedelta(hours=hours))
-        for hours in (1, 2)
+        .cert_chain_pems[0]
+        .bytes()
+        for hours in (1, 2, 3)
     )
-    subject.metrics.plugin_certificate(first.cert_chain_pems[0].bytes())
+    subject.metrics.plugin_certificate(first, former=b"")
+    subject.metrics.plugin_certificate(others, former=b"")  # another client's
     assert subject.value("exec_plugin_ttl_seconds") == 3600
     subject.clock.advance(1200)
-    subject.metrics.plugin_certificate(second.cert_chain_pems[0].bytes())
+    subject.metrics.plugin_certificate(second, former=first)
+    subject.metrics.plugin_certificate(others, former=others)  # no new one
     assert subject.value("exec_plugin_ttl_seconds") == 6000
+    assert subject.value("exec_plugin_certificate_rotation_age_count") == 1
     assert subject.value("exec_plugin_certificate_rotation_age_sum") == 1200

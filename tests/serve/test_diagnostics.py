@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 import trustme
 
@@ -50,6 +51,17 @@ def replica(
         started.wait_for(lambda: is_bound(server, "a"))
         started.wait_until_ready()
         yield started
+
+
+def shown(authority: trustme.CA, folder: Path) -> ssl.SSLContext:
+    """That of a client with a certificate of this authority, for a user who may do everything."""
+    pair = authority.issue_cert("eve@example.com", common_name="eve", organization_name="system:masters")
+    file = folder / "pair.pem"
+    pair.private_key_and_cert_chain_pem.write_to_path(file)
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.load_cert_chain(file)
+    return context
 
 
 def samples(text: str, name: str) -> list[str]:
@@ -167,14 +179,23 @@ def test_they_need_permission(replica: Replica, path: str) -> None:
 def test_a_user_is_known_by_a_certificate_of_the_flags_authority(
     replica: Replica, authority: trustme.CA, tmp_path: Path
 ) -> None:
-    pair = authority.issue_cert("eve@example.com", common_name="eve", organization_name="system:masters")
-    file = tmp_path / "pair.pem"
-    pair.private_key_and_cert_chain_pem.write_to_path(file)
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    context.load_cert_chain(file)
-    assert replica.get("/statusz", context=context).status == 200
+    assert replica.get("/statusz", context=shown(authority, tmp_path)).status == 200
     assert replica.get("/statusz").status == 403
+
+
+def test_a_user_is_known_by_a_certificate_of_the_clusters_authority(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    config_map = {
+        "metadata": {"name": "extension-apiserver-authentication"},
+        "data": {"client-ca-file": authority.cert_pem.bytes().decode()},
+    }
+    with ApiServer() as server, Replica(server, tmp_path, "one") as one:
+        headers = {"authorization": f"Bearer {one.token}"}
+        path = "/api/v1/namespaces/kube-system/configmaps"
+        with httpx2.Client(base_url=server.url, headers=headers) as admin:
+            assert admin.post(path, json=config_map).status_code == 201
+        context = shown(authority, tmp_path)
+        one.wait_for(lambda: one.get("/statusz", context=context).status == 200)
 
 
 def test_older_versions_of_tls_than_the_flags_are_refused(replica: Replica) -> None:
