@@ -56,7 +56,7 @@ FEATURES: Final[Mapping[str, tuple[str, bool]]] = {
 """The gates that kube-scheduler v1.36 asks while it schedules: the stage there, and whether kschedfw does it.
 
 Two that are on by default there are off: victims are evicted before post_filter returns, and hints of opportunistic
-batching aren't taken. A test compares the stages with the reference's names.
+batching aren't taken.
 """
 
 
