@@ -29,6 +29,7 @@ from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from tests.framework.support import plugin
+from tests.processes import running
 
 pytest.importorskip("uvicorn")
 
@@ -371,20 +372,14 @@ RUN = "from kschedfw.cli import main; main()"
 @contextmanager
 def process(*arguments: object, before: str = "") -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
     command = ["serve-extender", "--plugin", "NodeName", "--port", "0", *map(str, arguments)]
-    with subprocess.Popen(
-        [sys.executable, "-c", SHORT + before + RUN, *command],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
+    with running(
+        [sys.executable, "-c", SHORT + before + RUN, *command], stdout=subprocess.DEVNULL
     ) as started:
-        try:
-            assert started.stderr is not None
-            line = started.stderr.readline()
-            found = re.search(r"extender at https?://([\d.]+):(\d+);", line)
-            assert found, line
-            yield started, (found[1], int(found[2]))
-        finally:
-            started.kill()
+        assert started.stderr is not None
+        line = started.stderr.readline()
+        found = re.search(r"extender at https?://([\d.]+):(\d+);", line)
+        assert found, line
+        yield started, (found[1], int(found[2]))
 
 
 def ended(started: subprocess.Popen[str], within: float) -> tuple[int, str]:
