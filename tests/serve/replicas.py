@@ -24,7 +24,7 @@ from kschedfw.testing.api_server import ApiServer, User
 from tests.control_plane import ControlPlane
 from tests.processes import running
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds that anything may take on a busy machine."""
 LEASE, RENEW, RETRY = 2.0, 1.2, 0.2
 """Seconds; the API has leases of whole seconds."""
