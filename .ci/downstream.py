@@ -27,6 +27,10 @@ from urllib.parse import urlsplit
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
+# A test that hangs: after so many seconds pytest writes the stacks of all threads, and ends. This is pytest's own, so
+# that the distributions need nothing more.
+TIME_LIMIT = ("-o", "faulthandler_timeout=300", "-o", "faulthandler_exit_on_timeout=true")
+
 LOAD_PLUGINS = """
 import sys
 from importlib.metadata import distributions
@@ -166,7 +170,7 @@ def _test(python: str, distribution: Distribution) -> bool:
         print(f"== {distribution.label}: a wheel, without tests", flush=True)
         return True
     done = subprocess.run(
-        [python, "-m", "pytest", "-p", "no:cacheprovider"],
+        [python, "-m", "pytest", "-p", "no:cacheprovider", *TIME_LIMIT],
         check=False,
         cwd=distribution.source,
         env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},

@@ -7,11 +7,14 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import attrs
 import typer
+from typer.core import TyperCommand
 
 from kschedfw.api.field_errors import FieldErrors
 from kschedfw.api.scalars import read_duration
@@ -23,15 +26,22 @@ from kschedfw.config import SchedulerConfiguration
 from kschedfw.config.feature_gates import BOOLEANS
 from kschedfw.config.overriding import overridden
 from kschedfw.config.writing import written
+from kschedfw.framework.clock import SystemClock, format_duration
 
 if TYPE_CHECKING:
     from kschedfw.kubernetes import Client
-    from kschedfw.serve.access import Access, Review
+    from kschedfw.serve.access import Access
+    from kschedfw.serve.client_metrics import RestClientMetrics
 
 NEEDS_EXTRA = "run needs the extra run: pip install 'kschedfw[run]'"
 
 _REVIEW_QPS, _REVIEW_BURST = 200.0, 400
 """How many reviews of callers the API server is asked for in a second, as by kube-scheduler."""
+
+_BOOLEAN = "true|false"
+"""The metavar of flags that Go has as booleans."""
+_LOOK_UP_SECONDS = 10.0
+"""How long the API server may take to say who signs the certificates of callers."""
 
 RUN_HELP = """Schedule the pods of a cluster, as kube-scheduler does.
 
@@ -78,11 +88,26 @@ def _boolean(flag: str, text: str) -> bool:
     return BOOLEANS[text]
 
 
+class _GoFlags(TyperCommand):
+    """Lets flags that are true or false stand alone for true, as Go's do: `--profiling` for `--profiling=true`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # click's context, or typer's own
+        standing_alone = {
+            flag for parameter in self.params if parameter.metavar == _BOOLEAN for flag in parameter.opts
+        }
+        whole = [
+            f"{given}=true" if given in standing_alone and after not in BOOLEANS else given
+            for given, after in pairwise([*args, ""])
+        ]
+        return super().parse_args(ctx, whole)
+
+
 run_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
-@run_app.command(help=RUN_HELP)
+@run_app.command(cls=_GoFlags, help=RUN_HELP)
 def run(
+    context: typer.Context,
     config: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration or a Policy."),
@@ -113,7 +138,7 @@ def run(
     leader_elect: Annotated[
         str | None,
         typer.Option(
-            metavar="true|false",
+            metavar=_BOOLEAN,
             help="Whether only one of several replicas schedules at a time; default true.",
         ),
     ] = None,
@@ -190,6 +215,52 @@ def run(
     authorization_always_allow_paths: Annotated[
         str, typer.Option(metavar="PATH,...", help="Paths that need no permission.")
     ] = "/healthz,/readyz,/livez",
+    authentication_skip_lookup: Annotated[
+        str | None,
+        typer.Option(
+            metavar=_BOOLEAN,
+            help="Whether not to look up in the cluster who signs the certificates of callers; default false.",
+        ),
+    ] = None,
+    client_ca_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Who signs the certificates of users (PEM). Default: looked up."),
+    ] = None,
+    requestheader_client_ca_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Who signs those of proxies, which say for whom a request is."),
+    ] = None,
+    requestheader_allowed_names: Annotated[
+        str, typer.Option(metavar="NAME,...", help="The common names of these proxies; none: all.")
+    ] = "",
+    requestheader_username_headers: Annotated[
+        str, typer.Option(metavar="HEADER,...", help="Where they say the user's name.")
+    ] = "x-remote-user",
+    requestheader_uid_headers: Annotated[
+        str, typer.Option(metavar="HEADER,...", help="Where they say the user's uid.")
+    ] = "",
+    requestheader_group_headers: Annotated[
+        str, typer.Option(metavar="HEADER,...", help="Where they say the user's groups.")
+    ] = "x-remote-group",
+    requestheader_extra_headers_prefix: Annotated[
+        str, typer.Option(metavar="PREFIX,...", help="How headers with more about the user begin.")
+    ] = "x-remote-extra-",
+    tls_min_version: Annotated[
+        str, typer.Option(metavar="VERSION", help="VersionTLS10 to VersionTLS13; default VersionTLS12.")
+    ] = "",
+    tls_cipher_suites: Annotated[
+        str, typer.Option(metavar="NAME,...", help="Those up to TLS 1.2, by Go's names. Default: OpenSSL's.")
+    ] = "",
+    profiling: Annotated[
+        str,
+        typer.Option(metavar=_BOOLEAN, help="Whether there are profiles under /debug/pprof; default false."),
+    ] = "false",
+    disabled_metrics: Annotated[
+        list[str] | None, typer.Option(metavar="NAME,...", help="Metrics that aren't exposed.")
+    ] = None,
+    show_hidden_metrics_for_version: Annotated[
+        str, typer.Option(metavar="VERSION", help="1.35, which changes nothing: no metric is hidden.")
+    ] = "",
     loop_timeout: Annotated[
         float | None,
         typer.Option(
@@ -205,10 +276,17 @@ def run(
             "--v", "-v", parser=_verbosity, metavar="N", help="How much to log: 2 decisions, 4 details."
         ),
     ] = 0,
+    vmodule: Annotated[
+        str,
+        typer.Option(
+            metavar="PATTERN=N,...", help="How much single modules log, by their files' names; text only."
+        ),
+    ] = "",
     logging_format: Annotated[
         str, typer.Option(metavar="text|json", help="What a line of the log looks like.")
     ] = "text",
 ) -> None:
+    shown_flags = _flags(context)
     configuration = selected_configuration(config, None, feature_gates)
     connection = {"kubeconfig": kubeconfig, "qps": kube_api_qps, "burst": kube_api_burst}
     if config is not None and (ignored := [name for name, value in connection.items() if value is not None]):
@@ -244,33 +322,106 @@ def run(
         raise UsageError("--tls-cert-file and --tls-private-key-file belong together")
     try:
         # Other commands needn't wait for it, nor have the extra.
-        from kschedfw.serve.logs import LoggingFormat, set_up_logging
+        from kschedfw.serve.certificates import TlsSettings
+        from kschedfw.serve.client_certificates import (
+            Authorities,
+            ClientCertificates,
+            FrontProxy,
+            read_bundle,
+        )
+        from kschedfw.serve.client_metrics import RestClientMetrics
+        from kschedfw.serve.logs import LoggingFormat, ModuleVerbosity, set_up_logging
         from kschedfw.serve.process import SchedulerProcess, ServingOptions
         from kschedfw.serve.sharing import Share, ShareError, Sharing
     except ModuleNotFoundError:
         raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
     if logging_format not in set(LoggingFormat):
         raise UsageError(f"--logging-format {logging_format}: there are {' and '.join(LoggingFormat)}")
-    set_up_logging(v, LoggingFormat(logging_format))
+    try:
+        modules = ModuleVerbosity.parse(vmodule)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if modules and logging_format != LoggingFormat.TEXT:
+        raise UsageError(f"--vmodule needs --logging-format text, not {logging_format}")
+    if show_hidden_metrics_for_version not in ("", "1.35"):
+        raise UsageError(
+            f"--show-hidden-metrics-for-version {show_hidden_metrics_for_version}: must be 1.35, the version before"
+        )
+    authorities = Authorities(
+        () if client_ca_file is None else read_bundle("--client-ca-file", client_ca_file),
+        None
+        if requestheader_client_ca_file is None
+        else FrontProxy(
+            read_bundle("--requestheader-client-ca-file", requestheader_client_ca_file),
+            _listed(requestheader_allowed_names),
+            *(
+                _listed(headers.lower())
+                for headers in (
+                    requestheader_username_headers,
+                    requestheader_uid_headers,
+                    requestheader_group_headers,
+                    requestheader_extra_headers_prefix,
+                )
+            ),
+        ),
+    )
+    skip_lookup = _boolean("--authentication-skip-lookup", authentication_skip_lookup or "false")
+    tls = TlsSettings.parse(tls_min_version, tls_cipher_suites)
+    has_profiles = _boolean("--profiling", profiling)
+    set_up_logging(v, LoggingFormat(logging_format), modules=modules)
     try:
         share = Share.parse(shared_state_share or "0/1")
     except ShareError as error:
         raise UsageError(f"--shared-state-share: {error}") from None
     sharing = Sharing(shared_state_namespace or "kube-system", share) if shared_state else None
-    client = _client(configuration, master)
+    requests = RestClientMetrics(SystemClock())
+    client = _client(configuration, master, requests)
     options = ServingOptions(
         bind_address=bind_address,
         secure_port=secure_port,
         tls_cert_file=tls_cert_file,
         tls_private_key_file=tls_private_key_file,
         cert_dir=cert_dir,
-        always_allow_paths=[path for path in authorization_always_allow_paths.split(",") if path],
+        always_allow_paths=_listed(authorization_always_allow_paths),
         loop_seconds=loop_timeout,
         dry_run=dry_run,
         sharing=sharing,
+        tls=tls,
+        flags=shown_flags,
+        profiling=has_profiles,
+        disabled_metrics=[name for given in disabled_metrics or () for name in _listed(given)],
     )
-    access = _access(client, authentication_kubeconfig, authorization_kubeconfig)
-    _end(SchedulerProcess(configuration, client, access, options).run())
+    authentication = _reviewer(client, authentication_kubeconfig, requests)
+    access = _access(authentication, _reviewer(client, authorization_kubeconfig, requests))
+    look_up = None if skip_lookup else partial(_authentication_data, authentication)
+    callers = ClientCertificates(authorities, look_up)
+    process = SchedulerProcess(configuration, client, access, options, callers=callers, requests=requests)
+    _end(process.run())
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """The parts between commas that aren't empty."""
+    return tuple(filter(None, (part.strip() for part in text.split(","))))
+
+
+def _flags(context: typer.Context) -> dict[str, str]:
+    """Every flag's value by its name without `--`, as Go prints it; empty without a default."""
+    flags = {}
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        name = max(parameter.opts, key=len).removeprefix("--")
+        match value:
+            case None:
+                flags[name] = ""
+            case bool():
+                flags[name] = str(value).lower()
+            case list() | tuple():
+                flags[name] = ",".join(map(str, value))
+            case float() if getattr(parameter, "metavar", "") == "DURATION":
+                flags[name] = format_duration(value)
+            case _:
+                flags[name] = str(value)
+    return flags
 
 
 def _given(fields: Mapping[str, object]) -> dict[str, Any]:
@@ -286,7 +437,7 @@ def _write(configuration: SchedulerConfiguration, file: Path) -> None:
     file.write_text(f"{text}\n")
 
 
-def _client(configuration: SchedulerConfiguration, master: str | None) -> Client:
+def _client(configuration: SchedulerConfiguration, master: str | None, requests: RestClientMetrics) -> Client:
     from kschedfw.kubernetes import connect
 
     connection = configuration.client_connection
@@ -300,22 +451,36 @@ def _client(configuration: SchedulerConfiguration, master: str | None) -> Client
         qps=connection.qps,
         burst=connection.burst,
         user_agent="kschedfw-scheduler",
+        metrics=requests,
     )
 
 
-def _access(client: Client, authentication: Path | None, authorization: Path | None) -> Access:
-    """Reviews have clients of their own: they aren't held back by the scheduler's rate, nor by a lease."""
-    from kschedfw.kubernetes import Client, connect
+def _reviewer(client: Client, kubeconfig: Path | None, requests: RestClientMetrics) -> Client:
+    """A client that asks about callers: it isn't held back by the scheduler's rate, nor by a lease."""
+    from kschedfw.kubernetes import Client
+    from kschedfw.kubernetes.kubeconfig import load_connection
+
+    config = client.config if kubeconfig is None else load_connection(kubeconfig)
+    return Client(
+        config, qps=_REVIEW_QPS, burst=_REVIEW_BURST, user_agent="kschedfw-reviews", metrics=requests
+    )
+
+
+def _access(authentication: Client, authorization: Client) -> Access:
     from kschedfw.serve.access import Access
 
-    def review(kubeconfig: Path | None) -> Review:
-        if kubeconfig is None:
-            asked = Client(client.config, qps=_REVIEW_QPS, burst=_REVIEW_BURST, user_agent="kschedfw-reviews")
-        else:
-            asked = connect(kubeconfig, qps=_REVIEW_QPS, burst=_REVIEW_BURST, user_agent="kschedfw-reviews")
-        return lambda path, body: asked.write("POST", path, body)
+    return Access(
+        partial(authentication.write, "POST"),
+        partial(authorization.write, "POST"),
+        authentication.clock.monotonic,
+    )
 
-    return Access(review(authentication), review(authorization), client.clock.monotonic)
+
+def _authentication_data(authentication: Client) -> Mapping[str, str]:
+    """The data of the ConfigMap that says who signs the certificates of callers."""
+    from kschedfw.serve.client_certificates import CONFIG_MAP
+
+    return authentication.get_once(CONFIG_MAP, _LOOK_UP_SECONDS).get("data") or {}
 
 
 def _end(code: int) -> NoReturn:

@@ -78,6 +78,13 @@ class DevicePreparation(StrEnum):
     TIMEOUT = "timeout"
 
 
+class VolumeStage(StrEnum):
+    """Where scheduling a pod's volumes can fail. Looking for them can't: it only finds that a node has none."""
+
+    ASSUME = "assume"
+    BIND = "bind"
+
+
 class MetricsRecorder(Protocol):
     """Records what happens. Called from any thread, also under locks: must be fast, and never block or raise.
 
@@ -153,6 +160,12 @@ class MetricsRecorder(Protocol):
         """A pod waited until the driver's devices were prepared, or in vain."""
         ...
 
+    # Volumes, told by VolumeBinding
+
+    def volume_stage_failed(self, stage: VolumeStage) -> None:
+        """Reserving a pod's volumes or binding them has failed."""
+        ...
+
     # Queue, told by the queue; its places are an enum of its own, which is a `str`
 
     def pending_pods(self, queue: str, count: int) -> None:
@@ -222,6 +235,9 @@ class NoMetrics:
         pass
 
     def devices_prepared(self, profile: str, driver: str, result: DevicePreparation, seconds: float) -> None:
+        pass
+
+    def volume_stage_failed(self, stage: VolumeStage) -> None:
         pass
 
     def pending_pods(self, queue: str, count: int) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
@@ -19,6 +20,7 @@ from kschedfw.kubernetes.errors import ApiError, FencedError, UnavailableError, 
 from kschedfw.kubernetes.fence import Fence
 from kschedfw.kubernetes.kubeconfig import ConnectionConfig, load_connection
 from kschedfw.kubernetes.rate_limit import TokenBucket
+from kschedfw.kubernetes.request_metrics import NO_ANSWER, NO_REQUEST_METRICS, RequestMetrics
 from kschedfw.kubernetes.stopping import Backoff, StopSignal
 from kschedfw.kubernetes.transport import (
     DEFAULT_TRANSPORT_LIMITS,
@@ -83,7 +85,7 @@ class Client:
 
     Requests that may be repeated are: after 429 and 5xx answers, resets and timeouts, up to five times in all, with
     growing pauses or those that the server asks for. Writes wait for their turn (`qps`, `burst`), and none leaves
-    when `fence` says that this process may not be the leader any more.
+    when `fence` says that this process may not be the leader any more. `metrics` are told of every request.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Client:
         clock: Clock | None = None,
         chance: random.Random | None = None,
         limits: TransportLimits = DEFAULT_TRANSPORT_LIMITS,
+        metrics: RequestMetrics = NO_REQUEST_METRICS,
     ) -> None:
         self.config = config
         self.clock = clock or SystemClock()
@@ -104,7 +107,9 @@ class Client:
         self.fence = Fence(self.clock)
         self._user_agent, self._qps, self._burst = user_agent, qps, burst
         self._bucket = TokenBucket(qps, burst, self.clock)
-        self._credentials = Credentials(config, self.clock)
+        self._metrics = metrics
+        self._host = urlsplit(config.server).netloc.rpartition("@")[2]
+        self._credentials = Credentials(config, self.clock, metrics=metrics)
         self._transport = Transport(config, self._credentials, self.clock, user_agent, limits)
         self._closing = StopSignal(self.clock)
 
@@ -123,6 +128,7 @@ class Client:
             clock=self.clock,
             chance=self.chance,
             limits=self.limits,
+            metrics=self._metrics,
         )
         other.fence = self.fence
         return other
@@ -165,8 +171,14 @@ class Client:
     def watch(self, path: str, query: Mapping[str, str]) -> Stream:
         """Begin a watch. Raises what `get` raises; nothing is repeated."""
         request = Request("GET", _target(path, {**query, "watch": "1"}))
-        self._wait_for_turn()
-        begun = self._transport.stream(request.target)
+        self._wait_for_turn(request)
+        try:
+            begun = self._transport.stream(request.target)
+        except UnavailableError:
+            self._metrics.attempted("GET", self._host, NO_ANSWER, is_retry=False)
+            raise
+        code = begun.status if isinstance(begun, Reply) else 200
+        self._metrics.attempted("GET", self._host, str(code), is_retry=False)
         if isinstance(begun, Reply):
             raise _refusal(request, begun)
         return begun
@@ -197,13 +209,35 @@ class Client:
         """
         body = b"" if content is None else msgspec.json.encode(content)
         request = Request(method, _target(path, query), body, content_type)
+        with self._timed(request):
+            return self._written(request, settle, deadline)
+
+    def write_past_fence(self, method: str, path: str, content: object, timeout: float) -> Content:
+        """Write a lease: once, at once, and whoever is the leader. Raises what `write` raises."""
+        request = Request(method, path, msgspec.json.encode(content))
+        with self._timed(request):
+            return self._decoded(request, self._once(request, timeout).body, _decode_object)
+
+    def get_once(self, path: str, timeout: float) -> Content:
+        """The object at the path, asked for once and at once. Raises what `get` raises."""
+        request = Request("GET", path)
+        with self._timed(request):
+            return self._decoded(request, self._once(request, timeout).body, _decode_object)
+
+    # --- behind the scenes ---
+
+    def _written(
+        self, request: Request, settle: Callable[[], T | None] | None, deadline: float
+    ) -> Content | T:
         backoff = Backoff(self.chance, initial=0.05, longest=2.0)
         uncertain = False
         for attempt in range(1, _ATTEMPTS + 1):
             if uncertain and settle is not None and (result := settle()) is not None:
                 return result
             try:
-                return self._decoded(request, self._write_once(request, deadline).body, _decode_object)
+                return self._decoded(
+                    request, self._write_once(request, deadline, is_retry=attempt > 1).body, _decode_object
+                )
             except (ApiError, UnavailableError) as error:
                 failure, pause = error, _pause_after(error, backoff)
             uncertain = uncertain or _may_have_taken_effect(failure)
@@ -214,54 +248,67 @@ class Client:
             return result
         raise failure
 
-    def write_past_fence(self, method: str, path: str, content: object, timeout: float) -> Content:
-        """Write a lease: once, at once, and whoever is the leader. Raises what `write` raises."""
-        request = Request(method, path, msgspec.json.encode(content))
-        return self._decoded(request, self._once(request, timeout).body, _decode_object)
-
-    def get_once(self, path: str, timeout: float) -> Content:
-        """The object at the path, asked for once and at once. Raises what `get` raises."""
-        request = Request("GET", path)
-        return self._decoded(request, self._once(request, timeout).body, _decode_object)
-
-    # --- behind the scenes ---
-
-    def _write_once(self, request: Request, deadline: float) -> Reply:
+    def _write_once(self, request: Request, deadline: float, *, is_retry: bool) -> Reply:
         def check() -> None:
             self.fence.check()
             if self.clock.monotonic() >= deadline:
                 raise FencedError(f"{request}: not sent: what it is based on may not hold any more")
 
         check()
-        self._wait_for_turn()
+        self._wait_for_turn(request)
         # Checked again with the bytes ready to go: the process may have been stopped for a while before.
-        return self._once(request, before_send=check)
+        return self._once(request, before_send=check, is_retry=is_retry)
 
     def _repeated(self, request: Request, timeout: float | None = None) -> Reply:
         """The answer to a request that reads."""
-        backoff = Backoff(self.chance, initial=0.05, longest=2.0)
-        for attempt in range(1, _ATTEMPTS + 1):
-            self._wait_for_turn()
-            try:
-                return self._once(request, timeout)
-            except (ApiError, UnavailableError) as error:
-                failure, pause = error, _pause_after(error, backoff)
-            if pause is None or attempt == _ATTEMPTS or self._closing.wait(pause):
-                break
-        raise failure
+        with self._timed(request):
+            backoff = Backoff(self.chance, initial=0.05, longest=2.0)
+            for attempt in range(1, _ATTEMPTS + 1):
+                self._wait_for_turn(request)
+                try:
+                    return self._once(request, timeout, is_retry=attempt > 1)
+                except (ApiError, UnavailableError) as error:
+                    failure, pause = error, _pause_after(error, backoff)
+                if pause is None or attempt == _ATTEMPTS or self._closing.wait(pause):
+                    break
+            raise failure
 
     def _once(
-        self, request: Request, timeout: float | None = None, before_send: Callable[[], None] | None = None
+        self,
+        request: Request,
+        timeout: float | None = None,
+        before_send: Callable[[], None] | None = None,
+        *,
+        is_retry: bool = False,
     ) -> Reply:
-        reply = self._transport.request(request, timeout, before_send)
+        try:
+            reply = self._transport.request(request, timeout, before_send)
+        except UnavailableError:
+            self._tell_attempt(request, NO_ANSWER, is_retry=is_retry)
+            raise
+        self._tell_attempt(request, str(reply.status), is_retry=is_retry)
+        self._metrics.received(request.method, self._host, len(reply.body))
         if reply.status >= 300:
             raise _refusal(request, reply)
         return reply
 
-    def _wait_for_turn(self) -> None:
+    def _wait_for_turn(self, request: Request) -> None:
         seconds = self._bucket.reserve()
+        self._metrics.waited(request.method, self._host, seconds)
         if seconds and self._closing.wait(seconds):
             raise UnavailableError("the client is closed")
+
+    def _tell_attempt(self, request: Request, code: str, *, is_retry: bool) -> None:
+        self._metrics.sent(request.method, self._host, len(request.body))
+        self._metrics.attempted(request.method, self._host, code, is_retry=is_retry)
+
+    @contextmanager
+    def _timed(self, request: Request) -> Iterator[None]:
+        begun = self.clock.monotonic()
+        try:
+            yield
+        finally:
+            self._metrics.finished(request.method, self._host, self.clock.monotonic() - begun)
 
     @staticmethod
     def _decoded(request: Request, body: bytes, decode: Callable[[bytes], T]) -> T:
@@ -282,12 +329,14 @@ def connect(
     clock: Clock | None = None,
     chance: random.Random | None = None,
     limits: TransportLimits = DEFAULT_TRANSPORT_LIMITS,
+    metrics: RequestMetrics = NO_REQUEST_METRICS,
 ) -> Client:
     """A client of the API server that a kubeconfig names; nothing is asked yet.
 
     Without `kubeconfig`: the files of KUBECONFIG, `~/.kube/config`, or the service account of the pod this runs in.
     `master` replaces the server's address. `qps` and `burst` limit requests in a second, not at all where `qps` is
-    negative (as in KubeSchedulerConfiguration's clientConnection, whose defaults these are).
+    negative (as in KubeSchedulerConfiguration's clientConnection, whose defaults these are). `metrics` are told of
+    every request.
 
     Raises:
         ConnectionConfigError: it isn't known how to reach the server, or that is wrong.
@@ -301,6 +350,7 @@ def connect(
         clock=clock,
         chance=chance,
         limits=limits,
+        metrics=metrics,
     )
 
 

@@ -20,6 +20,7 @@ import msgspec
 from kschedfw.framework.clock import Clock
 from kschedfw.kubernetes.errors import ConnectionConfigError, CredentialsError
 from kschedfw.kubernetes.kubeconfig import ConnectionConfig, ExecPlugin, decoded
+from kschedfw.kubernetes.request_metrics import NO_REQUEST_METRICS, PluginCall, RequestMetrics
 
 _TOKEN_LIFETIME: Final = 60.0
 """Seconds after which a token file is read again: the kubelet replaces it."""
@@ -53,15 +54,22 @@ class Credentials:
     """Gives the identity to send the next request with. Thread-safe."""
 
     def __init__(
-        self, config: ConnectionConfig, clock: Clock, environment: Mapping[str, str] = os.environ
+        self,
+        config: ConnectionConfig,
+        clock: Clock,
+        environment: Mapping[str, str] = os.environ,
+        metrics: RequestMetrics = NO_REQUEST_METRICS,
     ) -> None:
         self._config = config
         self._clock = clock
         self._environment = environment
+        self._metrics = metrics
         self._lock = threading.Lock()
         self._identity: Identity | None = None
         self._expires: float | None = None
         """On the wall clock; None for what doesn't expire."""
+        self._plugin_certificate = b""
+        """What the exec plugin gave last (PEM)."""
 
     def identity(self) -> Identity:
         """The present identity.
@@ -124,7 +132,11 @@ class Credentials:
     def _run(self, plugin: ExecPlugin) -> Identity:
         status = self._credential(plugin)
         self._expires = None if status.expirationTimestamp is None else status.expirationTimestamp.timestamp()
-        tls = self._tls(status.certificate.encode(), status.key.encode())
+        certificate = status.certificate.encode()
+        tls = self._tls(certificate, status.key.encode())
+        if certificate:
+            self._metrics.plugin_certificate(certificate, former=self._plugin_certificate)
+            self._plugin_certificate = certificate
         return Identity(f"Bearer {status.token}" if status.token else "", tls)
 
     def _credential(self, plugin: ExecPlugin) -> _Status:
@@ -145,10 +157,14 @@ class Credentials:
                 check=False,
             )
         except subprocess.TimeoutExpired:
+            self._metrics.plugin_called(PluginCall.INTERNAL_ERROR, 1)
             raise CredentialsError(f"{what}: gave no answer within {_PLUGIN_TIMEOUT:.0f} s") from None
         except OSError as error:
+            self._metrics.plugin_called(PluginCall.NOT_FOUND, 1)
             hint = f"; {plugin.install_hint.strip()}" if plugin.install_hint else ""
             raise CredentialsError(f"{what}: can't be run: {error.strerror or error}{hint}") from None
+        result = PluginCall.EXECUTION_ERROR if done.returncode else PluginCall.NO_ERROR
+        self._metrics.plugin_called(result, done.returncode)
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip()[-500:]
             raise CredentialsError(f"{what}: ended with {done.returncode}: {said}")

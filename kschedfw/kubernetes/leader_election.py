@@ -37,7 +37,7 @@ class LeaderElectionConfigError(KubernetesError, ValueError):
 
 
 @attrs.frozen
-class _Record:
+class LeaderRecord:
     """What a lease says of its leader (client-go `LeaderElectionRecord`)."""
 
     holder: str = ""
@@ -90,7 +90,7 @@ class LeaderElector:
         self._started, self._stopped, self._held = on_started_leading, on_stopped_leading, on_held
         self._clock, self._chance = client.clock, client.chance
         self._lease: Content | None = None
-        self._record = _Record()
+        self._record = LeaderRecord()
         self._observed_at = 0.0
         self._stopping = StopSignal(self._clock)
         self._release = False
@@ -101,6 +101,18 @@ class LeaderElector:
     @property
     def leader(self) -> str:
         return self._record.holder
+
+    @property
+    def standing_by(self) -> str | None:
+        """Who holds the lease, since when, and what helps if that is another scheduler; None while nobody else does."""
+        record = self._record
+        if record.holder in ("", self._identity):
+            return None
+        return (
+            f"standing by: lease {self._namespace}/{self._name} is held by {printable(record.holder, 200)} since "
+            f"{printable(record.acquire_time, 40) or 'an unknown time'}; if that isn't a replica of this scheduler, "
+            "give this one a lease of its own by --leader-elect-resource-name"
+        )
 
     @property
     def is_leader(self) -> bool:
@@ -218,11 +230,11 @@ class LeaderElector:
         self._lease, self._record = lease, _record(lease)
         self._observed_at = self._clock.monotonic()
         if self._record.holder not in ("", before, self._identity):
-            _LOG.info("the leader is %s", printable(self._record.holder, 200))
+            _LOG.info("%s", self.standing_by)
 
     def _write(self, lease: Content | None, deadline: float) -> None:
         now = micro_time(self._clock.now())
-        record = _Record() if lease is None else _record(lease)
+        record = LeaderRecord() if lease is None else _record(lease)
         is_ours = record.holder == self._identity
         spec = {
             "holderIdentity": self._identity,
@@ -262,9 +274,9 @@ class LeaderElector:
             _LOG.warning("lease %s/%s can't be given up: %s", self._namespace, self._name, error)
 
 
-def _record(lease: Content) -> _Record:
+def _record(lease: Content) -> LeaderRecord:
     spec: dict[str, Any] = lease.get("spec") or {}
-    return _Record(
+    return LeaderRecord(
         str(spec.get("holderIdentity") or ""),
         int(spec.get("leaseTransitions") or 0),
         str(spec.get("acquireTime") or ""),

@@ -5,7 +5,7 @@ Needs the extra `metrics`; nothing else in the package imports this module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
@@ -17,6 +17,7 @@ from kschedfw.framework.metrics import (
     HintResult,
     MeasuredPoint,
     Operation,
+    VolumeStage,
 )
 from kschedfw.framework.status import Code
 from kschedfw.scheduler.errors import MissingExtraError
@@ -61,11 +62,21 @@ PREPARATION_SECONDS: Final = exponential(0.1, 2, 14)
 VICTIMS: Final = exponential(1, 2, 7)
 
 
-class _Registry(CollectorRegistry):
-    """A registry without the creation times that prometheus-client adds, which are read from the wall clock."""
+class Registry(CollectorRegistry):
+    """A registry without the metrics in `disabled`, by their exposed names.
+
+    It also has none of the creation times that prometheus-client adds, which are read from the wall clock.
+    """
+
+    def __init__(self, disabled: Collection[str] = ()) -> None:
+        super().__init__()
+        self._disabled = frozenset(disabled)
 
     def collect(self) -> Iterable[Metric]:
         for metric in super().collect():
+            exposed = f"{metric.name}_total" if metric.type == "counter" else metric.name
+            if exposed in self._disabled:
+                continue
             created = f"{metric.name}_created"
             metric.samples = [sample for sample in metric.samples if sample.name != created]
             yield metric
@@ -91,22 +102,29 @@ class PrometheusMetrics:
     """A `MetricsRecorder` with a registry of its own, so that several schedulers fit into one process.
 
     Serve `exposition()` over HTTP, or give `registry` to prometheus-client's own servers. As in kube-scheduler,
-    a series with labels appears with its first observation.
+    a series with labels appears with its first observation. Metrics whose names are in `disabled` are left out.
 
     Raises:
         MissingExtraError: on import of this module, where prometheus-client isn't installed.
     """
 
-    def __init__(self) -> None:
-        self.registry: CollectorRegistry = _Registry()
+    def __init__(self, disabled: Collection[str] = ()) -> None:
+        self.registry: CollectorRegistry = Registry(disabled)
         make = _Maker(self.registry)
         self._make_attempts(make)
         self._make_plugins(make)
         self._make_devices(make)
+        self._volume_failures = children(
+            make.counter(
+                "volume_scheduling_stage_error_total",
+                "Failures to reserve a pod's volumes (assume) or to bind them (bind).",
+                "operation",
+            )
+        )
         self._make_queue(make)
 
     def _make_attempts(self, make: _Maker) -> None:
-        self._attempts = _children(
+        self._attempts = children(
             make.counter(
                 "schedule_attempts_total",
                 "Attempts to schedule a pod: scheduled, unschedulable (it fits nowhere) or error (something failed).",
@@ -114,7 +132,7 @@ class PrometheusMetrics:
                 "profile",
             )
         )
-        self._attempt_seconds = _children(
+        self._attempt_seconds = children(
             make.histogram(
                 "scheduling_attempt_duration_seconds",
                 "How long attempts to schedule a pod take, from the scheduling cycle to the end of binding.",
@@ -131,7 +149,7 @@ class PrometheusMetrics:
         self._pod_attempts = make.histogram(
             "pod_scheduling_attempts", "Attempts that pods needed until they were bound.", ATTEMPTS
         )
-        self._pod_seconds = _children(
+        self._pod_seconds = children(
             make.histogram(
                 "pod_scheduling_sli_duration_seconds",
                 "Time from a pod's first attempt until it was bound, by the number of attempts.",
@@ -150,13 +168,13 @@ class PrometheusMetrics:
         self._preemption_victims = make.histogram(
             "preemption_victims", "Pods chosen to be evicted, per preemption.", VICTIMS
         )
-        self._cache_size = _children(
+        self._cache_size = children(
             make.gauge("cache_size", "Nodes, pods and assumed pods in the scheduler's cache.", "type")
         )
-        self._workers = _children(
+        self._workers = children(
             make.gauge("goroutines", "Workers that are busy, by what they are busy with.", "operation")
         )
-        self._event_seconds = _children(
+        self._event_seconds = children(
             make.histogram(
                 "event_handling_duration_seconds",
                 "How long it takes to tell cache and queue of an event.",
@@ -166,7 +184,7 @@ class PrometheusMetrics:
         )
 
     def _make_plugins(self, make: _Maker) -> None:
-        self._point_seconds = _children(
+        self._point_seconds = children(
             make.histogram(
                 "framework_extension_point_duration_seconds",
                 "How long all plugins of an extension point take for a pod.",
@@ -176,7 +194,7 @@ class PrometheusMetrics:
                 "profile",
             )
         )
-        self._plugin_seconds = _children(
+        self._plugin_seconds = children(
             make.histogram(
                 "plugin_execution_duration_seconds",
                 "How long a plugin takes at an extension point, in a sample of the scheduling cycles.",
@@ -186,7 +204,7 @@ class PrometheusMetrics:
                 "status",
             )
         )
-        self._evaluations = _children(
+        self._evaluations = children(
             make.counter(
                 "plugin_evaluation_total",
                 "How often a plugin was asked (PreFilter, Filter, PreScore and Score only).",
@@ -195,26 +213,26 @@ class PrometheusMetrics:
                 "profile",
             )
         )
-        self._permit_seconds = _children(
+        self._permit_seconds = children(
             make.histogram(
                 "permit_wait_duration_seconds", "How long pods wait on permit.", ATTEMPT_SECONDS, "result"
             )
         )
 
     def _make_devices(self, make: _Maker) -> None:
-        self._claims_created = _children(
+        self._claims_created = children(
             make.counter(
                 "resourceclaim_creates_total", "Claims made for pods' extended resources, or not.", "status"
             )
         )
-        self._preparations = _children(
+        self._preparations = children(
             make.counter(
                 "dra_bindingconditions_allocations_total",
                 "Attempts that waited for a driver's devices to be prepared.",
                 *("profile", "driver", "status"),
             )
         )
-        self._preparation_seconds = _children(
+        self._preparation_seconds = children(
             make.histogram(
                 "dra_bindingconditions_wait_duration_seconds",
                 "How long pods wait until their devices are prepared, before they are bound.",
@@ -224,7 +242,7 @@ class PrometheusMetrics:
         )
 
     def _make_queue(self, make: _Maker) -> None:
-        self._pending = _children(
+        self._pending = children(
             make.gauge(
                 "pending_pods",
                 "Pods in the queue: active (ready to be tried), backoff (ready after a while), unschedulable "
@@ -232,7 +250,7 @@ class PrometheusMetrics:
                 "queue",
             )
         )
-        self._incoming = _children(
+        self._incoming = children(
             make.counter(
                 "queue_incoming_pods_total",
                 "Pods put into a part of the queue, by the event that did it.",
@@ -240,7 +258,7 @@ class PrometheusMetrics:
                 "event",
             )
         )
-        self._unschedulable = _children(
+        self._unschedulable = children(
             make.gauge(
                 "unschedulable_pods",
                 "Pods that a plugin has rejected, alone or among others: the sum over plugins counts pods repeatedly.",
@@ -248,7 +266,7 @@ class PrometheusMetrics:
                 "profile",
             )
         )
-        self._hint_seconds = _children(
+        self._hint_seconds = children(
             make.histogram(
                 "queueing_hint_execution_duration_seconds",
                 "How long a plugin's queueing hint takes.",
@@ -258,7 +276,7 @@ class PrometheusMetrics:
                 "hint",
             )
         )
-        self._in_flight = _children(
+        self._in_flight = children(
             make.gauge("inflight_events", "Events kept for pods that are being scheduled.", "event")
         )
 
@@ -324,6 +342,11 @@ class PrometheusMetrics:
         self._preparations(profile, driver, result).inc()
         self._preparation_seconds(profile, driver, result).observe(seconds)
 
+    # Volumes
+
+    def volume_stage_failed(self, stage: VolumeStage) -> None:
+        self._volume_failures(stage).inc()
+
     # Queue
 
     def pending_pods(self, queue: str, count: int) -> None:
@@ -342,7 +365,7 @@ class PrometheusMetrics:
         self._in_flight(event).inc(change)
 
 
-def _children(metric: MetricT) -> Callable[..., MetricT]:
+def children(metric: MetricT) -> Callable[..., MetricT]:
     """A cached function from label values to the metric with these labels; `labels` takes a lock and converts each
     time.
     """

@@ -1,7 +1,7 @@
 """Who asks, and may they? The API server says so (TokenReview, SubjectAccessReview), as for kube-scheduler's endpoints.
 
-A caller without a token is anonymous. Client certificates are not asked for. Answers are remembered for 10 s, as in
-kube-scheduler; of a token only a hash is.
+A caller without a token is anonymous. Answers are remembered for 10 s, as in kube-scheduler; of a token only a hash is.
+Callers with a certificate aren't asked about: see `kschedfw.serve.client_certificates`.
 """
 
 from __future__ import annotations

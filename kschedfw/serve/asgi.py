@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any, Final, TypeAlias
+from urllib.parse import parse_qs
 
 import attrs
 
@@ -14,6 +16,7 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Header: TypeAlias = tuple[bytes, bytes]
 
 PLAIN_TEXT: Final = "text/plain; charset=utf-8"
+NO_SNIFFING: Final[Header] = (b"x-content-type-options", b"nosniff")
 
 
 @attrs.frozen
@@ -33,6 +36,40 @@ class Response:
         ]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body})
+
+
+@attrs.frozen
+class Asked:
+    """What a request says beside its path: the Accept header, and the query's values by name."""
+
+    accept: str
+    query: Mapping[str, list[str]]
+
+    @classmethod
+    def of(cls, scope: Scope) -> Asked:
+        query = scope.get("query_string", b"").decode("latin-1")
+        return cls(header(scope["headers"], b"accept"), parse_qs(query, keep_blank_values=True))
+
+
+def status_response(code: int, reason: str, message: str, **further: object) -> Response:
+    """A failure as a Status object, which is what Kubernetes' clients expect."""
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+        **further,
+        "code": code,
+    }
+    body = json.dumps(status, separators=(",", ":"))
+    return Response(code, f"{body}\n".encode(), headers=(NO_SNIFFING,))
+
+
+def header(headers: Iterable[Header], name: bytes) -> str:
+    """The values of the header, joined by commas; its name is in lower case. Empty where there is none."""
+    return ",".join(value.decode("latin-1") for given, value in headers if given.lower() == name)
 
 
 def path_of(scope: Scope) -> str:

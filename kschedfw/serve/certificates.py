@@ -37,6 +37,85 @@ class _KeyPair:
     key: bytes
 
 
+_VERSIONS: Final = {
+    f"VersionTLS1{minor}": version
+    for minor, version in enumerate(
+        (ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
+    )
+}
+_CIPHERS: Final = {
+    f"TLS_{iana}": openssl
+    for iana, openssl in (
+        ("ECDHE_ECDSA_WITH_AES_128_CBC_SHA", "ECDHE-ECDSA-AES128-SHA"),
+        ("ECDHE_ECDSA_WITH_AES_128_CBC_SHA256", "ECDHE-ECDSA-AES128-SHA256"),
+        ("ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "ECDHE-ECDSA-AES128-GCM-SHA256"),
+        ("ECDHE_ECDSA_WITH_AES_256_CBC_SHA", "ECDHE-ECDSA-AES256-SHA"),
+        ("ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "ECDHE-ECDSA-AES256-GCM-SHA384"),
+        ("ECDHE_ECDSA_WITH_CHACHA20_POLY1305", "ECDHE-ECDSA-CHACHA20-POLY1305"),
+        ("ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305"),
+        ("ECDHE_RSA_WITH_AES_128_CBC_SHA", "ECDHE-RSA-AES128-SHA"),
+        ("ECDHE_RSA_WITH_AES_128_CBC_SHA256", "ECDHE-RSA-AES128-SHA256"),
+        ("ECDHE_RSA_WITH_AES_128_GCM_SHA256", "ECDHE-RSA-AES128-GCM-SHA256"),
+        ("ECDHE_RSA_WITH_AES_256_CBC_SHA", "ECDHE-RSA-AES256-SHA"),
+        ("ECDHE_RSA_WITH_AES_256_GCM_SHA384", "ECDHE-RSA-AES256-GCM-SHA384"),
+        ("ECDHE_RSA_WITH_CHACHA20_POLY1305", "ECDHE-RSA-CHACHA20-POLY1305"),
+        ("ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-RSA-CHACHA20-POLY1305"),
+        ("RSA_WITH_AES_128_CBC_SHA", "AES128-SHA"),
+        ("RSA_WITH_AES_128_CBC_SHA256", "AES128-SHA256"),
+        ("RSA_WITH_AES_128_GCM_SHA256", "AES128-GCM-SHA256"),
+        ("RSA_WITH_AES_256_CBC_SHA", "AES256-SHA"),
+        ("RSA_WITH_AES_256_GCM_SHA384", "AES256-GCM-SHA384"),
+    )
+}
+"""Go's names of cipher suites, which kube-scheduler's flag takes, and OpenSSL's. Go's RC4 and 3DES are gone there."""
+_CIPHERS_OF_1_3: Final = frozenset(
+    {"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"}
+)
+"""Always on with TLS 1.3, in Go as well; the flag may name them."""
+
+
+@attrs.frozen
+class TlsSettings:
+    """The lowest version of TLS, and the cipher suites up to TLS 1.2 as OpenSSL names them; empty: its defaults."""
+
+    minimum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
+    ciphers: str = ""
+
+    @classmethod
+    def parse(cls, version: str, suites: str) -> TlsSettings:
+        """Read the values of `--tls-min-version` and `--tls-cipher-suites`; empty ones are the defaults.
+
+        Raises:
+            CertificateError: a name isn't known; names the flag and those that are.
+        """
+        if version and version not in _VERSIONS:
+            raise CertificateError(f"--tls-min-version {version}: must be one of {', '.join(_VERSIONS)}")
+        asked = [name.strip() for name in suites.split(",") if name.strip()]
+        if unknown := [name for name in asked if name not in _CIPHERS and name not in _CIPHERS_OF_1_3]:
+            known = ", ".join((*sorted(_CIPHERS_OF_1_3), *_CIPHERS))
+            raise CertificateError(f"--tls-cipher-suites {unknown[0]}: must be of {known}")
+        chosen = [_CIPHERS[name] for name in asked if name in _CIPHERS]
+        return cls(_VERSIONS[version] if version else cls().minimum, ":".join(chosen))
+
+    def apply(self, context: ssl.SSLContext) -> None:
+        """Have new connections of this context keep to the settings.
+
+        Raises:
+            CertificateError: the installed OpenSSL has none of the cipher suites.
+        """
+        context.minimum_version = self.minimum
+        try:
+            if self.ciphers:
+                context.set_ciphers(self.ciphers)
+        except ssl.SSLError as error:
+            raise CertificateError(
+                f"--tls-cipher-suites: {ssl.OPENSSL_VERSION} has none of them: {self.ciphers}"
+            ) from error
+
+
+DEFAULT_TLS: Final = TlsSettings()
+
+
 class ServerCertificate:
     """A certificate and its key in files (PEM), and the TLS settings made of them.
 

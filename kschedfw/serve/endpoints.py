@@ -4,8 +4,10 @@
 | --- | --- | --- |
 | `/healthz`, `/livez`, `/readyz` | `ok`, or which checks fail; `?verbose`, `?exclude=` | no |
 | `/readyz/CHECK` … | `ok`, or why the check fails | yes |
-| `/metrics`, `/metrics/resources` | Prometheus' text format | yes |
+| `/metrics`, `/metrics/resources`, `/metrics/slis` | Prometheus' text format | yes |
 | `/configz` | the effective configuration, as JSON | yes |
+| `/statusz`, `/flagz` | version, uptime, leader; the flags: as text, JSON or YAML | yes |
+| `/debug/pprof/…` | profiles, with `--profiling` | yes |
 | `/debug/cache` | how cache and cluster differ, then cache and queue as text | yes |
 """
 
@@ -16,20 +18,36 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
-from urllib.parse import parse_qs
 
+from kschedfw.api.frozendict import EMPTY
 from kschedfw.scheduler.structured import Structured
 from kschedfw.serve.access import Access, User
-from kschedfw.serve.asgi import PLAIN_TEXT, Header, Receive, Response, Scope, Send, bearer_token, path_of
+from kschedfw.serve.asgi import (
+    NO_SNIFFING,
+    PLAIN_TEXT,
+    Asked,
+    Header,
+    Receive,
+    Response,
+    Scope,
+    Send,
+    bearer_token,
+    path_of,
+    status_response,
+)
+from kschedfw.serve.client_certificates import ClientCertificates
 from kschedfw.serve.health import HealthEndpoint
 
 _log = logging.getLogger(__name__)
 
 Content = Callable[[], Response]
+"""Makes what is behind a path."""
+Page = Callable[[Asked], Response]
+"""The same where that depends on the request."""
 
+PEER: Final = "peer_certificate"
+"""The key in a request's state of the certificate (DER) that the client has shown; None or nothing where it hasn't."""
 _PRIVATE: Final[Header] = (b"cache-control", b"no-cache, private")
-_NO_SNIFFING: Final[Header] = (b"x-content-type-options", b"nosniff")
-_COMPACT: Final = (",", ":")
 _METHODS: Final = ("GET", "HEAD")
 _PARALLEL: Final = 8
 """Requests with permission that are worked on at a time; they take threads and ask the API server."""
@@ -38,9 +56,10 @@ _PARALLEL: Final = 8
 class Endpoints:
     """Health for everybody, and contents for those whom the API server allows to `get` the path.
 
-    `contents` are made on threads, when they are asked for. Health is answered on the event loop: its checks must be
-    fast. The paths of `always_allow` need no permission (kube-scheduler `--authorization-always-allow-paths`); a `*`
-    at the end stands for everything below.
+    `contents` and `pages` are made on threads, when they are asked for. Health is answered on the event loop: its
+    checks must be fast. The paths of `always_allow` need no permission (kube-scheduler
+    `--authorization-always-allow-paths`); a `*` at the end stands for everything below. `clients` knows callers by
+    their certificates.
     """
 
     def __init__(
@@ -48,12 +67,18 @@ class Endpoints:
         health: Sequence[HealthEndpoint],
         contents: Mapping[str, Content],
         access: Access,
+        clients: ClientCertificates | None = None,
         *,
+        pages: Mapping[str, Page] = EMPTY,
         always_allow: Sequence[str] = ("/healthz", "/readyz", "/livez"),
     ) -> None:
         self._health = {f"/{endpoint.name}": endpoint for endpoint in health}
-        self._contents = contents
+        self._pages: Mapping[str, Page] = {
+            **{path: _whoever_asks(make) for path, make in contents.items()},
+            **pages,
+        }
         self._access = access
+        self._clients = clients or ClientCertificates()
         self._always_allow = tuple(always_allow)
         self._working = asyncio.Semaphore(_PARALLEL)
 
@@ -70,15 +95,15 @@ class Endpoints:
         if not self._needs_no_permission(path):
             async with self._working:
                 return await asyncio.to_thread(self._permitted, scope, path, method)
-        if path in self._contents:
+        if path in self._pages:
             async with self._working:
                 return await asyncio.to_thread(self._content, scope, path, method)
         return self._content(scope, path, method)
 
     def _permitted(self, scope: Scope, path: str, method: str) -> Response:
-        user = self._access.user(bearer_token(scope["headers"]))
+        user = self._caller(scope)
         if user is None:
-            return _status(401, "Unauthorized", "Unauthorized")
+            return status_response(401, "Unauthorized", "Unauthorized")
         verb = method.lower()
         try:
             verdict = self._access.verdict(user, verb, path)
@@ -89,25 +114,34 @@ class Endpoints:
             return _forbidden(user, verb, path, verdict.reason)
         return self._content(scope, path, method)
 
+    def _caller(self, scope: Scope) -> User | None:
+        """Who asks: a proxy's user, that of a certificate, or that of a token, as far as there are these."""
+        headers, certificate = scope["headers"], scope.get("state", {}).get(PEER)
+        if certificate and (user := self._clients.user(certificate, headers)) is not None:
+            return user
+        token = bearer_token(headers)
+        return None if certificate and token is None else self._access.user(token)
+
     def _content(self, scope: Scope, path: str, method: str) -> Response:
         if method not in _METHODS:
             return _error(405, "405 method not allowed", (b"allow", b"GET, HEAD"))
+        asked = Asked.of(scope)
         if (endpoint := self._health.get(path)) is not None:
-            asked = parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
-            return endpoint.respond(verbose="verbose" in asked, excluded=asked.get("exclude", ()))
+            query = asked.query
+            return endpoint.respond(verbose="verbose" in query, excluded=query.get("exclude", ()))
         parent, _, name = path.rpartition("/")
         if (endpoint := self._health.get(parent)) is not None:
             response = endpoint.respond_for_one(name)
         else:
-            response = self._made(path)
+            response = self._made(path, asked)
         return _error(404, "404 page not found") if response is None else response
 
-    def _made(self, path: str) -> Response | None:
-        make = self._contents.get(path)
+    def _made(self, path: str, asked: Asked) -> Response | None:
+        make = self._pages.get(path)
         if make is None:
             return None
         try:
-            return make()
+            return make(asked)
         except Exception:  # a bug, or a cluster that can't be reached
             _log.exception(Structured("An endpoint failed", path=path))
             return _error(500, f"Internal Server Error: {json.dumps(path)}")
@@ -117,6 +151,10 @@ class Endpoints:
             path.startswith(allowed[:-1]) if allowed.endswith("*") else path == allowed
             for allowed in self._always_allow
         )
+
+
+def _whoever_asks(make: Content) -> Page:
+    return lambda _asked: make()
 
 
 def text(content: str) -> Response:
@@ -131,23 +169,8 @@ def as_json(content: object) -> Response:
 
 def _forbidden(user: User, verb: str, path: str, reason: str) -> Response:
     what = f"forbidden: User {json.dumps(user.name)} cannot {verb} path {json.dumps(path)}"
-    return _status(403, "Forbidden", f"{what}: {reason}" if reason else what, details={})
-
-
-def _status(code: int, reason: str, message: str, **further: object) -> Response:
-    """A Status object, which is what Kubernetes' clients expect."""
-    status = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": message,
-        "reason": reason,
-        **further,
-        "code": code,
-    }
-    return Response(code, f"{json.dumps(status, separators=_COMPACT)}\n".encode(), headers=(_NO_SNIFFING,))
+    return status_response(403, "Forbidden", f"{what}: {reason}" if reason else what, details={})
 
 
 def _error(code: int, message: str, *headers: Header) -> Response:
-    return Response(code, f"{message}\n".encode(), PLAIN_TEXT, (_NO_SNIFFING, *headers))
+    return Response(code, f"{message}\n".encode(), PLAIN_TEXT, (NO_SNIFFING, *headers))

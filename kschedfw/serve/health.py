@@ -5,24 +5,38 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Collection, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 
 from kschedfw.scheduler.structured import Structured
-from kschedfw.serve.asgi import PLAIN_TEXT, Header, Response
+from kschedfw.serve.asgi import NO_SNIFFING, PLAIN_TEXT, Response
 
 _log = logging.getLogger(__name__)
 
-_NO_SNIFFING: Final[Header] = (b"x-content-type-options", b"nosniff")
+
+Observe: TypeAlias = Callable[[str, str, bool], None]
+"""Takes a check's name, the endpoint's, and whether the check passed."""
+
+
+def _no_note() -> str | None:
+    return None
+
+
+def _unobserved(_check: str, _endpoint: str, _passed: bool) -> None:
+    pass
 
 
 @attrs.frozen
 class Check:
-    """Something that is in order or not; `problem` says what is wrong, or gives None."""
+    """Something that is in order or not; `problem` says what is wrong, or gives None.
+
+    `note` says what is worth knowing although it is in order; it is for authorised users, too.
+    """
 
     name: str
     problem: Callable[[], str | None]
+    note: Callable[[], str | None] = _no_note
 
 
 PING: Final = Check("ping", lambda: None)
@@ -36,8 +50,10 @@ class HealthEndpoint:
     told by `respond_for_one`, which is for authorised users.
     """
 
-    def __init__(self, name: str, checks: Sequence[Check] = ()) -> None:
+    def __init__(self, name: str, checks: Sequence[Check] = (), observe: Observe = _unobserved) -> None:
+        """`observe` is told of each check that was made with the others."""
         self.name = name
+        self._observe = observe
         self.checks: Sequence[Check] = tuple(checks) or (PING,)
 
     def respond(self, *, verbose: bool = False, excluded: Collection[str] = ()) -> Response:
@@ -46,7 +62,10 @@ class HealthEndpoint:
         for check in self.checks:
             if check.name in excluded:
                 lines.append(f"[+]{check.name} excluded: ok")
-            elif (problem := check.problem()) is None:
+                continue
+            problem = check.problem()
+            self._observe(check.name, self.name, problem is None)
+            if problem is None:
                 lines.append(f"[+]{check.name} ok")
             else:
                 lines.append(f"[-]{check.name} failed: reason withheld")
@@ -64,9 +83,11 @@ class HealthEndpoint:
         check = next((check for check in self.checks if check.name == name), None)
         if check is None:
             return None
-        problem = check.problem()
-        return _text(200, "ok") if problem is None else _text(500, f"internal server error: {problem}\n")
+        if (problem := check.problem()) is not None:
+            return _text(500, f"internal server error: {problem}\n")
+        note = check.note()
+        return _text(200, "ok" if note is None else f"ok\n{note}\n")
 
 
 def _text(status: int, text: str) -> Response:
-    return Response(status, text.encode(), PLAIN_TEXT, (_NO_SNIFFING,))
+    return Response(status, text.encode(), PLAIN_TEXT, (NO_SNIFFING,))

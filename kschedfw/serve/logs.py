@@ -11,12 +11,16 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from pathlib import PurePath
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePath
 from typing import Final, TextIO
 
+import attrs
+
+import kschedfw
 from kschedfw.api.field_errors import printable
 from kschedfw.scheduler.structured import Structured
 
@@ -55,12 +59,47 @@ class LoggingFormat(StrEnum):
     JSON = "json"
 
 
+@attrs.frozen
+class ModuleVerbosity:
+    """How much the modules whose file matches `pattern` log (klog's `--vmodule`).
+
+    A pattern is for a file's name without `.py`, such as `leader_*`; one with a slash for the path in the package.
+    """
+
+    pattern: str
+    verbosity: int
+
+    @classmethod
+    def parse(cls, text: str) -> tuple[ModuleVerbosity, ...]:
+        """Read `pattern=N,pattern=N`.
+
+        Raises:
+            ValueError: a part isn't a pattern with a number; says which.
+        """
+        parsed = []
+        for part in filter(None, text.split(",")):
+            pattern, separator, number = part.partition("=")
+            if not (pattern and separator and number.isdecimal()):
+                raise ValueError(f"--vmodule {part}: must be a pattern and a number, such as reflector=4")
+            parsed.append(cls(pattern, int(number)))
+        return tuple(parsed)
+
+    def matches(self, module: PurePath) -> bool:
+        """Whether the pattern is for this file; its path begins with the package."""
+        path = module.with_suffix("")
+        return fnmatchcase(str(path) if "/" in self.pattern else path.name, self.pattern)
+
+
 def set_up_logging(
-    verbosity: int = 0, format: LoggingFormat = LoggingFormat.TEXT, stream: TextIO | None = None
+    verbosity: int = 0,
+    format: LoggingFormat = LoggingFormat.TEXT,
+    stream: TextIO | None = None,
+    modules: Sequence[ModuleVerbosity] = (),
 ) -> None:
     """Send this process's log to standard error.
 
-    Warnings and errors are always told, decisions from verbosity 2 on (INFO), details from 4 on (DEBUG).
+    Warnings and errors are always told, decisions from verbosity 2 on (INFO), details from 4 on (DEBUG). `modules`
+    have a verbosity of their own; the first that matches counts.
     """
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonFormatter() if format is LoggingFormat.JSON else KlogFormatter())
@@ -68,10 +107,26 @@ def set_up_logging(
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     ours = logging.getLogger("kschedfw")
-    shown = [level for level, needed in _VERBOSITY.items() if verbosity >= needed]
-    ours.setLevel(min(shown, default=logging.WARNING))
+    ours.setLevel(_level("", verbosity))
     for name in _ALWAYS_TOLD:
-        logging.getLogger(name).setLevel(min(shown, default=logging.INFO))
+        logging.getLogger(name).setLevel(_level(name, verbosity))
+    if modules:
+        # Told to the loggers, not looked up per message: what isn't shown must cost nothing.
+        package = Path(kschedfw.__file__).parent
+        for file in package.rglob(
+            "[!_]*.py"
+        ):  # the logger of an __init__.py would pass its level to the package
+            module = PurePath(file).relative_to(package.parent)
+            matching = next((each for each in modules if each.matches(module)), None)
+            if matching is not None:
+                name = ".".join(module.with_suffix("").parts)
+                logging.getLogger(name).setLevel(_level(name, matching.verbosity))
+
+
+def _level(logger: str, verbosity: int) -> int:
+    """What a logger shows at a verbosity."""
+    silent = logging.INFO if logger in _ALWAYS_TOLD else logging.WARNING
+    return min((level for level, needed in _VERBOSITY.items() if verbosity >= needed), default=silent)
 
 
 def without_secrets(text: str) -> str:

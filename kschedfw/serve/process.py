@@ -10,7 +10,7 @@ import signal
 import socket
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
@@ -21,16 +21,19 @@ from typing import Final
 
 import attrs
 
+from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.garbage import without_collections
 from kschedfw.cluster import Cluster
 from kschedfw.config import SchedulerConfiguration
-from kschedfw.framework.clock import Clock, SystemClock
+from kschedfw.framework.clock import Clock
 from kschedfw.kubernetes import ClaimingCluster, Client, KubernetesCluster, LeaderElector
 from kschedfw.scheduler.from_configuration import profiles_of, scheduler_from_configuration
 from kschedfw.scheduler.structured import Structured
 from kschedfw.serve.access import Access
-from kschedfw.serve.certificates import ServerCertificate, self_signed
+from kschedfw.serve.certificates import DEFAULT_TLS, ServerCertificate, TlsSettings, self_signed
 from kschedfw.serve.claim_metrics import in_words
+from kschedfw.serve.client_certificates import ClientCertificates
+from kschedfw.serve.client_metrics import RestClientMetrics
 from kschedfw.serve.dry_run import DryRunCluster, without_writes
 from kschedfw.serve.endpoints import Endpoints
 from kschedfw.serve.report import Report
@@ -73,6 +76,10 @@ class ServingOptions:
     loop_seconds: float | None = None
     dry_run: bool = False
     sharing: Sharing | None = None
+    tls: TlsSettings = DEFAULT_TLS
+    flags: Mapping[str, str] = EMPTY
+    profiling: bool = False
+    disabled_metrics: Sequence[str] = ()
 
 
 @attrs.frozen
@@ -86,8 +93,8 @@ class _Ending:
 class SchedulerProcess:
     """Schedules the cluster behind `client` from `run` until a signal, or until the lease is lost.
 
-    `client` must be used by nobody else: its writes stop where this process isn't the leader. `access` decides about
-    the endpoints, with clients of its own.
+    `client` must be used by nobody else: its writes stop where this process isn't the leader. `access` and `callers`
+    decide about the endpoints, with clients of their own. `requests` are the metrics of all these clients.
 
     Raises:
         CertificateError, ListenError, OSError: the endpoints can't be served.
@@ -100,9 +107,11 @@ class SchedulerProcess:
         client: Client,
         access: Access,
         options: ServingOptions,
-        clock: Clock | None = None,
+        *,
+        callers: ClientCertificates,
+        requests: RestClientMetrics,
     ) -> None:
-        self._clock = SystemClock() if clock is None else clock
+        self._clock = client.clock
         self._configuration = without_writes(configuration) if options.dry_run else configuration
         self._endings = SimpleQueue[_Ending]()  # the one queue whose put may interrupt itself, as signals do
         self._stopping = False
@@ -112,7 +121,8 @@ class SchedulerProcess:
         self._scheduled = threading.Event()
         self._client = client
         self._cluster = KubernetesCluster(client)
-        self._metrics = TracingMetrics(self._clock)
+        self._metrics = TracingMetrics(self._clock, options.disabled_metrics)
+        self._metrics.registry.register(requests)
         self._bindings = ThreadPoolExecutor(BINDING_THREADS, "kschedfw-binding")
         written: Cluster = DryRunCluster(self._cluster) if options.dry_run else self._cluster
         self._claiming: ClaimingCluster | None = None
@@ -138,15 +148,22 @@ class SchedulerProcess:
             self._clock,
             loop_seconds=options.loop_seconds,
             claiming=self._claiming,
+            flags=options.flags,
+            profiling=options.profiling,
+            disabled=options.disabled_metrics,
         )
         self._server: EndpointServer | None = None
         if options.secure_port:
             certificate = _certificate(options, self._clock)
-            self._server = EndpointServer(options.bind_address, options.secure_port, certificate)
+            self._server = EndpointServer(
+                options.bind_address, options.secure_port, certificate, callers, options.tls
+            )
             self._endpoints = Endpoints(
                 self._report.health(),
                 self._report.contents(),
                 access,
+                callers,
+                pages=self._report.pages(),
                 always_allow=options.always_allow_paths,
             )
 

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from prometheus_client import Gauge, Metric, ProcessCollector
+from prometheus_client import Counter, Gauge, Metric, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from kschedfw.api.frozendict import EMPTY
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.config.effective import effective
 from kschedfw.framework.clock import Clock, format_duration
 from kschedfw.kubernetes import ClaimingCluster, KubernetesCluster, LeaderElector
-from kschedfw.scheduler.prometheus_metrics import CONTENT_TYPE
+from kschedfw.scheduler.prometheus_metrics import CONTENT_TYPE, Registry
 from kschedfw.scheduler.prometheus_resources import PodResources
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.serve.asgi import Response
+from kschedfw.serve.build_info import BuildInfo
 from kschedfw.serve.claim_metrics import ClaimMetrics
-from kschedfw.serve.endpoints import Content, as_json, text
+from kschedfw.serve.endpoints import Content, Page, as_json, text
 from kschedfw.serve.health import PING, Check, HealthEndpoint
+from kschedfw.serve.profiling import Profiling
 from kschedfw.serve.slow_attempts import TracingMetrics
+from kschedfw.serve.zpages import Status, flagz, statusz
 
 LOOP_SECONDS: Final = 20.0
 """Seconds after which a scheduling loop that hasn't come round hangs, beside what extenders may take."""
@@ -30,6 +34,9 @@ _CALLS_OF_AN_EXTENDER: Final = 3
 
 class Report:
     """Looks at cluster, scheduler and leader election from outside. Its checks are fast; the contents take a while.
+
+    `flags` are the command line's, as `/flagz` shows them; with `profiling` there are profiles under `/debug/pprof`.
+    `disabled` are the names of metrics that aren't exposed, which `metrics` leaves out by itself.
 
     `loop_seconds` are the seconds after which a scheduling loop that hasn't come round is held to hang; by default 20
     and what the extenders' timeouts come to in one attempt. `claiming` is there where several schedulers are active.
@@ -46,6 +53,9 @@ class Report:
         *,
         loop_seconds: float | None = None,
         claiming: ClaimingCluster | None = None,
+        flags: Mapping[str, str] = EMPTY,
+        profiling: bool = False,
+        disabled: Collection[str] = (),
     ) -> None:
         self._configuration = configuration
         self._cluster = cluster
@@ -59,7 +69,11 @@ class Report:
         """Whether cache and queue know everything there was when the cluster was listed."""
         self.stopping = False
         self._scheduling_since: float | None = None
-        self._add_gauges()
+        self._flags = flags
+        self._started = clock.now()
+        self._profiling = Profiling(clock, lambda: self.stopping) if profiling else None
+        self._checks = HealthMetrics(self._started, disabled)
+        self._add_metrics(disabled)
         if claiming is not None:
             metrics.registry.register(ClaimMetrics(claiming))
 
@@ -74,7 +88,11 @@ class Report:
     def health(self) -> Sequence[HealthEndpoint]:
         """`/livez` turns red where only a new process helps, `/readyz` as long as this one is of no use."""
         loop = Check("scheduling-loop", self._loop_problem)
-        leader = () if self._elector is None else (Check("leaderElection", self._leader_problem),)
+        leader = (
+            ()
+            if self._elector is None
+            else (Check("leaderElection", self._leader_problem, self._standing_by),)
+        )
         ready = (
             *leader,
             Check("shutdown", self._shutdown_problem),
@@ -83,9 +101,9 @@ class Report:
             loop,
         )
         return (
-            HealthEndpoint("healthz", (PING, loop)),
-            HealthEndpoint("livez", (PING, loop)),
-            HealthEndpoint("readyz", ready),
+            HealthEndpoint("healthz", (PING, loop), self._checks.observe),
+            HealthEndpoint("livez", (PING, loop), self._checks.observe),
+            HealthEndpoint("readyz", ready, self._checks.observe),
         )
 
     def _loop_problem(self) -> str | None:
@@ -100,6 +118,9 @@ class Report:
     def _leader_problem(self) -> str | None:
         assert self._elector is not None
         return None if self._elector.leader else "it isn't known who holds the lease"
+
+    def _standing_by(self) -> str | None:
+        return None if self._elector is None else self._elector.standing_by
 
     def _shutdown_problem(self) -> str | None:
         return "process is shutting down" if self.stopping else None
@@ -133,9 +154,26 @@ class Report:
         return {
             "/metrics": lambda: Response(200, self._metrics.exposition(), CONTENT_TYPE),
             "/metrics/resources": self._resources,
+            "/metrics/slis": lambda: Response(200, self._checks.exposition(), CONTENT_TYPE),
             "/configz": lambda: as_json({"componentconfig": effective(self._configuration)}),
             "/debug/cache": self._cache,
         }
+
+    def pages(self) -> Mapping[str, Page]:
+        """What is behind the paths whose answer depends on the request."""
+        pages: dict[str, Page] = {
+            "/flagz": lambda asked: flagz(asked, self._flags),
+            **({} if self._profiling is None else self._profiling.pages()),
+        }
+        # as with Kubernetes, it names all others
+        paths = (*self.contents(), *pages, *(f"/{endpoint.name}" for endpoint in self.health()))
+        return {**pages, "/statusz": lambda asked: statusz(asked, self._status(paths))}
+
+    def _status(self, paths: tuple[str, ...]) -> Status:
+        leads = "nobody is elected" if self._elector is None else "this process leads"
+        if self._elector is not None and not self._elector.is_leader:
+            leads = self._standing_by() or "it isn't known who holds the lease"
+        return Status(self._started, self._clock.now(), paths, {"Leader election": leads})
 
     def _resources(self) -> Response:
         """As with kube-scheduler, of the leader alone: otherwise every pod would be counted for each replica."""
@@ -146,9 +184,13 @@ class Report:
         debugger = self._scheduler.debugger
         return text(f"{debugger.compare()}\n{debugger.dump()}\n")
 
-    def _add_gauges(self) -> None:
+    def _add_metrics(self, disabled: Collection[str]) -> None:
         registry = self._metrics.registry
         ProcessCollector(registry=registry)
+        registry.register(BuildInfo())
+        Counter("disabled_metrics", "Metrics that --disabled-metrics names.", registry=registry).inc(
+            len(set(disabled))
+        )
         registry.register(_Unreadable(self._cluster))
         if self._elector is not None:
             elector = self._elector
@@ -177,3 +219,37 @@ class _Unreadable(Collector):
         for kind, status in self._cluster.sync_status().items():
             objects.add_metric((kind,), status.unreadable)
         yield objects
+
+
+class HealthMetrics:
+    """The outcomes of health checks, for `/metrics/slis` (component-base `metrics/prometheus/slis`)."""
+
+    def __init__(self, started: float, disabled: Collection[str] = ()) -> None:
+        """`started` is in seconds since the epoch."""
+        self._registry = Registry(disabled)
+        self._last = Gauge(
+            "kubernetes_healthcheck",
+            "Whether a health check passed (1) or not (0) when it was last made.",
+            ("name", "type"),
+            registry=self._registry,
+        )
+        self._outcomes = Counter(
+            "kubernetes_healthchecks_total",
+            "Outcomes of health checks.",
+            ("name", "type", "status"),
+            registry=self._registry,
+        )
+        Gauge(
+            "process_start_time_seconds",
+            "When the process began, in seconds since the epoch.",
+            registry=self._registry,
+        ).set(started)
+
+    def observe(self, check: str, endpoint: str, passed: bool) -> None:
+        """Count a check's outcome."""
+        self._last.labels(check, endpoint).set(float(passed))
+        self._outcomes.labels(check, endpoint, "success" if passed else "error").inc()
+
+    def exposition(self) -> bytes:
+        """Both in Prometheus' text format."""
+        return generate_latest(self._registry)

@@ -6,6 +6,7 @@ An attempt's search for a node is cut into steps: what the extension points took
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from typing import Final
 
 from kschedfw.api.pod import Pod
@@ -44,8 +45,8 @@ class TracingMetrics(PrometheusMetrics):
         MissingExtraError: on import of this module, where prometheus-client isn't installed.
     """
 
-    def __init__(self, clock: Clock) -> None:
-        super().__init__()
+    def __init__(self, clock: Clock, disabled: Collection[str] = ()) -> None:
+        super().__init__(disabled)
         self._clock = clock
         self._pod: Pod | None = None
         self._started = self._until = 0.0

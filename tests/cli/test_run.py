@@ -74,6 +74,13 @@ class TestFlags:
             6000,
         )
 
+    def test_a_boolean_may_stand_alone_as_in_go(self, capsys: pytest.CaptureFixture[str]) -> None:
+        for flags in (["--leader-elect", "--v", "2"], ["--leader-elect", "true"], ["--leader-elect=t"]):
+            written, _ = effective(capsys, *flags)
+            assert written["leaderElection"]["leaderElect"] is True
+        written, _ = effective(capsys, "--leader-elect", "false", "--profiling")
+        assert written["leaderElection"]["leaderElect"] is False
+
     def test_with_a_configuration_only_those_of_leader_election_count(
         self, capsys: pytest.CaptureFixture[str], config: Path
     ) -> None:
@@ -108,6 +115,30 @@ class TestMistakes:
             (["--leader-elect-retry-period=2"], "'2' is no duration such as 15s or 1m30s"),
             (["--v=many"], "'many' is no number such as 2"),
             (["--tls-cert-file=a.crt"], "--tls-cert-file and --tls-private-key-file belong together"),
+            (["--tls-min-version=1.2"], "--tls-min-version 1.2: must be one of VersionTLS10, VersionTLS11,"),
+            (["--tls-cipher-suites=AES,DES"], "--tls-cipher-suites AES: must be of TLS_AES_128_GCM_SHA256,"),
+            (["--client-ca-file=/missing/ca"], "--client-ca-file /missing/ca: No such file or directory"),
+            (
+                ["--requestheader-client-ca-file=/missing/ca"],
+                "--requestheader-client-ca-file /missing/ca: No such file or directory",
+            ),
+            (
+                ["--authentication-skip-lookup=maybe"],
+                "--authentication-skip-lookup=maybe: must be true or false",
+            ),
+            (["--profiling=maybe"], "--profiling=maybe: must be true or false"),
+            (
+                ["--vmodule=reflector"],
+                "--vmodule reflector: must be a pattern and a number, such as reflector=4",
+            ),
+            (
+                ["--vmodule=reflector=4", "--logging-format=json"],
+                "--vmodule needs --logging-format text, not json",
+            ),
+            (
+                ["--show-hidden-metrics-for-version=1.34"],
+                "--show-hidden-metrics-for-version 1.34: must be 1.35, the version before",
+            ),
             (["--logging-format=xml"], "--logging-format xml: there are text and json"),
             ([], "no API server is known: this is not a pod, so give clientConnection.kubeconfig"),
             (["--kubeconfig=/missing/file"], "/missing/file"),

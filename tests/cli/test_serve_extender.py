@@ -15,6 +15,7 @@ from kschedfw.cli.app import run
 from kschedfw.extender_server import ExtenderApp
 from kschedfw.framework.profile import Profile
 from tests.extender_server.processes import COMMAND, served
+from tests.processes import running
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 2) -> str:
@@ -46,13 +47,11 @@ def test_serves_on_ipv6() -> None:
 
 @pytest.mark.slow
 def test_sigterm_ends_it_too() -> None:
-    process = subprocess.Popen(
-        [*COMMAND, "--plugin", "NodeName", "--port", "0"], stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
-    assert "Ctrl-C ends it" in process.stderr.readline()
-    process.terminate()
-    _, rest = process.communicate(timeout=60)
+    with running([*COMMAND, "--plugin", "NodeName", "--port", "0"]) as process:
+        assert process.stderr is not None
+        assert "Ctrl-C ends it" in process.stderr.readline()
+        process.terminate()
+        _, rest = process.communicate()
     assert (process.returncode, rest) == (0, "")
 
 

@@ -19,6 +19,7 @@ from kschedfw.kubernetes.kubeconfig import (
     ExecPlugin,
     UserSection,
 )
+from kschedfw.kubernetes.request_metrics import RequestMetrics
 from kschedfw.testing.clock import FakeClock
 
 CLUSTER = ClusterSection(server="http://localhost:1")
@@ -156,3 +157,22 @@ def test_an_authority_that_cant_be_read_is_an_error(tmp_path: Path) -> None:
         credentials(
             UserSection(), server="https://localhost:1", certificate_authority=str(tmp_path / "none")
         ).identity()
+
+
+def test_metrics_are_told_of_each_certificate_and_the_one_before(tmp_path: Path) -> None:
+    told: list[tuple[bytes, bytes]] = []
+
+    class Metrics(RequestMetrics):
+        def plugin_certificate(self, certificate: bytes, former: bytes) -> None:
+            told.append((certificate, former))
+
+    pair = trustme.CA().issue_cert("client")
+    certificate, key = pair.cert_chain_pems[0].bytes().decode(), pair.private_key_pem.bytes().decode()
+    body = printing({"clientCertificateData": certificate, "clientKeyData": key})
+    config = ConnectionConfig(
+        ClusterSection(server="https://localhost:1"), plugin(tmp_path, body), source="config"
+    )
+    given = Credentials(config, FakeClock(), {}, metrics=Metrics())
+    given.refuse(given.identity())
+    given.identity()
+    assert told == [(certificate.encode(), b""), (certificate.encode(), certificate.encode())]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -72,10 +71,8 @@ def test_what_the_server_refuses_is_dropped_and_never_raised(
     server.stop()
     recorder = EventRecorder(connected(), connected().clock)
     recorder.start()
-    begun = time.perf_counter()
     for number in range(200):
         recorder.record(pod, "Normal", "Scheduled", f"note {number}")
-    assert time.perf_counter() - begun < 1
     recorder.close(0.2)
     assert "events were not sent" in caplog.text or "an event is dropped" in caplog.text
 

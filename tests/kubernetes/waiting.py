@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 
-def eventually(is_so: Callable[[], object], seconds: float = 15.0) -> None:
+def eventually(is_so: Callable[[], object], seconds: float = 60.0) -> None:
     """Wait until it is so; fails where that takes too long."""
     end = time.perf_counter() + seconds
     while not is_so():

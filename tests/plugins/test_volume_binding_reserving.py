@@ -15,6 +15,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
 from kschedfw.api.volume_matching import SELECTED_NODE, is_fully_bound
 from kschedfw.cluster import VolumeController
+from kschedfw.framework.metrics import NoMetrics, VolumeStage
 from kschedfw.framework.status import Code
 from kschedfw.framework.waiting_pods import PodInPreBind
 from kschedfw.plugins.volume_binding import VolumeBinding
@@ -106,6 +107,20 @@ class TestReserving:
         assert scene.nodes_for("p2") == {"a", "b"}
         scene.unreserve("p1")  # idempotent
         assert not scene.plugin.claims.volumes.assumed
+
+    def test_failures_are_counted_by_their_stage(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        failed: list[VolumeStage] = []
+        monkeypatch.setattr(NoMetrics, "volume_stage_failed", lambda _self, stage: failed.append(stage))
+        scene = Scene(volume().build(), claim("p1").build())
+        scene.nodes_for()
+        scene.cluster.update(volume().labels({"new": "label"}).build())
+        assert scene.harness.reserve(scene.pods["p1"], "a").code is Code.ERROR
+        assert failed == [VolumeStage.ASSUME]
+        scene.reserve()
+        assert failed == [VolumeStage.ASSUME]
+        scene.clock.meanwhile = lambda: scene.cluster.delete(scene.pods["p1"])
+        assert scene.pre_bind()
+        assert failed == [VolumeStage.ASSUME, VolumeStage.BIND]
 
     def test_a_pod_gives_up_only_what_is_its_own(self) -> None:
         """Two pods with one claim: the second counts with what the first has reserved."""

@@ -38,6 +38,7 @@ from kschedfw.framework.metrics import (
     NoMetrics,
     Operation,
     PluginSampling,
+    VolumeStage,
 )
 from kschedfw.scheduler import prometheus_metrics
 from kschedfw.scheduler.prometheus_metrics import PrometheusMetrics, exponential
@@ -64,6 +65,7 @@ def tell_everything(metrics: MetricsRecorder) -> None:
     metrics.preemption_victims(3)
     metrics.claim_created(success=True)
     metrics.devices_prepared(PROFILE, "gpu.example.com", DevicePreparation.TIMEOUT, 0.5)
+    metrics.volume_stage_failed(VolumeStage.BIND)
     metrics.pending_pods("active", 3)
     metrics.pod_incoming("active", "NodeAdd")
     metrics.unschedulable_pods("A", PROFILE, 1)
@@ -119,6 +121,7 @@ TABLE = [
         {"profile", "driver", "status"},
         (0.1, 819.2, 14),
     ),
+    ("volume_scheduling_stage_error", "counter", {"operation"}, None),
     ("preemption_attempts", "counter", set(), None),
     ("preemption_victims", "histogram", set(), (1, 64, 7)),
     ("cache_size", "gauge", {"type"}, None),

@@ -13,25 +13,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedfw.scheduler.structured import Structured
-from kschedfw.serve.logs import LoggingFormat, set_up_logging, without_secrets
+from kschedfw.serve.logs import LoggingFormat, ModuleVerbosity, set_up_logging, without_secrets
 
+MODULES = ("kschedfw.kubernetes.reflector", "kschedfw.kubernetes.client", "kschedfw.scheduler.scheduler")
 SetUp = Callable[..., io.StringIO]
+
+
+def levels() -> dict[str, int]:
+    """The level of each logger that there is by now."""
+    names = ["", *logging.root.manager.loggerDict]
+    return {name: logging.getLogger(name).level for name in names}
 
 
 @pytest.fixture
 def set_up() -> Iterator[SetUp]:
-    loggers = [logging.getLogger(name) for name in ("", "kschedfw", "kschedfw.serve.process")]
-    before = [(logger, logger.level, list(logger.handlers)) for logger in loggers]
+    root = logging.getLogger()
+    before, handlers = levels(), list(root.handlers)
     stream = io.StringIO()
 
-    def start(verbosity: int = 0, format: LoggingFormat = LoggingFormat.TEXT) -> io.StringIO:
-        set_up_logging(verbosity, format, stream)
+    def start(
+        verbosity: int = 0, format: LoggingFormat = LoggingFormat.TEXT, vmodule: str = ""
+    ) -> io.StringIO:
+        set_up_logging(verbosity, format, stream, ModuleVerbosity.parse(vmodule))
         return stream
 
     yield start
-    for logger, level, handlers in before:
-        logger.setLevel(level)
-        logger.handlers[:] = handlers
+    root.handlers[:] = handlers
+    for name in levels():
+        logging.getLogger(name).setLevel(before.get(name, logging.NOTSET))
 
 
 DECISION = Structured("Bound", pod="default/a", node='n"1', feasibleNodes=3)
@@ -52,6 +61,24 @@ def test_json_has_the_values_apart(set_up: SetUp) -> None:
     assert line.pop("ts") > 1e12
     assert re.fullmatch(r"serve/test_logs\.py:\d+", line.pop("caller"))
     assert line == {"msg": "Bound", "v": 2, "pod": "default/a", "node": 'n"1', "feasibleNodes": 3}
+
+
+@pytest.mark.parametrize(
+    ("vmodule", "told"),
+    [
+        ("", []),
+        ("reflector=4", ["kschedfw.kubernetes.reflector"]),
+        ("reflector=4,reflector=0", ["kschedfw.kubernetes.reflector"]),  # the first that matches
+        ("refl*=2", []),  # INFO, but not DEBUG
+        ("kschedfw/kubernetes/*=4", ["kschedfw.kubernetes.reflector", "kschedfw.kubernetes.client"]),
+        ("*/scheduler=4", ["kschedfw.scheduler.scheduler"]),
+    ],
+)
+def test_single_modules_have_a_verbosity_of_their_own(set_up: SetUp, vmodule: str, told: list[str]) -> None:
+    log = set_up(0, vmodule=vmodule)
+    for name in MODULES:
+        logging.getLogger(name).debug("from %s", name)
+    assert re.findall(r"from (\S+)", log.getvalue()) == told
 
 
 @pytest.mark.parametrize("format", LoggingFormat)

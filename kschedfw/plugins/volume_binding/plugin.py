@@ -6,7 +6,8 @@ Semantics: kube-scheduler v1.36 `volumebinding`; KEP-490 (delayed binding), KEP-
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 
 from kschedfw import (
     ClusterEvent,
@@ -25,6 +26,7 @@ from kschedfw import (
     hookimpl,
     per_signature,
 )
+from kschedfw.framework.metrics import VolumeStage
 from kschedfw.plugins.volume_binding.args import VolumeBindingArgs
 from kschedfw.plugins.volume_binding.binder import Reservation, VolumeBinder
 from kschedfw.plugins.volume_binding.claims import ClaimProblem, Claims
@@ -98,7 +100,8 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
             volumes = state.read(VOLUMES)
             if not volumes.all_bound:
                 decided = volumes.on(self.handle.snapshot.get(node_name).node, self.handle.cluster)
-                state.write(RESERVATION, self._binder.reserve(decided, node_name))
+                with self._counting_failures(VolumeStage.ASSUME):
+                    state.write(RESERVATION, self._binder.reserve(decided, node_name))
 
     @hookimpl
     def unreserve(self, state: CycleState) -> None:
@@ -112,9 +115,18 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
     @hookimpl
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
         if RESERVATION in state:
-            self._binder.bind(
-                state.read(RESERVATION), pod, node_name, self.handle.pods_in_pre_bind.get(pod.uid)
-            )
+            with self._counting_failures(VolumeStage.BIND):
+                self._binder.bind(
+                    state.read(RESERVATION), pod, node_name, self.handle.pods_in_pre_bind.get(pod.uid)
+                )
+
+    @contextmanager
+    def _counting_failures(self, stage: VolumeStage) -> Iterator[None]:
+        try:
+            yield
+        except Exception:
+            self.handle.metrics.volume_stage_failed(stage)
+            raise
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:

@@ -190,6 +190,14 @@ class TestCancelling:
         assert held.cancel("preempted by B")
         assert held.cancelled == held.finish() == "preempted by A"
 
+    def test_a_cancelled_binding_stays_cancelled_when_pre_bind_ends(self) -> None:
+        """Who needs its room, too, must not be told that it is being bound."""
+        held = PodInPreBind(POD)
+        held.cancel("preempted by A")
+        held.finish()
+        assert held.cancel("preempted by B")
+        assert held.finish() == "preempted by A"
+
     def test_it_is_too_late_once_pre_bind_has_ended(self) -> None:
         held = PodInPreBind(POD)
         assert held.finish() is None

@@ -6,7 +6,6 @@ import contextlib
 import re
 import subprocess
 import sys
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -20,6 +19,7 @@ from kschedfw.plugins.dynamic_resources.cel import (
     Version,
     compile_selector,
 )
+from tests.steps import assert_linear
 
 DEVICE = DeviceInput(
     "gpu.example.com",
@@ -300,9 +300,7 @@ class TestPatterns:
 
     def test_no_pattern_takes_exponential_time(self) -> None:
         device = DeviceInput("d", {"text": "a" * 64})
-        start = time.perf_counter()
-        assert not matches('device.attributes["d"].text.matches("^(a|aa|a*)*$b")', device)
-        assert time.perf_counter() - start < 1
+        assert not matches('device.attributes["d"].text.matches("^(a|aa|a*)*$b")', device)  # or it never ends
 
     def test_without_the_library_one_line_says_what_to_install(self) -> None:
         code = (
@@ -504,9 +502,7 @@ class TestLimits:
     def test_what_costs_too_much_is_stopped(self) -> None:
         selector = compile_selector(self.nested(6))
         assert selector.max_cost > COST_LIMIT
-        start = time.perf_counter()
         assert error(self.nested(6)) == "operation cancelled: actual cost limit exceeded"
-        assert time.perf_counter() - start < 10
 
     def test_the_limit_is_no_error_that_logic_absorbs(self) -> None:
         assert error(f"{self.nested(6)} || true") == "operation cancelled: actual cost limit exceeded"
@@ -585,10 +581,12 @@ class TestLimits:
         assert re.search("characters|cost limit", error(long.format("s.replace('a', s).size() > 0")))
 
     def test_large_maps_and_lists_take_linear_time(self) -> None:
-        start = time.perf_counter()
-        assert matches("lists.range(40000).map(i, i).size() == 40000")
-        assert matches("lists.range(40000).transformMap(i, v, v).size() == 40000")
-        assert time.perf_counter() - start < 5
+        for made in ("map(i, i)", "transformMap(i, v, v)"):
+            assert_linear(
+                lambda: matches(f"lists.range(20000).{made}.size() == 20000"),  # noqa: B023  # called at once
+                lambda: matches(f"lists.range(40000).{made}.size() == 40000"),  # noqa: B023
+            )
+            assert matches(f"lists.range(40000).{made}.size() == 40000")
 
 
 def test_infinity_is_ordered() -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -271,6 +272,7 @@ def test_ctrl_c_in_a_narrow_terminal_keeps_what_is_done(kschedfw: Kschedfw, tmp_
     (tmp_path / "packing.yaml").write_text(SPECIFICATION.replace("to: 2", "to: 59"))
     process, terminal = pty.fork()
     if process == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # under nohup it is ignored
         os.environ["COLUMNS"] = "40"
         os.execv(COMMAND, [COMMAND, "sweep", "packing.yaml", "--workers", "1"])
     shown, journal, sent = b"", tmp_path / "packing-results" / "results.jsonl", False

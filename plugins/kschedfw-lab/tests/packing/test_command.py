@@ -17,6 +17,8 @@ from kschedfw_lab.packing.__main__ import main
 from kschedfw_lab.packing.policies import Policy, profile_of
 from kschedfw_lab.packing.workload import NODES, PODS
 
+from tests.processes import running
+
 FEW_PODS = 12
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
@@ -67,13 +69,13 @@ def test_other_processes_measure_the_same(directory: Path, capsys: pytest.Captur
 def test_ctrl_c_ends_it_and_resume_goes_on(directory: Path) -> None:
     command = [sys.executable, "-m", "kschedfw_lab.packing", "--workers", "1"]
     given = [*command, *options(directory, seeds="1-999")]
-    with subprocess.Popen(given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        assert running.stderr is not None
-        while "1/2997" not in running.stderr.readline():
-            assert running.poll() is None
-        running.send_signal(signal.SIGINT)
-        printed, told = running.communicate(timeout=60)
-    assert running.returncode == 130
+    with running(given) as process:
+        assert process.stderr is not None
+        while "1/2997" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        printed, told = process.communicate()
+    assert process.returncode == 130
     assert printed.startswith("| | spreading |")
     last = told.splitlines()[-1]
     assert last.startswith("interrupted; ")

@@ -18,6 +18,8 @@ from kschedfw_lab.sweep.errors import EngineError
 from kschedfw_lab.sweep.runs import Outcome
 from sweep.scenes import cluster_file, tiny
 
+from tests.processes import interruptible
+
 
 @pytest.fixture
 def thread() -> Iterator[Executor]:
@@ -240,7 +242,8 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path, thread: Executor) -> None:
             assert threading.current_thread() is threading.main_thread()
             os.kill(os.getpid(), signal.SIGINT)
 
-    summary = run_sweep(SEEDS, tmp_path, thread, progress=interrupt)
+    with interruptible():
+        summary = run_sweep(SEEDS, tmp_path, thread, progress=interrupt)
     assert (summary.interrupted, summary.done) == (True, 3)
     assert recorded(tmp_path) == keys(SEEDS)[:3]
     assert len(set(read_results(tmp_path).columns["run"])) == 3

@@ -1,0 +1,50 @@
+"""What a client of an API server tells about its requests (client-go `tools/metrics`)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+NO_ANSWER: Final = "<error>"
+"""The code of a request that nobody answered, as in client-go."""
+
+
+class PluginCall(StrEnum):
+    """How a call of an exec plugin ended (client-go `rest_client_exec_plugin_call_total`)."""
+
+    NO_ERROR = "no_error"
+    EXECUTION_ERROR = "plugin_execution_error"
+    NOT_FOUND = "plugin_not_found_error"
+    INTERNAL_ERROR = "client_internal_error"
+
+
+class RequestMetrics:
+    """Records nothing; derive from it to record something.
+
+    Called from any thread, once per request or attempt: must be fast, and must neither block nor raise. `host` has the
+    port, if the server's address has one; durations are in seconds.
+    """
+
+    def attempted(self, method: str, host: str, code: str, *, is_retry: bool) -> None:
+        """An attempt was answered with the status `code`, or got `NO_ANSWER`; watches count when they begin."""
+
+    def sent(self, method: str, host: str, size: int) -> None:
+        """An attempt was made with so many bytes of a body; watches don't count."""
+
+    def received(self, method: str, host: str, size: int) -> None:
+        """An answer had a body of so many bytes; watches don't count."""
+
+    def finished(self, method: str, host: str, seconds: float) -> None:
+        """A request has its final answer. `seconds` include its retries and what it waited for its turn."""
+
+    def waited(self, method: str, host: str, seconds: float) -> None:
+        """A request waited for its turn under the client's rate; told of each, also where that was 0."""
+
+    def plugin_called(self, result: PluginCall, code: int) -> None:
+        """An exec plugin was called and ended with the exit code; 1 where it couldn't be started."""
+
+    def plugin_certificate(self, certificate: bytes, former: bytes) -> None:
+        """An exec plugin gave this certificate (PEM) in place of the former one, which is empty the first time."""
+
+
+NO_REQUEST_METRICS: Final = RequestMetrics()
