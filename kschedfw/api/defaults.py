@@ -59,7 +59,11 @@ _identified = evolver(ObjectMeta, "namespace", "uid")
 
 
 def default_metadata(metadata: ObjectMeta, kind: str, *, namespaced: bool) -> ObjectMeta:
-    """Fill in the namespace `default` for namespaced kinds, and a uid made from kind, namespace and name."""
+    """Fill in the namespace `default` for namespaced kinds, and a uid made from kind, namespace and name.
+
+    A namespace on a cluster-scoped object is cleared, as the API server does (`rest.BeforeCreate`): Helm charts often
+    have one.
+    """
     namespace = metadata.namespace or DEFAULT_NAMESPACE if namespaced else ""
     uid = metadata.uid or _uid(f"{kind}/{namespace}/{metadata.name}")
     if (namespace, uid) == (metadata.namespace, metadata.uid):

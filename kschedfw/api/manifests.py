@@ -17,7 +17,7 @@ from kschedfw.api.custom import CustomObject, read_custom_object
 from kschedfw.api.defaults import default_priorities
 from kschedfw.api.documents import Document, documents
 from kschedfw.api.expand import expand
-from kschedfw.api.field_errors import FieldError
+from kschedfw.api.field_errors import FieldError, shown
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.garbage import without_collections
 from kschedfw.api.kinds import BUILT_IN_GROUPS, KINDS, Kind, group_of, name_of_kind
@@ -88,7 +88,7 @@ class Manifests:
         ignored: how many objects were left out because scheduling doesn't read their kind, by kind. A kind of another
             API group than Kubernetes' own is named with its group: `Kustomization.kustomize.config.k8s.io`.
         problems: the errors.
-        warnings: one for each unknown field that was ignored.
+        warnings: one for each unknown field, and each namespace of a cluster-scoped object, that was ignored.
     """
 
     loaded: FrozenDict[type[Named], tuple[Named, ...]] = EMPTY
@@ -257,8 +257,10 @@ class _Loader:
                 raise ManifestError((FieldError("", _SIMKUBE),))
             kind = supported_kind(manifest)
             if kind is not None:
+                self._warn_of_namespace(manifest, kind)
                 unknown = self._unknown_fields(manifest, kind)
-                obj = read_object(manifest, kind, self._ordinal(manifest, kind.name), unknown=unknown)
+                ordinal = self._ordinal(manifest, kind.name, namespaced=kind.namespaced)
+                obj = read_object(manifest, kind, ordinal, unknown=unknown)
             elif is_custom(manifest):
                 obj = read_custom_object(manifest, self._ordinal(manifest, _qualified_kind(manifest)))
             else:
@@ -298,22 +300,41 @@ class _Loader:
             elif content is not None:
                 self._report([FieldError(key, "must be a list")])
 
+    def _warn_of_namespace(self, manifest: Mapping[str, Any], kind: Kind) -> None:
+        """Warn of a namespace that reading clears, since an object of the kind has none."""
+        namespace = _metadata(manifest).get("namespace")
+        if not kind.namespaced and isinstance(namespace, str) and namespace:
+            why = f"{shown(namespace)} is ignored, since a {kind.name} is in no namespace"
+            self._warn([FieldError("metadata.namespace", why)], manifest, kind)
+
     def _unknown_fields(self, manifest: Mapping[str, Any], kind: Kind) -> Sequence[FieldError]:
-        """The unknown fields to refuse; with WARN they become warnings instead."""
+        """The unknown fields to refuse; with WARN they become warnings instead.
+
+        So do those in the status that an API server has written: a newer one than those whose fields are known.
+        """
         if self._field_validation is FieldValidation.IGNORE:
             return ()
-        unknown = unknown_fields(manifest, kind.name)
-        if self._field_validation is FieldValidation.STRICT:
-            return unknown
-        self._warnings += self._located(map(as_warning, unknown), subject_of(manifest, kind.name))
-        return ()
+        refused = unknown_fields(manifest, kind.name)
+        warned: Sequence[FieldError] = ()
+        if self._field_validation is FieldValidation.WARN:
+            refused, warned = (), refused
+        elif refused and _metadata(manifest).get("uid"):
+            rest = {field: content for field, content in manifest.items() if field != "status"}
+            refused = unknown_fields(rest, kind.name)
+            warned = unknown_fields({"status": manifest.get("status")}, kind.name)
+        self._warn(map(as_warning, warned), manifest, kind)
+        return refused
 
-    def _ordinal(self, manifest: Mapping[str, Any], kind: str) -> int:
+    def _warn(self, warnings: Iterable[FieldError], manifest: Mapping[str, Any], kind: Kind) -> None:
+        self._warnings += self._located(warnings, subject_of(manifest, kind.name))
+
+    def _ordinal(self, manifest: Mapping[str, Any], kind: str, *, namespaced: bool = True) -> int:
         """How many objects with the same `generateName` came before."""
-        metadata = manifest.get("metadata")
-        if not isinstance(metadata, Mapping) or metadata.get("name") or not metadata.get("generateName"):
+        metadata = _metadata(manifest)
+        if metadata.get("name") or not metadata.get("generateName"):
             return 0
-        key = (kind, str(metadata.get("namespace") or DEFAULT_NAMESPACE), str(metadata["generateName"]))
+        namespace = str(metadata.get("namespace") or DEFAULT_NAMESPACE) if namespaced else ""
+        key = (kind, namespace, str(metadata["generateName"]))
         self._generated[key] += 1
         return self._generated[key] - 1
 
@@ -339,6 +360,12 @@ class _Loader:
     def _located(self, errors: Iterable[FieldError], subject: str) -> Iterator[ManifestError]:
         for error in errors:
             yield ManifestError((error,), subject, self._source.name, self._document)
+
+
+def _metadata(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The metadata of a manifest that may be malformed."""
+    metadata = manifest.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else EMPTY
 
 
 def _is_list(manifest: Any) -> bool:
