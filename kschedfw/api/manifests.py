@@ -7,14 +7,14 @@ are problems, unless the caller skips invalid objects.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 
 import attrs
 
+from kschedfw.api.admission import Admission, AdmissionOutcome
 from kschedfw.api.custom import CustomObject, read_custom_object
-from kschedfw.api.defaults import default_priorities
 from kschedfw.api.documents import Document, documents
 from kschedfw.api.expand import expand
 from kschedfw.api.field_errors import FieldError, shown
@@ -37,7 +37,6 @@ from kschedfw.api.objects import (
 )
 from kschedfw.api.pod import Pod
 from kschedfw.api.sources import Source, UnreadableError, sources
-from kschedfw.api.workloads import PriorityClass
 from kschedfw.api.yaml_loader import TAKEN
 
 __all__ = [
@@ -89,12 +88,14 @@ class Manifests:
             API group than Kubernetes' own is named with its group: `Kustomization.kustomize.config.k8s.io`.
         problems: the errors.
         warnings: one for each unknown field, and each namespace of a cluster-scoped object, that was ignored.
+        admission: what an API server's admission plugins did to the pods that no API server has written.
     """
 
     loaded: FrozenDict[type[Named], tuple[Named, ...]] = EMPTY
     ignored: FrozenDict[str, int] = EMPTY
     problems: tuple[ManifestError, ...] = ()
     warnings: tuple[ManifestError, ...] = ()
+    admission: AdmissionOutcome = attrs.field(factory=AdmissionOutcome)
 
     @classmethod
     def collect(
@@ -103,17 +104,25 @@ class Manifests:
         ignored: FrozenDict[str, int] = EMPTY,
         problems: Iterable[ManifestError] = (),
         warnings: Iterable[ManifestError] = (),
+        stored: Container[str] | None = None,
     ) -> Self:
-        """Objects by kind, in their order; pods get the priorities of their classes."""
+        """Objects by kind, in their order; pods get the priorities of their classes.
+
+        `stored` are the keys of the pods that an API server has stored already, by default all; the others are
+        admitted as if they were created now.
+        """
         loaded: defaultdict[type[Named], list[Named]] = defaultdict(list)
         for obj in objects:
             loaded[type(obj)].append(obj)
         by_class = {each: tuple(of_class) for each, of_class in loaded.items()}
-        if Pod in by_class:
-            pods = cast("Iterable[Pod]", by_class[Pod])
-            classes = cast("Sequence[PriorityClass]", by_class.get(PriorityClass, ()))
-            by_class[Pod] = default_priorities(pods, classes)
-        return cls(FrozenDict(by_class), ignored, tuple(problems), tuple(warnings))
+        admission = Admission(obj for of_class in by_class.values() for obj in of_class)
+        if pods := cast("Sequence[Pod]", by_class.get(Pod, ())):
+            # What exists uses quotas before anything new is created.
+            known = {pod.key: admission.count(pod) for pod in pods if stored is None or pod.key in stored}
+            admitted = (known.get(pod.key) or admission.admit(pod) for pod in pods)
+            by_class[Pod] = tuple([pod for pod in admitted if pod is not None])
+        found = FrozenDict(by_class)
+        return cls(found, ignored, tuple(problems), tuple(warnings), admission.outcome)
 
     def objects(self, *, skip_invalid: bool = False) -> Iterator[Named]:
         """All objects, those that others refer to first and pods last.
@@ -207,6 +216,8 @@ class _Loader:
         """The bytes of all sources before this one, and the position that was last passed to `progress`."""
         self._objects: dict[tuple[type[Named], str], Named] = {}
         self._places: dict[tuple[type[Named], str], tuple[Source, int]] = {}
+        self._stored: set[str] = set()
+        """The keys of pods that an API server has stored: they have a uid or a status."""
         self._ignored: Counter[str] = Counter()
         self._problems: list[ManifestError] = []
         self._warnings: list[ManifestError] = []
@@ -235,7 +246,7 @@ class _Loader:
     def result(self) -> Manifests:
         objects = expand(self._objects.values(), self._limits, self._refuse)
         ignored = FrozenDict(sorted(self._ignored.items()))
-        return Manifests.collect(objects, ignored, self._problems, self._warnings)
+        return Manifests.collect(objects, ignored, self._problems, self._warnings, self._stored)
 
     def _load_document(self, document: Document) -> None:
         self._document = document.number
@@ -269,7 +280,7 @@ class _Loader:
         except ManifestError as error:
             self._report(error.errors, error.subject or subject_of(manifest) or item)
         else:
-            self._add(obj)
+            self._add(obj, stored=bool(_metadata(manifest).get("uid") or manifest.get("status")))
 
     def _load_items(self, manifest: Mapping[str, Any], item: str) -> None:
         items = manifest["items"]
@@ -338,7 +349,7 @@ class _Loader:
         self._generated[key] += 1
         return self._generated[key] - 1
 
-    def _add(self, obj: Named) -> None:
+    def _add(self, obj: Named, *, stored: bool) -> None:
         key = (type(obj), obj.key)
         if key in self._objects:
             source, number = self._places[key]
@@ -346,6 +357,8 @@ class _Loader:
             why = f'Duplicate value: "{obj.name}": there is one in {place}, which is kept'
             self._report([FieldError("metadata.name", why)], f"{name_of_kind(obj)} {obj.metadata.key}")
             return
+        if stored and isinstance(obj, Pod):
+            self._stored.add(obj.key)
         self._objects[key] = obj
         self._places[key] = (self._source, self._document)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from random import Random
 
+from kschedfw.api.admission import RefusedPod
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import ClaimController, Cluster, InMemoryCluster, VolumeController, missing_objects
@@ -68,7 +69,7 @@ class Simulation:
 
     All random numbers come from `seed`: the same input gives the same decisions. `clock` returns seconds, such as
     `time.perf_counter`; it is only used for `Report.elapsed` and `decisions_per_second`, which are 0 without it.
-    `notes` are passed on to the report.
+    `notes`, and pods that admission `refused`, are passed on to the report.
 
     Failures of plugins are collected during the run, and logged at its end: each distinct failure once, with how
     often it happened. Inside a `with Failures()` block they are collected there instead. Every failed attempt also
@@ -106,6 +107,7 @@ class Simulation:
         parallelism: int = 16,
         clock: Callable[[], float] = lambda: 0.0,
         notes: Sequence[str] = (),
+        refused: Sequence[RefusedPod] = (),
         explaining: Explaining | None = None,
         timeline: Timeline | None = None,
         algorithm: Callable[[GenericScheduler], Algorithm] | None = None,
@@ -121,6 +123,7 @@ class Simulation:
         self.decisions: list[Decision] = []
         self._clock = clock
         self._notes = tuple(notes)
+        self._refused = tuple(refused)
         self._has_run = False
         self._missing = missing_objects(cluster)
         self._found = PendingPods.of(cluster, {profile.scheduler_name for profile in self.profiles})
@@ -410,6 +413,7 @@ class Simulation:
             pods_per_node=Spread.of(len(info.pods) for info in snapshot.node_infos),
             notes=self._notes,
             missing=self._missing,
+            refused=self._refused,
             replay=Replay.of(ledger.last_change, ledger.departed, self.decisions, peaks(ledger.peak, usages))
             if self._is_replay
             else None,

@@ -15,6 +15,7 @@ import yaml
 from hypothesis import given
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.kinds import KINDS, Kind
 from kschedfw.api.manifests import (
     InvalidManifestsError,
     ManifestError,
@@ -26,7 +27,6 @@ from kschedfw.api.manifests import (
     read_manifests,
     to_manifest,
 )
-from kschedfw.api.kinds import KINDS, Kind
 from kschedfw.api.meta import Named
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.storage import (
