@@ -559,7 +559,11 @@ class TestAdmission:
 
     @pytest.mark.parametrize(
         "command",
-        [("pending",), ("drain", "worker-1"), ("compare", "--profile", "default", "--profile", "default")],
+        [
+            ("pending",),
+            ("drain", "worker-1"),
+            ("compare", "--profile", "default", "--profile", "ClusterAutoscalerProvider"),
+        ],
         ids=lambda command: str(command[0]),
     )
     def test_other_commands_tell_it(self, kschedfw: Kschedfw, command: tuple[str, ...]) -> None:
