@@ -39,6 +39,8 @@ from kschedfw.simulator.verdicts import Verdicts
 Progress = Callable[[int, int], None]
 """Called with the number of pods done and to do."""
 
+LONGEST_ATTEMPT = 3600.0
+"""Seconds that an attempt may take at most."""
 FRUITLESS_ATTEMPTS = 5
 """After this many attempts of a pod without a change of the cluster, further ones are taken to be repetitions."""
 
@@ -84,7 +86,7 @@ class Simulation:
     Raises:
         ProfileError, PluginError: a profile can't run.
         ArrivalsError: a pod's times aren't numbers, or the cluster isn't an InMemoryCluster.
-        ValueError: `attempt_time` is negative or not finite, `start_time` has no time zone, or there are both an
+        ValueError: `attempt_time` is negative or more than an hour, `start_time` has no time zone, or there are both an
             `algorithm` and `explaining`.
         TypeError: `cluster`, `profiles`, `arrivals` or `seed` has the wrong type; says which would be right.
     """
@@ -115,8 +117,10 @@ class Simulation:
         _check_types(cluster, profiles, arrivals, seed)
         if explaining is not None and algorithm is not None:
             raise ValueError("explaining: the decisions of an algorithm of one's own can't be explained")
-        if not (math.isfinite(attempt_time) and attempt_time >= 0):
-            raise ValueError(f"attempt_time: expected seconds from 0 on, found {attempt_time:g}")
+        if not 0 <= attempt_time <= LONGEST_ATTEMPT:
+            raise ValueError(
+                f"attempt_time: expected seconds from 0 to {LONGEST_ATTEMPT:g}, found {attempt_time:g}"
+            )
         self.cluster = cluster
         self.profiles = (default_profile(),) if profiles is None else tuple(profiles)
         self.seed = seed
