@@ -153,7 +153,15 @@ def _proxy(config: ConnectionConfig, url: SplitResult) -> SplitResult | None:
         address = getproxies().get("https", "")
     if not address:
         return None
-    proxy = urlsplit(address if "://" in address else f"http://{address}")
+    try:
+        proxy = urlsplit(address if "://" in address else f"http://{address}")
+        is_address = bool(proxy.hostname) and proxy.port != 0
+    except ValueError:  # a port beyond 65535, or half of an IPv6 address's brackets
+        is_address = False
+    if not is_address:
+        raise ConnectionConfigError(
+            f"{config.source}: a proxy has to be an address such as http://10.0.0.1:3128"
+        )
     if proxy.scheme != "http":
         raise ConnectionConfigError(
             f"{config.source}: a proxy has to be an HTTP one (http://host:port), not {proxy.scheme}"

@@ -13,6 +13,7 @@ import ssl
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 import attrs
 import msgspec
@@ -20,6 +21,7 @@ import yaml
 from msgspec import Meta, field
 
 from kschedfw.api.meta import DEFAULT_NAMESPACE
+from kschedfw.api.sources import open_file
 from kschedfw.kubernetes.errors import ConnectionConfigError
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -170,7 +172,7 @@ def load_connection(
     if master:
         config = attrs.evolve(config, cluster=msgspec.structs.replace(config.cluster, server=master))
     server = config.server
-    if not server.startswith(("https://", "http://")):
+    if not (server.startswith(("https://", "http://")) and _is_address(server)):
         raise ConnectionConfigError(
             f"{config.source}: server: must be an address such as https://10.0.0.1:6443, not {server!r}"
         )
@@ -238,13 +240,22 @@ def _selected(paths: list[Path], context: str | None) -> ConnectionConfig:
     )
 
 
+def _is_address(url: str) -> bool:
+    """Whether the URL names a host, and a port, if any, that there is."""
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port beyond 65535, or half of an IPv6 address's brackets
+        return False
+
+
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "none"
 
 
 def _read(path: Path) -> _File:
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             text = file.read(_LARGEST_FILE + 1)
     except OSError as error:
         raise ConnectionConfigError(f"{path}: can't be read: {error.strerror or error}") from None

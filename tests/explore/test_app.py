@@ -131,6 +131,16 @@ class TestRefusals:
         [
             ("/api/keep", b"{", 400, "the request is malformed: "),
             ("/api/keep", b"[" * 100_000, 400, "the request is malformed: "),
+            *(
+                (
+                    "/api/try",
+                    b'{"changes": [{"kind": "arguments", "profile": "default-scheduler", "plugin": "NodeResourcesFit",'
+                    b' "arguments": {"a": %s}}]}' % (b"[" * deep + b"]" * deep),
+                    400,
+                    "the request is malformed: arguments: nested too deeply",
+                )
+                for deep in (100, 900)
+            ),
             (
                 "/api/keep",
                 {"changes": [{"kind": "explode"}]},

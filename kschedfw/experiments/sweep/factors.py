@@ -20,6 +20,8 @@ from kschedfw.experiments.sweep.errors import SweepError, inside, similar
 from kschedfw.experiments.sweep.inputs import ClusterSource, read_source
 from kschedfw.experiments.sweep.paths import steps_of
 from kschedfw.experiments.sweep.values import Choices, Range, Values, is_number, is_whole, read_values
+from kschedfw.simulator.arrivals import LONGEST, SHORTEST
+from kschedfw.simulator.simulation import LONGEST_ATTEMPT
 
 CLUSTER: Final = "cluster"
 CONFIGURATION: Final = "configuration"
@@ -47,13 +49,13 @@ def _whole(low: int, high: int) -> Check:
 
 
 def _seconds(value: object) -> str:
-    fits = is_number(value) and value >= 0
-    return "" if fits else "seconds from 0 up"
+    fits = is_number(value) and 0 <= value <= LONGEST_ATTEMPT
+    return "" if fits else f"seconds from 0 to {LONGEST_ATTEMPT:g}"
 
 
 def _positive(value: object) -> str:
-    fits = value is None or (is_number(value) and value > 0)
-    return "" if fits else "a number above 0, or null"
+    fits = value is None or (is_number(value) and SHORTEST <= value <= LONGEST)
+    return "" if fits else f"a number from {SHORTEST:g} to {LONGEST:g}, or null"
 
 
 def _switch(value: object) -> str:

@@ -16,7 +16,7 @@ from kschedfw.api.manifests import read_manifests
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.api.sources import sources
+from kschedfw.api.sources import open_file, sources
 from kschedfw.bench.openb import NODES_FILE, PODS_FILE
 from kschedfw.bench.stage import Case, Objects
 from kschedfw.bench.workload import Placement
@@ -78,7 +78,7 @@ class ClusterSource:
         digest = hashlib.sha256()
         try:
             for path in self.files:
-                with path.open("rb") as file:
+                with open_file(path, again=True) as file:
                     while piece := file.read(_PIECE):
                         digest.update(piece)
                 digest.update(b"\0")

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kschedfw.api.documents import given_twice, yaml_parts, yaml_problem
 from kschedfw.api.field_errors import shown
+from kschedfw.api.sources import open_file
 from kschedfw.api.yaml_loader import DocumentError, build
 from kschedfw.experiments.sweep.constraints import Constraint
 from kschedfw.experiments.sweep.design import Design, read_design
@@ -136,7 +137,7 @@ def content_of(path: Path, fields: Collection[str]) -> Mapping[str, Any]:
         SweepError: the file is too large, isn't YAML, or has something else.
         OSError: it can't be read.
     """
-    with path.open("rb") as file:
+    with open_file(path) as file:
         data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
         raise SweepError(f"{path}: has more than {LARGEST:,} bytes")
