@@ -197,7 +197,7 @@ class Client:
         """
         body = b"" if content is None else msgspec.json.encode(content)
         request = Request(method, _target(path, query), body, content_type)
-        backoff = Backoff(self.chance, initial=0.05, longest=2.0)
+        backoff = Backoff(self.chance, self.clock, initial=0.05, longest=2.0)
         uncertain = False
         for attempt in range(1, _ATTEMPTS + 1):
             if uncertain and settle is not None and (result := settle()) is not None:
@@ -239,7 +239,7 @@ class Client:
 
     def _repeated(self, request: Request, timeout: float | None = None) -> Reply:
         """The answer to a request that reads."""
-        backoff = Backoff(self.chance, initial=0.05, longest=2.0)
+        backoff = Backoff(self.chance, self.clock, initial=0.05, longest=2.0)
         for attempt in range(1, _ATTEMPTS + 1):
             self._wait_for_turn()
             try:
