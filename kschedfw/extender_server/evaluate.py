@@ -211,9 +211,11 @@ class Evaluator:
         self._state.show()
         table = snapshot.table
         names = dict.fromkeys(args.node_names)
-        unknown = [name for name in names if name not in table.rows]
-        for name in unknown:
-            del names[name]
+        unknown: list[str] = []
+        if not names.keys() <= table.rows.keys():
+            unknown = [name for name in names if name not in table.rows]
+            for name in unknown:
+                del names[name]
         return _Question(pod, NodeSelection.named(table, names), unknown)
 
     def _read_node(self, index: int, json: Json) -> NodeInfo:
@@ -267,7 +269,11 @@ class Evaluator:
         highest = self._highest_total
         if not highest:
             return [0] * len(totals)
-        return [(2 * total * MAX_EXTENDER_PRIORITY + highest) // (2 * highest) for total in totals]
+        # Many nodes have the same score.
+        rounded = {
+            total: (2 * total * MAX_EXTENDER_PRIORITY + highest) // (2 * highest) for total in set(totals)
+        }
+        return list(map(rounded.__getitem__, totals))
 
     def _agreed(self, pod: Pod, victims: Mapping[str, set[str]]) -> set[str]:
         framework, state = self._framework, CycleState()
