@@ -114,10 +114,10 @@ class Dialer:
             connection.connect()
         except ssl.SSLCertVerificationError as error:
             raise UnavailableError(
-                f"{self._config.server}: its certificate isn't accepted: {error.verify_message}"
+                f"{self._config.address}: its certificate isn't accepted: {error.verify_message}"
             ) from None
         except (OSError, HTTPException) as error:
-            raise UnavailableError(f"{self._config.server}: can't connect: {why(error)}") from None
+            raise UnavailableError(f"{self._config.address}: can't connect: {why(error)}") from None
         sock: socket.socket = connection.sock
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         _notice_dead_peers(sock)
