@@ -1,3 +1,5 @@
+from .admission import AdmissionOutcome as AdmissionOutcome
+from .admission import RefusedPod as RefusedPod
 from .affinity import Affinity as Affinity
 from .affinity import NodeAffinity as NodeAffinity
 from .affinity import NodeInclusionPolicy as NodeInclusionPolicy
@@ -92,6 +94,18 @@ from .pod import PodSpec as PodSpec
 from .pod import PodStatus as PodStatus
 from .pod import PodTemplateSpec as PodTemplateSpec
 from .pod import PreemptionPolicy as PreemptionPolicy
+from .policies import LimitRange as LimitRange
+from .policies import LimitRangeItem as LimitRangeItem
+from .policies import LimitRangeSpec as LimitRangeSpec
+from .policies import Overhead as Overhead
+from .policies import QuotaScope as QuotaScope
+from .policies import ResourceQuota as ResourceQuota
+from .policies import ResourceQuotaSpec as ResourceQuotaSpec
+from .policies import RuntimeClass as RuntimeClass
+from .policies import RuntimeScheduling as RuntimeScheduling
+from .policies import ScopeOperator as ScopeOperator
+from .policies import ScopeRequirement as ScopeRequirement
+from .policies import ScopeSelector as ScopeSelector
 from .quantity import Quantity as Quantity
 from .quantity import QuantityError as QuantityError
 from .quantity import QuantityFormat as QuantityFormat

@@ -17,6 +17,7 @@ from kschedfw.api.scalars import read_duration, read_time
 from kschedfw.cli.inputs import InputFormat
 from kschedfw.config import FEATURE_GATES, PRESETS
 from kschedfw.scheduler import FirstByNameSelector, HostSelector, RoundRobinSelector
+from kschedfw.simulator.simulation import LONGEST_ATTEMPT
 
 _NONE = "none is installed, kschedfw-legacy has some"
 
@@ -115,7 +116,6 @@ SelectHostOption = Annotated[
         )
     ),
 ]
-_LONGEST_ATTEMPT = 3600.0
 
 
 def _time(text: str) -> datetime:
@@ -139,7 +139,7 @@ def _seconds(text: str) -> float:
         seconds = read_duration(text, float)
     except FieldErrors:
         raise typer.BadParameter(f"{text!r} is no duration such as 3ms or 1.5s") from None
-    if not 0 <= seconds <= _LONGEST_ATTEMPT:
+    if not 0 <= seconds <= LONGEST_ATTEMPT:
         raise typer.BadParameter(f"{text!r} is not between 0s and 1h")
     return seconds
 

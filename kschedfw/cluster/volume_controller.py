@@ -38,7 +38,7 @@ from kschedfw.cluster.memory import InMemoryCluster
 from kschedfw.cluster.protocol import EventType, WatchEvent
 from kschedfw.cluster.volume_provisioning import is_provisioned, provisioned
 
-_DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 
 _Due: TypeAlias = tuple[type[PersistentVolume] | type[PersistentVolumeClaim] | type[Pod], str]
 
@@ -213,9 +213,7 @@ class VolumeController:
         if claim.spec.storage_class_name is not None:
             return claim
         defaults = [
-            each
-            for each in self._cluster.list(StorageClass)
-            if each.annotations.get(_DEFAULT_CLASS) == "true"
+            each for each in self._cluster.list(StorageClass) if each.annotations.get(DEFAULT_CLASS) == "true"
         ]
         if not defaults:
             return claim

@@ -229,7 +229,7 @@ class Client:
     def _written(
         self, request: Request, settle: Callable[[], T | None] | None, deadline: float
     ) -> Content | T:
-        backoff = Backoff(self.chance, initial=0.05, longest=2.0)
+        backoff = Backoff(self.chance, self.clock, initial=0.05, longest=2.0)
         uncertain = False
         for attempt in range(1, _ATTEMPTS + 1):
             if uncertain and settle is not None and (result := settle()) is not None:
@@ -262,7 +262,7 @@ class Client:
     def _repeated(self, request: Request, timeout: float | None = None) -> Reply:
         """The answer to a request that reads."""
         with self._timed(request):
-            backoff = Backoff(self.chance, initial=0.05, longest=2.0)
+            backoff = Backoff(self.chance, self.clock, initial=0.05, longest=2.0)
             for attempt in range(1, _ATTEMPTS + 1):
                 self._wait_for_turn(request)
                 try:

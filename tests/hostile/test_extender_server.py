@@ -291,23 +291,6 @@ class TestReading:
                 b"there are 50 nodes; at most 49 may be asked about\n",
             )
 
-    def test_connections_that_are_too_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 3)
-        with served() as server, ExitStack() as stack:
-            open_ones = [stack.enter_context(server.begin()) for _ in range(3)]
-            for connection in open_ones:
-                assert connection.recv(12) == b"HTTP/1.1 200"
-            assert is_closed(stack.enter_context(server.connect()))
-            open_ones[0].close()
-            assert eventually(lambda: server_answers(server))
-
-
-def server_answers(server: Served) -> bool:
-    try:
-        return server.ask().status == 200
-    except OSError:
-        return False
-
 
 class TestHost:
     """A page whose name suddenly means this machine must not get a browser to ask it."""
@@ -443,6 +426,20 @@ class TestEnd:
                 assert secure.recv(12) == b"HTTP/1.1 200"
             started.terminate()
             assert ended(started) == (0, "")
+
+    def test_in_spite_of_a_refused_request_over_tls(self, certificates: Path) -> None:
+        """Its client neither sends the rest nor says goodbye, so the connection is still being closed."""
+        options = ("--tls-cert", certificates / "server.pem", "--tls-key", certificates / "server-key.pem")
+        context = ssl.create_default_context(cafile=str(certificates / "ca.pem"))
+        with (
+            process(*options) as (started, address),
+            socket.create_connection(address) as raw,
+            context.wrap_socket(raw, server_hostname="127.0.0.1") as secure,
+        ):
+            secure.sendall(HEAD % (1 << 40) + b"{")
+            assert secure.recv(12) == b"HTTP/1.1 413"
+            started.terminate()
+            assert ended(started, within=4) == (0, "")
 
     STUCK = (
         "import time; from kschedfw.plugins.node_name import NodeName;"

@@ -185,3 +185,37 @@ def test_times_that_dont_fit_together_are_refused(client: Client, times: tuple[f
         Candidate(client, "a", lease_duration=times[0], renew_deadline=times[1], retry_period=times[2])
     with pytest.raises(LeaderElectionConfigError, match="identity must not be empty"):
         Candidate(client, "")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"leaseTransitions": "many"},
+        {"leaseDurationSeconds": 10**400},
+        {"holderIdentity": {"a": "b"}},
+        ["a"],
+        "a",
+    ],
+    ids=str,
+)
+def test_a_malformed_lease_is_waited_for_until_it_is_mended(
+    spec: object,
+    client: Client,
+    candidate: Callable[..., Candidate],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    malformed = {"metadata": {"name": "scheduler"}, "spec": spec}
+    there = {"yet": True}
+    get_once = Client.get_once
+
+    def answer(self: Client, path: str, timeout: float) -> Any:
+        return malformed if there["yet"] and path == LEASE else get_once(self, path, timeout)
+
+    monkeypatch.setattr(Client, "get_once", answer)
+    waiting = candidate("a")
+    eventually(lambda: caplog.text.count("is malformed") > 1)
+    assert waiting.thread.is_alive()
+    assert not waiting.started.is_set()
+    there["yet"] = False
+    assert waiting.started.wait(10)

@@ -591,3 +591,15 @@ class TestLimits:
 
 def test_infinity_is_ordered() -> None:
     assert matches(f"dyn({INT_MAX}) < dyn(double('+Inf'))")
+
+
+@pytest.mark.parametrize("digits", [20, 4300, 9000])  # a selector may have 10,240 characters
+def test_whole_numbers_of_any_number_of_digits_are_read_or_refused(digits: int) -> None:
+    zeros = "0" * digits
+    assert matches(f"{zeros}7 == 7")
+    assert matches(f"{zeros}7u == 7u")
+    assert matches(f"0x{zeros}f == 15")
+    assert "invalid int literal" in compile_error(f"1{zeros} == 1")
+    assert "invalid int literal" in compile_error(f"-1{zeros} == 1")
+    assert "invalid uint literal" in compile_error(f"1{zeros}u == 1u")
+    assert "invalid int literal" in compile_error(f"0xf{zeros} == 1")

@@ -41,6 +41,8 @@ _TOKEN: Final = re.compile(
       | (?P<sign> \|\| | && | [<>=!]= | [-+*/%<>!?:.,()\[\]{}] )""",
     re.VERBOSE,
 )
+_MOST_DIGITS: Final = 21
+"""One more than numbers of 64 bits have."""
 _KEYWORDS: Final = frozenset({"in", "true", "false", "null"})
 
 
@@ -80,16 +82,24 @@ def literal(token: Token, *, negative: bool = False) -> Value:
                 raise LexError(token.offset, "invalid double literal")
             return -number if negative else number
         case "int":
-            value = int(text, 16 if text.startswith("0x") else 10) * (-1 if negative else 1)
+            value = _whole(text) * (-1 if negative else 1)
             if not -(2**63) <= value < 2**63:
                 raise LexError(token.offset, "invalid int literal")
             return value
         case "uint":
-            value = int(text[:-1], 16 if text.startswith("0x") else 10)
+            value = _whole(text[:-1])
             if value >= 2**64:
                 raise LexError(token.offset, "invalid uint literal")
             return UInt(value)
     return _unquoted(token)
+
+
+def _whole(text: str) -> int:
+    """The number that the digits say; of one that has too many for 64 bits, just some number that has, too."""
+    is_hexadecimal = text.startswith("0x")
+    # Python reads at most 4,300 decimal digits, and takes quadratic time for them.
+    digits = text.removeprefix("0x").lstrip("0")[:_MOST_DIGITS]
+    return int(digits or "0", 16 if is_hexadecimal else 10)
 
 
 def _unquoted(token: Token) -> str | bytes:

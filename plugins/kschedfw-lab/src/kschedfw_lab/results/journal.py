@@ -15,6 +15,7 @@ from typing import BinaryIO, Final, TypeAlias
 import attrs
 import msgspec
 
+from kschedfw.api.reading import open_file
 from kschedfw_lab.results.values import ResultsError, Value
 
 Row: TypeAlias = Mapping[str, Value]
@@ -64,7 +65,7 @@ def complete_blocks(path: Path, most_rows: int = MOST_ROWS) -> Iterator[Block]:
 
 def rows_between(path: Path, start: int, end: int) -> list[Row]:
     """The rows of a block, read again."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         file.seek(start)
         return [_ROW.decode(line) for line in file.read(end - start).splitlines() if line]
 
@@ -83,7 +84,7 @@ def _lines(path: Path, most_rows: int) -> Iterator[tuple[bytes, Row | None]]:
     """The lines, each with its row; None for an empty line, and for a last line without its end."""
     columns: set[str] | None = None
     count = 0
-    with path.open("rb") as file:
+    with open_file(path) as file:
         for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), b""), 1):
             row = None
             if line.strip():

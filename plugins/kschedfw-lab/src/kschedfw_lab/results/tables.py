@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from kschedfw.api.reading import open_file
 from kschedfw_lab.results.journal import LONGEST_LINE, Row, too_many_rows
 from kschedfw_lab.results.results import ERROR, METRIC, RUN
 from kschedfw_lab.results.values import ResultsError, Value, cell, cell_value
@@ -72,7 +74,7 @@ def _rows(path: Path, header: Sequence[str], records: Iterable[list[str]], most_
 
 
 def _records(path: Path) -> Iterator[list[str]]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with io.TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="") as file:
         try:
             yield from csv.reader(_lines(path, file), strict=True)
         except (csv.Error, UnicodeDecodeError) as error:

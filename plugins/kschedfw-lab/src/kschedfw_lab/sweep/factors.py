@@ -13,6 +13,7 @@ import attrs
 
 from kschedfw.api import json_name, shown
 from kschedfw.config import KubeSchedulerConfiguration
+from kschedfw.simulator import LONGEST, LONGEST_ATTEMPT, SHORTEST
 from kschedfw_lab.sweep.configurations import Configuration, PathChange, PluginChange, read_given
 from kschedfw_lab.sweep.constraints import Scalar
 from kschedfw_lab.sweep.errors import SweepError, inside, similar
@@ -46,13 +47,13 @@ def _whole(low: int, high: int) -> Check:
 
 
 def _seconds(value: object) -> str:
-    fits = is_number(value) and value >= 0
-    return "" if fits else "seconds from 0 up"
+    fits = is_number(value) and 0 <= value <= LONGEST_ATTEMPT
+    return "" if fits else f"seconds from 0 to {LONGEST_ATTEMPT:g}"
 
 
 def _positive(value: object) -> str:
-    fits = value is None or (is_number(value) and value > 0)
-    return "" if fits else "a number above 0, or null"
+    fits = value is None or (is_number(value) and SHORTEST <= value <= LONGEST)
+    return "" if fits else f"a number from {SHORTEST:g} to {LONGEST:g}, or null"
 
 
 def _switch(value: object) -> str:

@@ -12,6 +12,7 @@ import attrs
 
 from kschedfw import KschedfwError, Node, Pod, read_manifests, read_openb_nodes, read_openb_pods
 from kschedfw.api import Named, shown, sources
+from kschedfw.api.reading import open_file
 from kschedfw_lab.bench.openb import NODES_FILE, PODS_FILE
 from kschedfw_lab.bench.stage import Case, Objects
 from kschedfw_lab.bench.workload import Placement
@@ -72,7 +73,7 @@ class ClusterSource:
         digest = hashlib.sha256()
         try:
             for path in self.files:
-                with path.open("rb") as file:
+                with open_file(path, again=True) as file:
                     while piece := file.read(_PIECE):
                         digest.update(piece)
                 digest.update(b"\0")

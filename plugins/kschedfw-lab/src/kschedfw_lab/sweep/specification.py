@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kschedfw.api import DocumentError, build, given_twice, shown, yaml_parts, yaml_problem
+from kschedfw.api.reading import open_file
 from kschedfw_lab.sweep.constraints import Constraint
 from kschedfw_lab.sweep.design import Design, read_design
 from kschedfw_lab.sweep.errors import SweepError, inside, similar
@@ -134,7 +135,7 @@ def content_of(path: Path, fields: Collection[str]) -> Mapping[str, Any]:
         SweepError: the file is too large, isn't YAML, or has something else.
         OSError: it can't be read.
     """
-    with path.open("rb") as file:
+    with open_file(path) as file:
         data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
         raise SweepError(f"{path}: has more than {LARGEST:,} bytes")

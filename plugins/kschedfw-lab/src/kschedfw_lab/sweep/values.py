@@ -63,12 +63,21 @@ class Range:
             _points(self.points)
         if self.log and self.low <= 0:
             raise SweepError.at("from", f"must be above 0 with scale log, found {self.low}")
+        if not math.isfinite(self.high - self.low) or (self.log and not self._ratio_is_finite):
+            raise SweepError(f"the range is too wide: from {self.low} to {self.high}")
         if self.step is not None or self.points is not None:
             self._check_count()
 
     @property
     def is_continuous(self) -> bool:
         return self.step is None and self.points is None and not self._is_whole
+
+    @property
+    def _ratio_is_finite(self) -> bool:
+        try:
+            return math.isfinite(self.high / self.low)
+        except OverflowError:
+            return False
 
     @property
     def _is_whole(self) -> bool:
@@ -187,8 +196,10 @@ def is_whole(value: object) -> TypeGuard[int]:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether it is a finite number; true and false are none."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    """Whether it is a finite number, of 64 bits if it is a whole one; true and false are none."""
+    if is_whole(value):
+        return -(2**63) <= value < 2**63
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def _decimal(number: float) -> Decimal:
