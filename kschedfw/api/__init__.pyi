@@ -109,17 +109,6 @@ from .policies import ScopeSelector as ScopeSelector
 from .quantity import Quantity as Quantity
 from .quantity import QuantityError as QuantityError
 from .quantity import QuantityFormat as QuantityFormat
-from .reading import DocumentError as DocumentError
-from .reading import at as at
-from .reading import build as build
-from .reading import given_twice as given_twice
-from .reading import join as join
-from .reading import json_name as json_name
-from .reading import printable as printable
-from .reading import shown as shown
-from .reading import sources as sources
-from .reading import yaml_parts as yaml_parts
-from .reading import yaml_problem as yaml_problem
 from .requests import PodRequests as PodRequests
 from .requests import QosClass as QosClass
 from .requests import node_allocatable as node_allocatable

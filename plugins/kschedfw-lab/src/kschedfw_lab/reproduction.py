@@ -21,7 +21,7 @@ from typing import Final
 import attrs
 
 from kschedfw import KschedfwError
-from kschedfw.api import printable
+from kschedfw.api.reading import printable
 from kschedfw.scheduler import MissingExtraError
 from kschedfw_lab.results.reading import JOURNAL
 from kschedfw_lab.results.results import Results, RunResult

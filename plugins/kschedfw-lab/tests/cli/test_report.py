@@ -242,18 +242,14 @@ class TestNothingToReport:
         assert (result.code, result.err) == (1, f"kschedfw: {tmp_path}/sweep: all of 2 runs failed\n")
         assert "policy=a, seed=1: no such plugin" in result.out
 
-    @pytest.mark.parametrize(
-        ("module", "name", "extra"), [("jinja2", "", "compare"), ("pyarrow", "results.parquet", "parquet")]
-    )
-    def test_an_extra_is_missing(
-        self, report: Report, sweep: Path, monkeypatch: pytest.MonkeyPatch, module: str, name: str, extra: str
+    def test_results_as_parquet_need_its_extra(
+        self, report: Report, sweep: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        if name:
-            (sweep / name).touch()
-        monkeypatch.setitem(sys.modules, module, None)
-        result = report(sweep / name)
+        (sweep / "results.parquet").touch()
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+        result = report(sweep / "results.parquet")
         assert (result.code, result.out) == (1, "")
-        assert f"pip install 'kschedfw[{extra}]'" in result.err
+        assert "pip install 'kschedfw-lab[parquet]'" in result.err
 
 
 def test_exit_codes_are_documented(report: Report) -> None:

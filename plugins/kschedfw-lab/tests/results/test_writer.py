@@ -92,7 +92,7 @@ class TestWriting:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
-        with pytest.raises(ImportError, match=r"pip install 'kschedfw\[parquet\]'"):
+        with pytest.raises(ImportError, match=r"pip install 'kschedfw-lab\[parquet\]'"):
             writer(tmp_path / "new", parquet=True)
         assert not (tmp_path / "new").exists()
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from kschedfw.api import printable
+from kschedfw.api.reading import printable
 from kschedfw.cli import counted, tell
 from kschedfw_lab.sweep.engine import Engine
 from kschedfw_lab.sweep.plan import Plan

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from kschedfw.api import printable
+from kschedfw.api.reading import printable
 from kschedfw.cli import ExitCode, NoProgressOption, complain, counted, progress_bar, tell
 from kschedfw.scheduler import MissingExtraError
 from kschedfw_lab.cli.sweep import DaskOption, ResultsOption, WorkersOption, check_engine, run_engine

@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 
 from kschedfw import KschedfwError
-from kschedfw.api import printable
+from kschedfw.api.reading import printable
 from kschedfw_lab.results.results import Results
 from kschedfw_lab.results.values import Value, cell
 

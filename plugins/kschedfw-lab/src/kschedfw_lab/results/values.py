@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from kschedfw import KschedfwError
-from kschedfw.api import printable, shown
+from kschedfw.api.reading import printable, shown
 
 Value: TypeAlias = str | int | float | bool | None
 """A factor's value; None where the factor isn't set."""

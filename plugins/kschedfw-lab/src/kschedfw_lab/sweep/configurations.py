@@ -11,7 +11,7 @@ from typing import Any, Final
 import attrs
 
 from kschedfw import ConfigurationError, KschedfwError, Registry, SchedulerConfiguration
-from kschedfw.api import shown
+from kschedfw.api.reading import shown
 from kschedfw.config import (
     DEFAULT,
     NamedConfiguration,

@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeAlias
 
 import attrs
 
-from kschedfw.api import shown
+from kschedfw.api.reading import shown
 from kschedfw_lab.sweep.errors import SweepError, inside, similar
 from kschedfw_lab.sweep.factors import SEED, Factor
 

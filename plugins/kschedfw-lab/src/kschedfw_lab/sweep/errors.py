@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from kschedfw import KschedfwError
-from kschedfw.api import join, printable
+from kschedfw.api.reading import join, printable
 
 _LONGEST_PLACE: Final = 500
 

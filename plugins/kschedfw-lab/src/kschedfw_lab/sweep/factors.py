@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from kschedfw.api import json_name, shown
+from kschedfw.api.reading import json_name, shown
 from kschedfw.config import KubeSchedulerConfiguration
 from kschedfw.simulator import LONGEST, LONGEST_ATTEMPT, SHORTEST
 from kschedfw_lab.sweep.configurations import Configuration, PathChange, PluginChange, read_given

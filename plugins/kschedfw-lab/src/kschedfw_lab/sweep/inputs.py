@@ -11,8 +11,8 @@ from typing import Final
 import attrs
 
 from kschedfw import KschedfwError, Node, Pod, read_manifests, read_openb_nodes, read_openb_pods
-from kschedfw.api import Named, shown, sources
-from kschedfw.api.reading import open_file
+from kschedfw.api import Named
+from kschedfw.api.reading import open_file, shown, sources
 from kschedfw_lab.bench.openb import NODES_FILE, PODS_FILE
 from kschedfw_lab.bench.stage import Case, Objects
 from kschedfw_lab.bench.workload import Placement

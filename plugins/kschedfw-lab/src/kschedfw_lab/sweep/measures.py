@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from kschedfw import Pod
-from kschedfw.api import PODS, printable
+from kschedfw.api import PODS
+from kschedfw.api.reading import printable
 from kschedfw.simulator import Spread
 from kschedfw_lab.compare import NodeAllocation, Workload, fragmentation
 from kschedfw_lab.compare import Run as Trialled

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kschedfw.api import at
+from kschedfw.api.reading import at
 from kschedfw_lab.sweep.errors import SweepError
 
 _STEP: Final = re.compile(r"(?:^|\.)(?P<key>[A-Za-z0-9_-]+)|\[(?P<item>[^\[\]]{1,253})\]")

@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from kschedfw import Node
-from kschedfw.api import shown
+from kschedfw.api.reading import shown
 from kschedfw_lab.sweep.errors import SweepError, similar
 
 NANO: Final = 1_000_000_000

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from kschedfw.api import DocumentError, build, given_twice, shown, yaml_parts, yaml_problem
-from kschedfw.api.reading import open_file
+from kschedfw.api.reading import DocumentError, build, given_twice, open_file, shown, yaml_parts, yaml_problem
 from kschedfw_lab.sweep.constraints import Constraint
 from kschedfw_lab.sweep.design import Design, read_design
 from kschedfw_lab.sweep.errors import SweepError, inside, similar

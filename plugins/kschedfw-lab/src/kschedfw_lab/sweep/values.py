@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, TypeGuard
 
 import attrs
 
-from kschedfw.api import shown
+from kschedfw.api.reading import shown
 from kschedfw_lab.sweep.errors import SweepError, similar
 
 MOST_VALUES: Final = 10_000

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api import shown
+from kschedfw.api.reading import shown
 from kschedfw_lab.results.results import TIMES
 from kschedfw_lab.sweep.configurations import Configuration, runnable
 from kschedfw_lab.sweep.errors import SweepError, inside, similar
