@@ -54,8 +54,9 @@ downstream: $(VENV)/.installed-dev ## tests of other distributions (DIST='path-o
 coverage: $(VENV)/.installed-dev ## the tests with branch coverage, which takes more than twice as long
 	@$(BIN)/python -m pytest $(TESTS) --numprocesses auto --dist worksteal --cov --cov-report=term
 
-soak: $(VENV)/.installed-dev ## random worlds (SECONDS=600), over HTTP (STEPS=200000), or of several schedulers (COMMITS=1000000)
-	@$(BIN)/python -m tests.$(if $(COMMITS),cell.random_world $(COMMITS),scheduler.invariants.$(if $(STEPS),served_soak $(STEPS),soak $(SECONDS)))
+soak: $(VENV)/.installed-dev ## random worlds (SECONDS=600), over HTTP (STEPS=200000), of several schedulers (COMMITS=1000000), or asked about (CASES=20000)
+	@$(if $(CASES),KSCHEDFW_CASES=$(CASES) $(BIN)/python -m pytest -q tests/what_if/test_gangs.py,)
+	@$(if $(CASES),,$(BIN)/python -m tests.$(if $(COMMITS),cell.random_world $(COMMITS),scheduler.invariants.$(if $(STEPS),served_soak $(STEPS),soak $(SECONDS))))
 	@$(if $(COMMITS),$(BIN)/python -m tests.kubernetes.claims_world $(COMMITS))
 
 fuzz: $(VENV)/.installed-dev ## hostile input, then plugins and executors that fail on threads (SECONDS=600 each)

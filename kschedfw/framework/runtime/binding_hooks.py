@@ -47,6 +47,7 @@ class BindingHooks:
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Success, a refusal, or WAIT, in which case the pod is in the waiting pods now."""
         timeouts: dict[str, float] = {}
+        reasons: list[str] = []
         for name, hook in self._hooks["permit"]:
             status = call("permit", name, hook, state, pod, node_name)
             if status.is_success:
@@ -54,9 +55,10 @@ class BindingHooks:
             if not status.is_wait:
                 return named(status, "permit", name)
             timeouts[name] = MAX_PERMIT_TIMEOUT if status.timeout is None else status.timeout
+            reasons += status.reasons
         if not timeouts:
             return _SUCCESS
-        self._waiting_pods.add(WaitingPod(pod, timeouts, self._clock))
+        self._waiting_pods.add(WaitingPod(pod, timeouts, self._clock, reasons))
         return Status(
             Code.WAIT, (f'one or more plugins asked to wait and no plugin rejected pod "{pod.name}"',)
         )
