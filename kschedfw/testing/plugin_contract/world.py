@@ -19,7 +19,8 @@ class World:
     """A cluster of up to eight nodes, with copies of a few nodes and pods, that changes at random."""
 
     def __init__(self, random: Random, nodes: Sequence[Node], pods: Sequence[Pod]) -> None:
-        self._random, self._nodes, self._pods = random, nodes, pods
+        self.random = self._random = random
+        self._nodes, self._pods = nodes, pods
         self._made = 0
         self._infos: dict[str, NodeInfo] = {}
         for number in range(random.randint(1, 8)):
@@ -44,6 +45,15 @@ class World:
             if not self._random.randint(0, 3):
                 pod = attrs.evolve(pod, metadata=other.metadata)
             yield self._new(pod, "")
+
+    def states(self) -> Iterator[Sequence[Node | Pod]]:
+        """Two nodes, each in the states of a few, and pods on them, each with the labels of a few."""
+        hosts = ("node-0", "node-1")
+        for name in hosts:
+            yield [self._node(name) for _ in self._nodes]
+        for _ in range(3):
+            pod = self._new(self._random.choice(self._pods), self._random.choice(hosts))
+            yield [pod.with_metadata(attrs.evolve(pod.metadata, labels=each.labels)) for each in self._pods]
 
     def rows(self) -> Sequence[int]:
         """All rows in order, or some of them in any order; int64 of shape (k,)."""
