@@ -14,7 +14,6 @@ from kschedfw.testing.plugin_contract.world import World
 from kschedfw.testing.waking import Gap, NotWokenError, Scene, Thing, Trial
 
 _PODS = 8
-_REFUSING = frozenset({"pre_enqueue", "pre_filter", "filter", "reserve", "permit"})
 
 
 class WakingChecks(Subject):
@@ -26,8 +25,6 @@ class WakingChecks(Subject):
     @concerns("events_to_register")
     def test_a_pod_that_waited_is_placed_as_by_a_new_scheduler(self) -> None:
         hooks = self._hooks()
-        if hooks.isdisjoint(_REFUSING):
-            return
         needed = {"queue_sort": "PrioritySort", "bind": "DefaultBinder"}
         profile = self._profile(*(plugin for hook, plugin in needed.items() if hook not in hooks))
 
@@ -55,16 +52,13 @@ class WakingChecks(Subject):
         return found
 
     def _scene(self, world: World) -> Scene:
+        """The world's nodes and pods; each of `objects` may be gone, or have the content of another one of its kind."""
         things: list[Thing] = list(world.states())
         always: list[Named] = []
         for obj in self.objects:
             if isinstance(obj, CustomObject | CustomResource) or type(obj) in EVENT_RESOURCES:
-                things.append([obj, *(_in_place_of(obj, other) for other in self.objects)])
+                same_kind = (other for other in self.objects if type(other) is type(obj))
+                things.append([obj, *(other.with_metadata(obj.metadata) for other in same_kind)])
             else:
                 always.append(obj)
         return Scene(things, list(world.pending()), always)
-
-
-def _in_place_of(obj: Named, other: Named) -> Named:
-    """The other object's content under the object's name, if it is of the same kind."""
-    return other.with_metadata(obj.metadata) if type(other) is type(obj) else obj
