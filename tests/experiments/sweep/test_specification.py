@@ -122,7 +122,10 @@ TINY_FACTORS = "cluster: {workload: basic}, nodes: 2, pods: 2"
             "factors.arrivalRate: expected a number from 1e-09 to 1e+10, or null",
         ),
         (f"factors: {{{TINY_FACTORS}, arrivals: 1}}", "factors.arrivals: expected true or false, found 1"),
-        (f"factors: {{{TINY_FACTORS}, attemptTime: -1}}", "factors.attemptTime: expected seconds from 0 to 3600"),
+        (
+            f"factors: {{{TINY_FACTORS}, attemptTime: -1}}",
+            "factors.attemptTime: expected seconds from 0 to 3600",
+        ),
         (
             f"factors: {{{TINY_FACTORS}, ignoreOwnTimes: true}}",
             "factors.ignoreOwnTimes: to ignore pods' own times",
