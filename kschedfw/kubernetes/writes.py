@@ -103,8 +103,8 @@ class Writes:
             "reason": condition.reason,
             "message": printable(condition.message, _LONGEST_MESSAGE),
         }
-        # The generation that was decided about: by now the server may have a newer one. kube-scheduler writes it since
-        # v1.33, and doesn't patch for it alone either.
+        # The generation that is known here: by now the server may have a newer one. kube-scheduler writes it, too
+        # (PodObservedGenerationTracking, locked since v1.35), and doesn't patch for it alone either.
         if pod.metadata.generation:
             written["observedGeneration"] = pod.metadata.generation
         if before is None or before.status != condition.status:
