@@ -45,9 +45,9 @@ _LONGEST_NAME: Final = 128
 _DEFAULT_CONTROLLER: Final = "default-scheduler"
 _QUEUED: Final = 10_000
 _REMEMBERED: Final = 4096
-_SENDERS: Final = 32
-"""Requests at a time. A request takes up to 100 ms where the interpreter is busy with decisions, and 300 pods are bound
-in a second: with 4 senders, 388 of 521 events were unsent when the process was killed, with 32 it was 21."""
+_SENDERS: Final = 256
+"""Requests at a time, as many as bindings: else events fall behind them where the server is slow to answer. With 4
+senders, 388 of 521 events were unsent when the process was killed."""
 _TRIES: Final = 12
 """How often an event is sent that the server can't take, as in client-go."""
 _FIRST_PAUSE: Final = 0.05
@@ -104,14 +104,15 @@ class EventRecorder:
         """When the senders end; known from `close` on, and then they end as soon as nothing is left."""
         self._swept = clock.monotonic()
         self._host = printable(socket.gethostname(), 60)
-        self._threads = [
-            threading.Thread(target=self._run, name=f"events-{number}", daemon=True)
-            for number in range(_SENDERS)
-        ]
+        self._started = False
+        self._threads: list[threading.Thread] = []
+        """The senders, made as needed."""
+        self._idle = 0
 
     def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
+        with self._changed:
+            self._started = True
+            self._make_sender()
 
     def record(self, regarding: Named, type: str, reason: str, message: str) -> None:
         """Have an event sent."""
@@ -128,8 +129,7 @@ class EventRecorder:
                 if self._is_due(told):
                     self._send_later(told)
             self._changed.notify_all()
-        alive = [thread for thread in self._threads if thread.is_alive()]
-        for thread in alive:
+        for thread in self._threads:
             thread.join(max(0.0, self._deadline - self._clock.monotonic()))
         with self._changed:
             left = len(self._backlog) + self._sending + self._lost
@@ -195,11 +195,18 @@ class EventRecorder:
             self._lost += 1
         else:
             self._put(told, self._clock.monotonic())
+            if self._started and len(self._backlog) > self._idle and len(self._threads) < _SENDERS:
+                self._make_sender()
 
     def _put(self, told: _Told, time: float) -> None:
         told.is_queued = True
         heapq.heappush(self._backlog, (time, next(self._numbers), told))
         self._changed.notify()
+
+    def _make_sender(self) -> None:
+        thread = threading.Thread(target=self._run, name=f"events-{len(self._threads)}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     # --- sending ---
 
@@ -236,7 +243,9 @@ class EventRecorder:
                     self._sending += 1
                     return heapq.heappop(self._backlog)[2]
                 wake = min(due, self._swept + _SWEEP_SECONDS)
+                self._idle += 1
                 self._clock.wait_until(self._changed, self._clock.now() + wake - now)
+                self._idle -= 1
 
     def _send(self, told: _Told, content: Content, *, is_new: bool) -> float | None:
         """Send an event once. Return after how many seconds it has to be sent again; None if that is of no use."""

@@ -212,9 +212,9 @@ def test_events_that_wait_for_an_answer_dont_hold_up_others(client: Client, pod:
     ):
         recorder = EventRecorder(other, client.clock)
         recorder.start()
-        for number in range(30):
+        for number in range(200):
             recorder.record(of_version(pod, number), "Normal", "Scheduled", "there")
-        eventually(lambda: len(raw.requests) == 30)
+        eventually(lambda: len(raw.requests) == 200)
         recorder.close(0)
 
 
