@@ -16,6 +16,7 @@ SEED ?= 1
 SECONDS ?= 600
 DIST ?= $(POLICIES)
 TESTS := tests $(PARTS:%=%/tests)
+PODS ?= 50000
 APPEND ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -23,7 +24,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help demo docs quick test downstream coverage soak fuzz benchmark lint fmt changelog build clean
+.PHONY: help demo docs quick test downstream coverage waking soak fuzz benchmark lint fmt changelog build clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -54,10 +55,13 @@ downstream: $(VENV)/.installed-dev ## tests of other distributions (DIST='path-o
 coverage: $(VENV)/.installed-dev ## the tests with branch coverage, which takes more than twice as long
 	@$(BIN)/python -m pytest $(TESTS) --numprocesses auto --dist worksteal --cov --cov-report=term
 
+waking: $(VENV)/.installed-dev ## refused pods that fit after an event (PODS=50000): hints wake them
+	@$(BIN)/python -m tests.scheduler.waking.run $(PODS)
+
 soak: $(VENV)/.installed-dev ## random worlds (SECONDS=600), over HTTP (STEPS=200000), of several schedulers (COMMITS=1000000), or asked about (CASES=20000)
 	@$(if $(CASES),KSCHEDFW_CASES=$(CASES) $(BIN)/python -m pytest -q tests/what_if/test_gangs.py,)
-	@$(if $(CASES),,$(BIN)/python -m tests.$(if $(COMMITS),cell.random_world $(COMMITS),scheduler.invariants.$(if $(STEPS),served_soak $(STEPS),soak $(SECONDS))))
-	@$(if $(COMMITS),$(BIN)/python -m tests.kubernetes.claims_world $(COMMITS))
+	@$(if $(CASES),,PYTHONPATH=plugins/kschedfw-lab/tests $(BIN)/python -m $(if $(COMMITS),cell.random_world $(COMMITS),tests.scheduler.invariants.$(if $(STEPS),served_soak $(STEPS),soak $(SECONDS))))
+	@$(if $(COMMITS),PYTHONPATH=plugins/kschedfw-lab/tests $(BIN)/python -m tests.kubernetes.claims_world $(COMMITS))
 
 fuzz: $(VENV)/.installed-dev ## hostile input, then plugins and executors that fail on threads (SECONDS=600 each)
 	@$(BIN)/python -m tests.hostile.fuzz $(SECONDS)

@@ -173,6 +173,7 @@ class VolumeController:
     def _keep_bound(self, claim: PersistentVolumeClaim) -> None:
         volume = self._cluster.get(PersistentVolume, claim.spec.volume_name)
         if volume is None or not (volume.spec.claim_ref is None or is_bound_to(volume, claim)):
+            self._waiting[claim.key] = None  # a volume of that name may come
             self._cluster.update(attrs.evolve(claim, status=VolumePhase("Lost")))
         else:
             self._bind(claim, volume)

@@ -13,7 +13,7 @@ import typer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kschedfw.cli.app import COMMANDS
+from kschedfw.cli.commands import COMMANDS
 from tests.hostile.trial import command
 
 IMPOSSIBLE = (
@@ -63,8 +63,8 @@ CLUSTER = """
 
 def options() -> Iterator[tuple[str, str]]:
     """Each option of each command that takes a number, a duration, a time or a limit."""
-    for name, entry in COMMANDS.items():
-        application = entry.load()
+    for name in COMMANDS.names():
+        application = COMMANDS.load(name).load()
         if len(application.registered_commands) != 1:
             continue  # a group, whose commands take no numbers
         (registered,) = application.registered_commands

@@ -22,6 +22,7 @@ from kschedfw.plugins.dynamic_resources.hints import claim_events
 from kschedfw.plugins.dynamic_resources.inventory import PoolId
 from kschedfw.plugins.dynamic_resources.manager import DeviceManager
 from kschedfw.plugins.dynamic_resources.usage import NOTHING_USED, PoolUsage, counting_results
+from kschedfw.testing import FrameworkHarness
 from tests.plugins.devices import DRIVER, World, allocation, claim, devices, gpu_class, made, node, pod
 
 
@@ -226,6 +227,54 @@ def test_a_device_that_cannot_be_made_ready_is_given_back() -> None:
     assert claim_of(world, "c").status.allocation is None
 
 
+def test_an_allocation_without_a_timestamp_gets_one_when_it_is_reserved() -> None:
+    world = World(node("a"), gpu_class(), devices("a", "g0"), claim("c", status=allocation("g0", "a")))
+    world.cluster.add(pod("p", "c"))
+    world.run()
+    allocated = claim_of(world, "c").status.allocation
+    assert allocated is not None
+    assert allocated.allocation_timestamp is not None
+    assert allocated.allocation_timestamp.timestamp() == 1_000_000_000.0
+
+
+def test_a_timestamp_stays_when_another_pod_reserves_the_claim() -> None:
+    world = World(node("a"), gpu_class(), devices("a", "g0"), claim("c"), pod("p", "c"))
+    world.run()
+    world.cluster.add(pod("q", "c"))
+    world.run()
+    found = claim_of(world, "c").status
+    assert len(found.reserved_for) == 2
+    assert found.allocation is not None
+    assert found.allocation.allocation_timestamp is not None
+    assert found.allocation.allocation_timestamp.timestamp() == 1_000_000_000.0
+
+
+def test_binding_that_takes_too_long_says_that_its_time_is_over() -> None:
+    world = World(node("a"), gpu_class(), devices("a", "g0", more=BINDING), claim("c"), pod("p", "c"))
+    world.scheduler.schedule_one()
+    assert world.told("p") == (
+        'running PreBind plugin "DynamicResources": device binding timeout: context deadline exceeded'
+    )
+
+
+def test_binding_names_the_claim_whose_devices_have_been_overdue_before() -> None:
+    """The claim was allocated nine minutes ago, and its devices still aren't ready after a minute more."""
+    device = {"request": "r", "driver": DRIVER, "pool": "a", "device": "g0", **BINDING}
+    earlier = "2001-09-09T01:37:40Z"
+    status = {"allocation": {"devices": {"results": [device]}, "allocationTimestamp": earlier}}
+    world = World(node("a"), gpu_class(), devices("a", "g0", more=BINDING), claim("c", status=status))
+    world.cluster.add(pod("p", "c"))
+    world.scheduler.schedule_one()
+    assert world.told("p") == ('running PreBind plugin "DynamicResources": device binding timeout: claim=c')
+
+
+def test_deleted_claims_are_no_event() -> None:
+    harness = FrameworkHarness("DynamicResources", objects=[claim("own")])
+    taken = claim("other", status=allocation("g0", "a"))
+    assert harness.hint(pod("p", "own"), taken, None) is QueueingHint.SKIP
+    assert harness.hint(pod("p", "own"), taken, claim("other")) is QueueingHint.QUEUE
+
+
 def test_each_device_is_matched_once_per_state_of_its_slice(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     evaluated = inventory._evaluated
@@ -342,8 +391,6 @@ class TestHints:
         allocated = attrs.evolve(other, status=claim_with_device().status)
         assert self.hint(cluster, other, allocated) is QueueingHint.SKIP
         assert self.hint(cluster, allocated, other) is QueueingHint.QUEUE
-        assert self.hint(cluster, allocated, None) is QueueingHint.QUEUE
-        assert self.hint(cluster, other, None) is QueueingHint.SKIP
 
     def test_nothing_matters_while_a_claim_is_missing(self) -> None:
         cluster = InMemoryCluster([claim("other")])

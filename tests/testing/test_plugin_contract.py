@@ -652,6 +652,20 @@ class HintsTruth(Plugin):
         return [ClusterEvent(EventResource.NODE, ActionType.ADD, lambda pod, old, new: True)]  # type: ignore[arg-type, return-value]  # that is what is wrong
 
 
+WAKING = "a_pod_that_waited_is_placed_as_by_a_new_scheduler"
+
+
+@caught(WAKING, "refused isn't tried again when Node node-")
+class HearsOfNewNodesAlone(Plugin):
+    @hookimpl
+    def filter(self, node_info: NodeInfo) -> Status | None:
+        return Status.unschedulable("node(s) had taints") if node_info.node.spec.taints else None
+
+    @hookimpl
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        return [ClusterEvent(EventResource.NODE, ActionType.ADD)]
+
+
 # --- Making room, and binding ------------------------------------------------------------------------------------
 
 POST_FILTER = "post_filter_nominates_a_node_that_exists_and_only_tries_things_out"

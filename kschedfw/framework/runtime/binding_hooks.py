@@ -101,7 +101,7 @@ class BindingHooks:
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Success, or the first failure in profile order.
 
-        Neighbours that allow it run together, and all of them end before this returns.
+        Plugins in a row that allow it run together, across skipped ones; all of them end before this returns.
         """
         for group in self._groups(state):
 
@@ -116,17 +116,22 @@ class BindingHooks:
         return _SUCCESS
 
     def _groups(self, state: CycleState) -> Iterator[Sequence[tuple[str, Hook]]]:
-        """The plugins that aren't skipped, and together those in a row that allow it."""
+        """The plugins that have work to do, and together those in a row that allow it.
+
+        A skipped plugin doesn't end a row: nothing has to wait for it. kube-scheduler's own plugins allow it by their
+        answer; here SKIP alone does.
+        """
         together: list[tuple[str, Hook]] = []
         for name, hook in self._pre_binds:
+            if name in state.skip_pre_bind_plugins:
+                continue
             if name in state.parallel_pre_bind_plugins:
                 together.append((name, hook))
                 continue
             if together:
                 yield together
                 together = []
-            if name not in state.skip_pre_bind_plugins:
-                yield [(name, hook)]
+            yield [(name, hook)]
         if together:
             yield together
 

@@ -95,11 +95,11 @@ class TestPreBind:
             ([None, PARALLEL, PARALLEL, None], [["P1"], ["P2", "P3"], ["P4"]]),
             ([PARALLEL, None, PARALLEL], [["P1"], ["P2"], ["P3"]]),
             ([None, Status.skip(), None], [["P1"], ["P3"]]),
-            # One that is skipped keeps its place, as in kube-scheduler.
-            ([PARALLEL, Status.skip(), PARALLEL], [["P1"], ["P3"]]),
+            ([PARALLEL, Status.skip(), PARALLEL], [["P1", "P3"]]),
+            ([PARALLEL, Status.skip(), SERIAL, Status.skip(), PARALLEL], [["P1"], ["P3"], ["P5"]]),
         ],
     )
-    def test_neighbours_that_allow_it_run_together(
+    def test_neighbours_that_allow_it_run_together_also_across_a_skipped_one(
         self, answers: list[object], expected: list[list[str]]
     ) -> None:
         assert groups(*answers) == expected

@@ -7,7 +7,7 @@ import pytest
 
 from kschedfw import make_node, make_pod
 from kschedfw.api.node import Node, NodeCondition
-from kschedfw.api.pod import Pod, PodResourceClaimStatus, PodStatus
+from kschedfw.api.pod import Pod, PodExtendedResourceClaimStatus, PodResourceClaimStatus, PodStatus
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
 from kschedfw.scheduler.queue import node_change_events, pod_change_events
 from kschedfw.scheduler.queue.cluster_events import (
@@ -106,6 +106,12 @@ def test_no_subscription_is_possible_to_what_never_happens(
 POD_BASE = (
     make_pod().labels(app="web").requests({"cpu": "1", "example.com/gpu": 1}).scheduling_gate("a").build()
 )
+
+
+def test_a_claim_for_extended_resources_that_the_status_names_is_a_generated_one() -> None:
+    told = PodExtendedResourceClaimStatus(resource_claim_name="c")
+    status = attrs.evolve(POD_BASE.status, extended_resource_claim_status=told)
+    assert pod_actions(POD_BASE.with_status(status)) == [ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM]
 
 
 def pod_actions(new: Pod, old: Pod = POD_BASE) -> list[ActionType]:

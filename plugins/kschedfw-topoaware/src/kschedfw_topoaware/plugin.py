@@ -128,7 +128,8 @@ class NodeResourceTopologyMatch(Plugin[NodeResourceTopologyMatchArgs]):
         return [
             ClusterEvent(EventResource.POD, ActionType.DELETE),
             ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE),
-            ClusterEvent(NodeResourceTopology.kind, ActionType.ADD | ActionType.UPDATE),
+            # A node without one is no longer held to its zones.
+            ClusterEvent(NodeResourceTopology.kind, ActionType.ALL),
         ]
 
     def _left(self, topology: NodeTopology, node_info: NodeInfo) -> Sequence[NumaNode]:
