@@ -14,9 +14,9 @@ import attrs
 import numpy as np
 
 from kschedfw import MAX_NODE_SCORE, FieldError, IntArray, NodeInfo, NodeTable, Pod, Resource
-from kschedfw.api import CPU, MEMORY, PodRequests
+from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, PodRequests
 from kschedfw.api.bounded_dict import BoundedDict
-from kschedfw.api.resource_names import EPHEMERAL_STORAGE, is_huge_pages
+from kschedfw.api.resource_names import is_huge_pages
 
 _ATTRIBUTES = {CPU: "milli_cpu", MEMORY: "memory", EPHEMERAL_STORAGE: "ephemeral_storage"}
 _NON_ZERO = (CPU, MEMORY)
