@@ -230,10 +230,10 @@ def test_each_device_is_matched_once_per_state_of_its_slice(monkeypatch: pytest.
     asked = []
     evaluated = inventory._evaluated
 
-    def counting(device: Any, expressions: Any) -> Any:
+    def counting(device: Any, expressions: Any, budget: Any) -> Any:
         if expressions:
             asked.append(device.id)
-        return evaluated(device, expressions)
+        return evaluated(device, expressions, budget)
 
     monkeypatch.setattr(inventory, "_evaluated", counting)
     names = [f"n{number}" for number in range(12)]
