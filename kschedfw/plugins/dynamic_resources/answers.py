@@ -44,10 +44,14 @@ class AllocationTimeoutError(AllocationError):
 
 @attrs.frozen
 class Answer:
-    """`code` says by `PROBLEMS` whether devices were found, `score` what they are worth."""
+    """`code` says by `PROBLEMS` whether devices were found, `score` what they are worth.
+
+    One that isn't `final` may be another when it is asked for again.
+    """
 
     code: int
     score: int = 0
+    final: bool = True
 
     @property
     def is_late(self) -> bool:
@@ -130,8 +134,8 @@ class Question:
         if code != _UNKNOWN:
             return Answer(code, int(kept.scores[reach.number]))
         answer, _ = self.solve(reach)
-        # Also that it took too long: it would again, and as long.
-        kept.codes[reach.number], kept.scores[reach.number] = answer.code, answer.score
+        if answer.final:
+            kept.codes[reach.number], kept.scores[reach.number] = answer.code, answer.score
         return answer
 
     def codes(self, numbers: IntArray) -> tuple[npt.NDArray[np.int8], AllocationError | None]:
@@ -164,13 +168,15 @@ class Question:
 
     def solve(self, reach: Reach) -> tuple[Answer, Solution]:
         """The same with the devices themselves, searched for anew."""
-        search = Search(self.wanted, reach, self._usage, Budget.of_seconds(self._timeout))
+        budget = Budget.of_seconds(self._timeout)
+        search = Search(self.wanted, reach, self._usage, budget)
         try:
             found = search.run()
         except InvalidPoolsError as reason:
             return Answer(PROBLEMS.index(str(reason))), ()
         except OutOfStepsError:
-            return Answer(_TIMED_OUT), ()
+            # It would take as long again, unless selectors were evaluated, which isn't done twice.
+            return Answer(_TIMED_OUT, final=not budget.gets_further), ()
         if found is None:
             return Answer(PROBLEMS.index(CANNOT_ALLOCATE)), ()
         score = sum(option.score for each in found for option in {one.option for one in each})

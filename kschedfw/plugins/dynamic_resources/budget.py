@@ -24,12 +24,13 @@ class OutOfStepsError(KschedfwError):
 
 
 class Budget:
-    """The steps that are left."""
+    """The steps that are left, and whether a part of the work is remembered, so that the next try `gets_further`."""
 
-    __slots__ = ("left",)
+    __slots__ = ("gets_further", "left")
 
     def __init__(self, steps: float = math.inf) -> None:
         self.left = steps
+        self.gets_further = False
 
     @classmethod
     def of_seconds(cls, timeout: float) -> Budget:

@@ -114,6 +114,7 @@ class PublishedSlice:
         answer = known[position]
         if answer is None:
             answer = known[position] = _evaluated(self.devices[position], expressions, budget)
+            budget.gets_further = True
         if isinstance(answer, Refusal):
             raise answer
         return answer
