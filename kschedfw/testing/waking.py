@@ -133,6 +133,10 @@ class Trial:
         self._cluster = self._cluster_of([*scene.objects, *there])
         self._scheduler = self._scheduler_of(self._cluster)
         self._count = 0
+        self._is_late = False
+        """Whether a known gap has passed over an event since the waiting pod's latest attempt. The plugins that refused
+        it then may not be those that would refuse it now, so that later events may not wake it either.
+        """
 
     def close(self) -> None:
         self._scheduler.close()
@@ -198,8 +202,7 @@ class Trial:
 
     def _observe(self, pod: Pod, change: _Change) -> None:
         """Let the waiting pod see the change, and compare with a new scheduler."""
-        waiting = self._scheduler.queue.get(pod.uid)
-        rejectors = set() if waiting is None else {*waiting.rejector_plugins, waiting.gating_plugin} - {""}
+        rejectors, attempts = self._refusal_of(pod)
         events = events_between(change.old, change.new)
         self._apply(change)
         as_it_is = _objects_of(self._cluster)
@@ -208,10 +211,14 @@ class Trial:
         if self._is_placed(pod):
             self.tally.placeable += 1
             return
+        if self._refusal_of(pod)[1] > attempts:
+            self._is_late = False
+        elif any(gap.covers(rejectors, events) for gap in self._gaps):
+            self._is_late = True
         if not self._new_scheduler_places(pod, as_it_is):
             return
         self.tally.placeable += 1
-        if any(gap.covers(rejectors, events) for gap in self._gaps):
+        if self._is_late:
             self.tally.in_gaps += 1
             return
         told = ", ".join(event.label for event in events) or "no event"
@@ -220,6 +227,13 @@ class Trial:
             f"but a new scheduler places it\n  pod: {_shown(pod)}\n  before: {_shown(change.old)}\n  after: "
             f"{_shown(change.new)}"
         )
+
+    def _refusal_of(self, pod: Pod) -> tuple[set[str], int]:
+        """The plugins that refused the waiting pod in its latest attempt, and how many attempts there were."""
+        waiting = self._scheduler.queue.get(pod.uid)
+        if waiting is None:
+            return set(), 0
+        return {*waiting.rejector_plugins, waiting.gating_plugin} - {""}, waiting.attempts
 
     def _new_scheduler_places(self, pod: Pod, objects: Sequence[Named]) -> bool:
         cluster = self._cluster_of(objects)
@@ -275,6 +289,7 @@ class Trial:
     def _come(self, pod: Pod) -> Pod:
         """Create a pod of this form with a name of its own, and let the scheduler try it."""
         self._count += 1
+        self._is_late = False
         metadata = attrs.evolve(pod.metadata, name=f"waiting-{self._count}", uid="", resource_version="")
         come = self._cluster.add(pod.with_metadata(metadata))
         self._settle(self._scheduler)

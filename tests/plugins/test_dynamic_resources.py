@@ -15,8 +15,11 @@ from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import default_profile
 from kschedfw.framework.events import QueueingHint
 from kschedfw.framework.metrics import DevicePreparation, NoMetrics
-from kschedfw.plugins.dynamic_resources import inventory
+from kschedfw.plugins.dynamic_resources import DynamicResources, inventory
 from kschedfw.plugins.dynamic_resources.allocator import Search
+from kschedfw.plugins.dynamic_resources.args import DynamicResourcesArgs
+from kschedfw.plugins.dynamic_resources.budget import STEPS_PER_SECOND, Budget
+from kschedfw.plugins.dynamic_resources.cel import DeviceInput, compile_selector
 from kschedfw.plugins.dynamic_resources.claims import Claims
 from kschedfw.plugins.dynamic_resources.hints import claim_events
 from kschedfw.plugins.dynamic_resources.inventory import PoolId
@@ -279,10 +282,10 @@ def test_each_device_is_matched_once_per_state_of_its_slice(monkeypatch: pytest.
     asked = []
     evaluated = inventory._evaluated
 
-    def counting(device: Any, expressions: Any) -> Any:
+    def counting(device: Any, expressions: Any, budget: Any) -> Any:
         if expressions:
             asked.append(device.id)
-        return evaluated(device, expressions)
+        return evaluated(device, expressions, budget)
 
     monkeypatch.setattr(inventory, "_evaluated", counting)
     names = [f"n{number}" for number in range(12)]
@@ -446,3 +449,41 @@ def test_what_is_taken_is_the_same_however_it_came_about(steps: list[tuple[str, 
         ]
         expected = {pool: usage.taken for pool, usage in counted(taken).items()}
         assert {pool: usage.taken for pool, usage in claims.usage().by_pool.items()} == expected
+
+
+class TestSearchesThatTakeTooLong:
+    """They are cut off by `filterTimeout`, of which the clock of simulations would never see the end."""
+
+    SELECTOR = "lists.range(400).all(i, i >= 0)"
+
+    def world(self, *node_names: str, **args: float) -> World:
+        profile = default_profile()
+        given = {**profile.args, DynamicResources.name: DynamicResourcesArgs(**args)}
+        spec = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu", "count": 3}}]}}
+        odd = gpu_class(self.SELECTOR)
+        slices = [devices(name, "g0", "g1", "g2") for name in node_names]
+        wanting = made("ResourceClaim", "c", spec=spec)
+        objects = [*map(node, node_names), *slices, odd, wanting, pod("p", "c")]
+        return World(*objects, profiles=[attrs.evolve(profile, args=given)])
+
+    def test_the_attempt_ends_with_an_error_that_names_the_node(self) -> None:
+        world = self.world("a", filter_timeout=0.0001)
+        world.scheduler.schedule_one()
+        assert world.told("p") == (
+            'running "DynamicResources" filter plugin: node a: timed out trying to allocate devices'
+        )
+
+    def test_the_pod_is_tried_again_without_an_event_and_gets_further_each_time(self) -> None:
+        steps = Budget(1e6)
+        compile_selector(self.SELECTOR).matches(DeviceInput(DRIVER), steps)
+        two_devices = 2.5 * (1e6 - steps.left) / STEPS_PER_SECOND
+        world = self.world("a", "b", filter_timeout=two_devices)
+        world.scheduler.schedule_one()
+        assert "timed out" in world.told("p")
+        world.run(3)
+        assert world.node_of("p") in ("a", "b")
+
+    def test_without_a_timeout_it_takes_as_long_as_it_takes(self) -> None:
+        world = self.world("a", filter_timeout=0.0)
+        world.run()
+        assert world.node_of("p") == "a"

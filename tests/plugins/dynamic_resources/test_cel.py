@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kschedfw.api import Quantity
+from kschedfw.plugins.dynamic_resources.budget import Budget, OutOfStepsError
 from kschedfw.plugins.dynamic_resources.cel import (
     COST_LIMIT,
     DeviceInput,
@@ -40,14 +41,14 @@ INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 def matches(expression: str, device: DeviceInput = DEVICE) -> bool:
     selector = compile_selector(expression)
     assert selector.compile_error is None, selector.compile_error
-    return selector.matches(device)
+    return selector.matches(device, Budget())
 
 
 def error(expression: str, device: DeviceInput = DEVICE) -> str:
     selector = compile_selector(expression)
     assert selector.compile_error is None, selector.compile_error
     with pytest.raises(SelectorError) as caught:
-        selector.matches(device)
+        selector.matches(device, Budget())
     return str(caught.value)
 
 
@@ -94,6 +95,15 @@ class TestDevice:
     )
     def test_parts(self, expression: str) -> None:
         assert matches(expression)
+
+    def test_in_tells_the_domains_that_are_there_from_those_that_are_empty_by_default(self) -> None:
+        assert matches('"gpu.example.com" in device.attributes && "gpu.example.com" in device.capacity')
+        bare = DeviceInput("gpu.example.com", {"other.example.com/a": 1})
+        assert not matches('"gpu.example.com" in device.attributes', bare)
+        assert not matches('"gpu.example.com" in device.capacity', bare)
+        assert matches('!("a" in device.attributes["gpu.example.com"])', bare)
+        assert matches("device.attributes.size() == 1 && device.capacity.size() == 0", bare)
+        assert matches('has(device.attributes.none) && device.attributes[?"none"].hasValue()', bare)
 
     def test_a_missing_domain_is_an_empty_map_and_a_missing_name_an_error(self) -> None:
         assert error('device.attributes["none"].x == 1') == "no such key: x"
@@ -305,8 +315,9 @@ class TestPatterns:
     def test_without_the_library_one_line_says_what_to_install(self) -> None:
         code = (
             "import sys; sys.modules['re2'] = None\n"
+            "from kschedfw.plugins.dynamic_resources.budget import Budget\n"
             "from kschedfw.plugins.dynamic_resources.cel import *\n"
-            "assert compile_selector('1 < 2').matches(DeviceInput('d'))\n"
+            "assert compile_selector('1 < 2').matches(DeviceInput('d'), Budget())\n"
             "print(compile_selector(\"'a'.matches('a')\").compile_error)"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -560,11 +571,31 @@ class TestLimits:
         selector = compile_selector(text)
         if selector.compile_error is None:
             with contextlib.suppress(SelectorError):
-                assert selector.matches(DEVICE) in (True, False)
+                assert selector.matches(DEVICE, Budget()) in (True, False)
         else:
             assert re.match(
                 r"compilation failed|program instantiation failed|must evaluate", selector.compile_error
             )
+
+    @pytest.mark.parametrize(
+        "expression",
+        [
+            f"'{'a' * 4000}'.matches('{'(a?)' * 1000}b')",
+            f"'{'a' * 4000}'.matches('(a?){{1000}}b')",
+            f"'{'a' * 1000}'.findAll('a+b|a').size() == 0",
+            "[lists.range(1000)].all(r, r.exists(i, (r + r).size() == i))",
+        ],
+    )
+    def test_work_that_costs_little_is_paid_in_steps_before_it_is_done(self, expression: str) -> None:
+        selector = compile_selector(expression)
+        assert selector.cost(DEVICE) < COST_LIMIT
+        with pytest.raises(OutOfStepsError):
+            selector.matches(DEVICE, Budget(3_000))
+
+    def test_costs_are_paid_in_steps(self) -> None:
+        budget = Budget(100_000)
+        compile_selector("lists.range(1000).all(i, i >= 0)").matches(DEVICE, budget)
+        assert 0 < 100_000 - budget.left < 2_000
 
     @pytest.mark.parametrize(
         "doubled",

@@ -51,6 +51,18 @@ _ALWAYS: Final = (
     ),
     Gap(
         "NodeVolumeLimits",
+        EventResource.VOLUME_ATTACHMENT,
+        ActionType.DELETE,
+        "it looks for volumes that name a claim, and passes over those that are ephemeral",
+    ),
+    Gap(
+        "NodeVolumeLimits",
+        EventResource.STORAGE_CLASS,
+        ActionType.DELETE,
+        "it doesn't register classes, by which it tells the driver of a claim whose volume is yet to be made",
+    ),
+    Gap(
+        "NodeVolumeLimits",
         EventResource.PERSISTENT_VOLUME,
         ActionType.DELETE,
         "it registers the deletion of the volume's VolumeAttachment, which doesn't count without the volume",

@@ -21,7 +21,7 @@ _PODS = 30
 _REGISTRY = Registry()
 
 
-def run_trial(seed: int) -> Tally:
+def run_trial(seed: int, pods: int = _PODS) -> Tally:
     """A trial in a scene of its own. In every other one hints are complete, in the rest kube-scheduler's own."""
     random, complete = Random(seed), seed % 2 == 1
     trial = Trial(
@@ -32,7 +32,7 @@ def run_trial(seed: int) -> Tally:
         gaps_of(complete_hints=complete),
     )
     try:
-        return trial.run(_PODS)
+        return trial.run(pods)
     except NotWokenError as error:
         raise NotWokenError(f"seed {seed}: {error}") from error
     finally:

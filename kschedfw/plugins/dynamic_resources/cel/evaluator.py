@@ -11,6 +11,7 @@ from typing import Final
 
 import attrs
 
+from kschedfw.plugins.dynamic_resources.budget import Budget
 from kschedfw.plugins.dynamic_resources.cel.call_costs import LIST_COST, MAP_COST, call_cost
 from kschedfw.plugins.dynamic_resources.cel.containers import contains, inserted
 from kschedfw.plugins.dynamic_resources.cel.functions import dispatcher
@@ -75,6 +76,9 @@ from kschedfw.plugins.dynamic_resources.cel.values import (
 
 __all__ = ["Program", "plan"]
 
+_COST_PER_STEP: Final = 10
+"""The cost of what is evaluated in a step: the limit of one evaluation is a fifth of the default of `filterTimeout`."""
+
 
 @attrs.frozen
 class Program:
@@ -83,18 +87,23 @@ class Program:
     _root: Step
     _size: int
 
-    def evaluate(self, device: Value, limit: int) -> Value:
+    def evaluate(self, device: Value, limit: int, budget: Budget) -> Value:
         """Evaluate with `device` as the variable of this name.
 
         Raises:
             EvaluationError: the value is an error.
             SelectorError: it costs more than `limit`.
+            OutOfStepsError: the budget is spent.
         """
-        return self._root(Frame([device, *[None] * self._size], limit))
+        frame = Frame([device, *[None] * self._size], limit, budget)
+        try:
+            return self._root(frame)
+        finally:
+            budget.spend(frame.cost / _COST_PER_STEP)
 
     def cost(self, device: Value, limit: int) -> int:
         """Give what the evaluation costs, whether it ends with an error or not."""
-        frame = Frame([device, *[None] * self._size], limit)
+        frame = Frame([device, *[None] * self._size], limit, Budget())
         with contextlib.suppress(SelectorError):
             self._root(frame)
         return frame.cost
@@ -220,7 +229,8 @@ class _Planner:
                 ]:
                     return constant_membership(steps[0], steps[1].value)
         function = _function(node)
-        cost = call_cost(node)
+        # To append to a list that is being made is no joining.
+        cost = 1 if function is append else call_cost(node)
         if name in ("find", "findAll", "matches") and isinstance(steps[1], Constant):
             if isinstance(steps[1].value, str):
                 compiled_pattern(steps[1].value)
@@ -281,7 +291,7 @@ class _Planner:
             return Map(entries)
 
         if not optional and all(isinstance(s, Constant) for entry in steps for s in entry):
-            return Constant(made(Frame([], 0)))
+            return Constant(made(Frame([], 0, Budget())))
         return charged(made, MAP_COST)
 
     # --- Comprehensions

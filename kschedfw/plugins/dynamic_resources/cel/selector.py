@@ -13,6 +13,7 @@ from typing import Final
 import attrs
 
 from kschedfw.api import Quantity
+from kschedfw.plugins.dynamic_resources.budget import Budget
 from kschedfw.plugins.dynamic_resources.cel.checker import check
 from kschedfw.plugins.dynamic_resources.cel.estimate import estimated_cost
 from kschedfw.plugins.dynamic_resources.cel.evaluator import Program, plan
@@ -70,7 +71,10 @@ class DeviceInput:
 
 
 class _Domains(Map):
-    """Attributes or capacities by domain; a domain that is missing is an empty map."""
+    """Attributes or capacities by domain; a domain that is missing is an empty map where it is looked up.
+
+    `in`, `size` and macros see only the domains that are there: Kubernetes gives the lookup alone a default.
+    """
 
     __slots__ = ()
 
@@ -93,16 +97,17 @@ class Selector:
     """The static estimate of what one evaluation costs at most; above `COST_LIMIT` the API server refuses it."""
     _program: Program | None = attrs.field(repr=False, default=None)
 
-    def matches(self, device: DeviceInput) -> bool:
+    def matches(self, device: DeviceInput, budget: Budget) -> bool:
         """Say whether the expression is true of `device`.
 
         Raises:
             SelectorError: it doesn't compile; it ends with an error; it costs more than `COST_LIMIT`; its value
                 is no bool. The text is Kubernetes'.
+            OutOfStepsError: the budget is spent.
         """
         if self._program is None:
             raise SelectorError(self.compile_error)
-        result = self._program.evaluate(device.value, COST_LIMIT)
+        result = self._program.evaluate(device.value, COST_LIMIT, budget)
         if result is True or result is False:
             return result
         raise SelectorError(_not_a_bool(result))

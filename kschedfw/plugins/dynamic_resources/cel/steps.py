@@ -7,6 +7,7 @@ steps may absorb; the error of the cost limit is a bare `SelectorError`, which n
 from collections.abc import Callable
 from typing import Final
 
+from kschedfw.plugins.dynamic_resources.budget import Budget
 from kschedfw.plugins.dynamic_resources.cel.call_costs import CallCost
 from kschedfw.plugins.dynamic_resources.cel.containers import contains
 from kschedfw.plugins.dynamic_resources.cel.values import (
@@ -53,13 +54,14 @@ __all__ = [
 
 
 class Frame:
-    """One evaluation: the values of variables, and the cost so far."""
+    """One evaluation: the values of variables, the cost so far, and what is left for work that costs don't cover."""
 
-    __slots__ = ("cost", "limit", "variables")
+    __slots__ = ("budget", "cost", "limit", "variables")
 
-    def __init__(self, variables: list[Value], limit: int) -> None:
+    def __init__(self, variables: list[Value], limit: int, budget: Budget) -> None:
         self.variables = variables
         self.limit = limit
+        self.budget = budget
         self.cost = 0
 
     def charge(self, cost: int) -> None:
@@ -169,7 +171,7 @@ def membership(value: Value, container: Value) -> bool:
     if isinstance(container, list):
         return contains(container, value)
     if isinstance(container, Map):
-        return container.find(value)[1]
+        return container.contains(value)
     raise no_such_overload()
 
 
@@ -270,6 +272,8 @@ def _applied(
     if isinstance(cost, int):
         frame.charge(cost)
         return function(*arguments)
+    if cost.effort is not None:
+        frame.budget.spend(cost.effort(arguments))
     if not cost.by_result:
         # Before the call: what costs too much isn't done.
         frame.charge(cost.of(arguments, _ERROR))

@@ -23,6 +23,7 @@ from kschedfw.api import KschedfwError
 
 __all__ = [
     "MAX_LENGTH",
+    "MAX_TEXT",
     "MISSING",
     "NONE",
     "CompileError",
@@ -60,6 +61,9 @@ _INT_MAX: Final = 2**63 - 1
 _UINT_MAX: Final = 2**64 - 1
 TIMESTAMP_MIN: Final = -62135596800 * 10**9  # 0001-01-01T00:00:00Z
 TIMESTAMP_MAX: Final = 253402300800 * 10**9 - 1  # the last nanosecond of 9999
+
+MAX_TEXT: Final = 10_000_000
+"""Characters of a string, likewise."""
 
 
 class SelectorError(KschedfwError):
@@ -164,6 +168,10 @@ class Map:
         if key in self._values:
             return self._values[key], True
         return None, False
+
+    def contains(self, key: Value) -> bool:
+        """Say whether there is an entry, as `in` does: a default of `find` isn't one."""
+        return Map.find(self, key)[1]
 
     def field(self, name: str) -> Value:
         """Give the value of a key that is a string; `MISSING`: there is none."""
@@ -357,9 +365,11 @@ def add(a: Value, b: Value) -> Value:
         if kind is UInt:
             return uint64(int(a) + int(b))
         if kind in _JOINED:
-            # Joining two lists costs nothing by their size, and doubling is quick.
+            # Joining two lists, or texts whose type isn't known, costs nothing by their size, and doubling is quick.
             if kind is list and len(a) + len(b) > MAX_LENGTH:
                 raise EvaluationError(f"a list has at most {MAX_LENGTH} elements")
+            if kind in _TEXTS and len(a) + len(b) > MAX_TEXT:
+                raise EvaluationError(f"a string has at most {MAX_TEXT} characters")
             return a + b
         if kind is Duration:
             return duration(a.nanoseconds + b.nanoseconds)
@@ -369,6 +379,7 @@ def add(a: Value, b: Value) -> Value:
 
 
 _JOINED: Final = frozenset({float, str, bytes, list})
+_TEXTS: Final = frozenset({str, bytes})
 
 
 def subtract(a: Value, b: Value) -> Value:
