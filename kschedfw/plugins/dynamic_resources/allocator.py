@@ -14,13 +14,8 @@ from collections.abc import Callable, Generator, Hashable, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
-<<<<<<< HEAD
-from kschedfw import KschedfwError
-from kschedfw.api import EMPTY
-=======
 from kschedfw import FrozenDict, KschedfwError, Quantity
-from kschedfw.api.frozendict import EMPTY
->>>>>>> main
+from kschedfw.api import EMPTY
 from kschedfw.api.resource_claims import MAX_RESULTS
 from kschedfw.plugins.dynamic_resources.budget import Budget
 from kschedfw.plugins.dynamic_resources.capacity import Amounts, added, consumed, is_left

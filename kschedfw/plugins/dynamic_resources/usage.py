@@ -10,14 +10,8 @@ from typing import Final
 
 import attrs
 
-<<<<<<< HEAD
-from kschedfw import FrozenDict
-from kschedfw.api import EMPTY, AllocationResult, DeviceRequestAllocationResult
-=======
 from kschedfw import FrozenDict, Quantity
-from kschedfw.api import AllocationResult, DeviceRequestAllocationResult
-from kschedfw.api.frozendict import EMPTY
->>>>>>> main
+from kschedfw.api import EMPTY, AllocationResult, DeviceRequestAllocationResult
 from kschedfw.plugins.dynamic_resources.capacity import Amounts, added
 from kschedfw.plugins.dynamic_resources.inventory import PoolId
 
