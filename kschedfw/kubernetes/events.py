@@ -254,7 +254,9 @@ class EventRecorder:
         except FencedError:
             pass  # whoever is the leader now has its own to tell
         except (ApiError, UnavailableError) as error:
-            backoff = Backoff(self._client.chance, min(_FIRST_PAUSE * 2**told.tries, _LONGEST_PAUSE))
+            backoff = Backoff(
+                self._client.chance, self._clock, min(_FIRST_PAUSE * 2**told.tries, _LONGEST_PAUSE)
+            )
             pause = pause_after(error, backoff)
             if pause is not None and told.tries + 1 < _TRIES:
                 return pause

@@ -27,7 +27,8 @@ def test_targets_are_in_the_makefile() -> None:
 
 
 def test_commands_are_installed() -> None:
-    programs = {command.split()[0] for command in SHOWN} - {"make"}
+    by_hand = {".venv/bin/cosmic-ray", ".venv/bin/cr-report"}  # the page says so where it shows them
+    programs = {command.split()[0] for command in SHOWN} - {"make"} - by_hand
     assert programs == {".venv/bin/python", ".venv/bin/towncrier"}
     installed = Path(sys.executable).parent
     assert [each for each in programs if not (installed / Path(each).name).exists()] == []
