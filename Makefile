@@ -115,5 +115,5 @@ $(VENV)/.installed-cli: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml $(PARTS:%=%/pyproject.toml) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev]' $(PARTS:%=--editable %)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]' $(PARTS:%=--editable %[test])
 	@touch $@ $(VENV)/.installed-cli # dev includes cli
