@@ -80,7 +80,7 @@ lint: $(VENV)/.installed-dev ## ruff, mypy and import-linter
 	@# Every example and every plugin is a project of its own; their modules may have the same names.
 	@# The examples may use the plugins' packages.
 	@for project in $$(find examples plugins -name '*.py' 2>/dev/null | cut -d/ -f1,2 | sort -u); do \
-		base="$$project"; [ -d "$$project/src" ] && base="$$project/tests"; \
+		base="$$project"; case " $(PARTS) " in *" $$project "*) base="$$project/tests";; esac; \
 		echo "== mypy $$project"; MYPYPATH="$$base$$(printf ':%s' plugins/*/src)" $(BIN)/mypy "$$project" || exit 1; \
 	done
 	@echo '== lint-imports'
