@@ -24,5 +24,5 @@ except ImportError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("MissingExtraError ")
-    assert done.stdout.endswith(f"install it with: pip install 'kschedfw[{extra}]'\n")
+    assert done.stdout.endswith(f"install it with: pip install 'kschedfw-lab[{extra}]'\n")
     assert done.stdout.count("\n") == 1
