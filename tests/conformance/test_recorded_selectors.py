@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from kschedfw.api import Quantity
-from kschedfw.plugins.dynamic_resources.budget import Budget
-from kschedfw.plugins.dynamic_resources.cel import (
+from kschedfw.cel import (
     COST_LIMIT,
     AttributeValue,
+    Budget,
     DeviceInput,
     SelectorError,
     Version,

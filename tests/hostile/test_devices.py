@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
+from kschedfw.cel import STEPS_PER_SECOND, Budget
 from kschedfw.plugins.dynamic_resources import answers
-from kschedfw.plugins.dynamic_resources.budget import STEPS_PER_SECOND, Budget
 from tests.hostile.devices import COMMANDS, cluster
 from tests.hostile.trial import command
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kschedfw.api.pod import Pod, PodExtendedResourceClaimStatus
 from kschedfw.api.resource_claims import FINALIZER, AllocationResult, ResourceClaim
+from kschedfw.cel import STEPS_PER_SECOND, Budget, DeviceInput, compile_selector
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import default_profile
 from kschedfw.framework.events import QueueingHint
@@ -18,8 +19,6 @@ from kschedfw.framework.metrics import DevicePreparation, NoMetrics
 from kschedfw.plugins.dynamic_resources import DynamicResources, inventory
 from kschedfw.plugins.dynamic_resources.allocator import Search
 from kschedfw.plugins.dynamic_resources.args import DynamicResourcesArgs
-from kschedfw.plugins.dynamic_resources.budget import STEPS_PER_SECOND, Budget
-from kschedfw.plugins.dynamic_resources.cel import DeviceInput, compile_selector
 from kschedfw.plugins.dynamic_resources.claims import Claims
 from kschedfw.plugins.dynamic_resources.hints import claim_events
 from kschedfw.plugins.dynamic_resources.inventory import PoolId

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 from kschedfw import FrozenDict, KschedfwError, Quantity
 from kschedfw.api import EMPTY
 from kschedfw.api.resource_claims import MAX_RESULTS
-from kschedfw.plugins.dynamic_resources.budget import Budget
+from kschedfw.cel import Budget
 from kschedfw.plugins.dynamic_resources.capacity import Amounts, added, consumed, is_left
 from kschedfw.plugins.dynamic_resources.constraints import Constraint, constraint_of
 from kschedfw.plugins.dynamic_resources.counters import PoolCounters

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw import IntArray
+from kschedfw.cel import Budget, OutOfStepsError
 from kschedfw.plugins.dynamic_resources.allocator import AllocationError, InvalidPoolsError, Search
-from kschedfw.plugins.dynamic_resources.budget import Budget, OutOfStepsError
 from kschedfw.plugins.dynamic_resources.inventory import Inventory, Reach
 from kschedfw.plugins.dynamic_resources.requests import WantedClaim
 from kschedfw.plugins.dynamic_resources.results import Found

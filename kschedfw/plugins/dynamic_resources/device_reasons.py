@@ -10,8 +10,8 @@ import attrs
 
 from kschedfw.api import EMPTY, DeviceTaint, DeviceTaintEffect
 from kschedfw.api.field_errors import printable
+from kschedfw.cel import Budget
 from kschedfw.framework.evidence import EvidenceValue
-from kschedfw.plugins.dynamic_resources.budget import Budget
 from kschedfw.plugins.dynamic_resources.capacity import consumed, is_left
 from kschedfw.plugins.dynamic_resources.counters import PoolCounters
 from kschedfw.plugins.dynamic_resources.inventory import (

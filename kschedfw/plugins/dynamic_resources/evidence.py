@@ -13,8 +13,8 @@ from typing import Final
 
 from kschedfw import FrozenDict, NodeInfo
 from kschedfw.api import DeviceAttribute, DeviceConstraint
+from kschedfw.cel import Budget, OutOfStepsError
 from kschedfw.framework.evidence import Evidence, EvidenceValue
-from kschedfw.plugins.dynamic_resources.budget import Budget, OutOfStepsError
 from kschedfw.plugins.dynamic_resources.decision import CANNOT_FIT, LEFT_OVER, PodDevices
 from kschedfw.plugins.dynamic_resources.device_reasons import WOULD_DO, Reason, Viewer
 from kschedfw.plugins.dynamic_resources.extended import SPECIAL_CLAIM, ExtendedRequests

@@ -18,15 +18,15 @@ import attrs
 from kschedfw import Node
 from kschedfw.api import CounterSet, Device, DeviceAttribute, NodeSelector, ResourceSlice
 from kschedfw.api.bounded_dict import BoundedDict
-from kschedfw.plugins._node_terms import any_matches, usable_terms
-from kschedfw.plugins.dynamic_resources.budget import Budget
-from kschedfw.plugins.dynamic_resources.cel import (
+from kschedfw.cel import (
     AttributeValue,
+    Budget,
     DeviceInput,
     SelectorError,
     Version,
     compile_selector,
 )
+from kschedfw.plugins._node_terms import any_matches, usable_terms
 
 PoolId: TypeAlias = tuple[str, str]
 """Driver and name."""

@@ -8,8 +8,8 @@ from weakref import WeakValueDictionary
 
 from kschedfw import ClusterClient, Node, Pod
 from kschedfw.api import DeviceClass, ResourceSlice
+from kschedfw.cel import STEPS_PER_SECOND, Budget, OutOfStepsError
 from kschedfw.plugins.dynamic_resources.answers import Answers
-from kschedfw.plugins.dynamic_resources.budget import STEPS_PER_SECOND, Budget, OutOfStepsError
 from kschedfw.plugins.dynamic_resources.claims import Claims
 from kschedfw.plugins.dynamic_resources.extended import classes_by_resource
 from kschedfw.plugins.dynamic_resources.inventory import Inventory, PublishedSlice, Refusal

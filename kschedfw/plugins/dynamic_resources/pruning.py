@@ -13,7 +13,7 @@ from functools import cached_property
 import attrs
 
 from kschedfw.api import EMPTY, DeviceConstraint
-from kschedfw.plugins.dynamic_resources.budget import Budget
+from kschedfw.cel import Budget
 from kschedfw.plugins.dynamic_resources.capacity import consumed, is_left
 from kschedfw.plugins.dynamic_resources.inventory import PublishedDevice, Reach
 from kschedfw.plugins.dynamic_resources.requests import Option, WantedClaim, WantedRequest

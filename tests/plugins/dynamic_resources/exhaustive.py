@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from kschedfw.api import Quantity
 from kschedfw.api.frozendict import EMPTY
-from kschedfw.plugins.dynamic_resources.budget import Budget
+from kschedfw.cel import Budget
 from kschedfw.plugins.dynamic_resources.capacity import added, consumed, is_left
 from kschedfw.plugins.dynamic_resources.constraints import Constraint, constraint_of
 from kschedfw.plugins.dynamic_resources.counters import consumption_of

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kschedfw.api import DeviceClass, Node, ResourceClaim, ResourceSlice
+from kschedfw.cel import Budget, OutOfStepsError
 from kschedfw.plugins.dynamic_resources.allocator import AllocationError, Search
-from kschedfw.plugins.dynamic_resources.budget import Budget, OutOfStepsError
 from kschedfw.plugins.dynamic_resources.inventory import Inventory, PublishedSlice, Reach
 from kschedfw.plugins.dynamic_resources.requests import RequestBook, WantedClaim
 from kschedfw.plugins.dynamic_resources.usage import PoolUsage, Usage

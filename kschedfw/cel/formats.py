@@ -8,9 +8,9 @@ from typing import ClassVar, Final
 
 import attrs
 
-from kschedfw.plugins.dynamic_resources.cel.functions import overload
-from kschedfw.plugins.dynamic_resources.cel.network import is_url
-from kschedfw.plugins.dynamic_resources.cel.values import NONE, Optional
+from kschedfw.cel.functions import overload
+from kschedfw.cel.network import is_url
+from kschedfw.cel.values import NONE, Optional
 
 __all__ = ["Format"]
 

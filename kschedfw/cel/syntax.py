@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import attrs
 
-from kschedfw.plugins.dynamic_resources.cel.values import CompileError, Value
+from kschedfw.cel.values import CompileError, Value
 
 if TYPE_CHECKING:
-    from kschedfw.plugins.dynamic_resources.cel.types import Overload, Type
+    from kschedfw.cel.types import Overload, Type
 
 __all__ = [
     "ACCUMULATOR",

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from kschedfw.plugins.dynamic_resources.cel.types import Overload, read_signature
-from kschedfw.plugins.dynamic_resources.cel.values import (
+from kschedfw.cel.types import Overload, read_signature
+from kschedfw.cel.values import (
     Duration,
     EvaluationError,
     Map,

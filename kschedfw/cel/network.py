@@ -7,8 +7,8 @@ from urllib.parse import quote, unquote_plus, unquote_to_bytes
 
 import attrs
 
-from kschedfw.plugins.dynamic_resources.cel.functions import overload
-from kschedfw.plugins.dynamic_resources.cel.values import EvaluationError, Map
+from kschedfw.cel.functions import overload
+from kschedfw.cel.values import EvaluationError, Map
 
 __all__ = ["CIDR", "IP", "URL", "is_url"]
 

@@ -4,8 +4,8 @@ from functools import cmp_to_key
 from itertools import pairwise
 from typing import Final
 
-from kschedfw.plugins.dynamic_resources.cel.functions import overload
-from kschedfw.plugins.dynamic_resources.cel.values import (
+from kschedfw.cel.functions import overload
+from kschedfw.cel.values import (
     MAX_LENGTH,
     NONE,
     Duration,

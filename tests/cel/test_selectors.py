@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kschedfw.api import Quantity
-from kschedfw.plugins.dynamic_resources.budget import Budget, OutOfStepsError
-from kschedfw.plugins.dynamic_resources.cel import (
+from kschedfw.cel import (
     COST_LIMIT,
+    Budget,
     DeviceInput,
+    OutOfStepsError,
     SelectorError,
     Version,
     compile_selector,
@@ -315,8 +316,8 @@ class TestPatterns:
     def test_without_the_library_one_line_says_what_to_install(self) -> None:
         code = (
             "import sys; sys.modules['re2'] = None\n"
-            "from kschedfw.plugins.dynamic_resources.budget import Budget\n"
-            "from kschedfw.plugins.dynamic_resources.cel import *\n"
+            "from kschedfw.cel import Budget\n"
+            "from kschedfw.cel import *\n"
             "assert compile_selector('1 < 2').matches(DeviceInput('d'), Budget())\n"
             "print(compile_selector(\"'a'.matches('a')\").compile_error)"
         )

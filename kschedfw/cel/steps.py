@@ -7,10 +7,10 @@ steps may absorb; the error of the cost limit is a bare `SelectorError`, which n
 from collections.abc import Callable
 from typing import Final
 
-from kschedfw.plugins.dynamic_resources.budget import Budget
-from kschedfw.plugins.dynamic_resources.cel.call_costs import CallCost
-from kschedfw.plugins.dynamic_resources.cel.containers import contains
-from kschedfw.plugins.dynamic_resources.cel.values import (
+from kschedfw.cel.budget import Budget
+from kschedfw.cel.call_costs import CallCost
+from kschedfw.cel.containers import contains
+from kschedfw.cel.values import (
     MISSING,
     NONE,
     EvaluationError,

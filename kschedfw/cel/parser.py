@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from kschedfw.plugins.dynamic_resources.cel.lexer import LexError, Token, literal, tokens
-from kschedfw.plugins.dynamic_resources.cel.macros import MACROS, MacroError
-from kschedfw.plugins.dynamic_resources.cel.syntax import (
+from kschedfw.cel.lexer import LexError, Token, literal, tokens
+from kschedfw.cel.macros import MACROS, MacroError
+from kschedfw.cel.syntax import (
     Call,
     Ident,
     Issue,

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
-from kschedfw.plugins.dynamic_resources.cel.functions import overload
-from kschedfw.plugins.dynamic_resources.cel.standard import string_of
-from kschedfw.plugins.dynamic_resources.cel.values import (
+from kschedfw.cel.functions import overload
+from kschedfw.cel.standard import string_of
+from kschedfw.cel.values import (
     MAX_TEXT,
     Duration,
     EvaluationError,

@@ -11,11 +11,11 @@ from typing import Final
 
 import attrs
 
-from kschedfw.plugins.dynamic_resources.budget import Budget
-from kschedfw.plugins.dynamic_resources.cel.call_costs import LIST_COST, MAP_COST, call_cost
-from kschedfw.plugins.dynamic_resources.cel.containers import contains, inserted
-from kschedfw.plugins.dynamic_resources.cel.functions import dispatcher
-from kschedfw.plugins.dynamic_resources.cel.steps import (
+from kschedfw.cel.budget import Budget
+from kschedfw.cel.call_costs import LIST_COST, MAP_COST, call_cost
+from kschedfw.cel.containers import contains, inserted
+from kschedfw.cel.functions import dispatcher
+from kschedfw.cel.steps import (
     DEVICE_SLOT,
     Constant,
     Failed,
@@ -41,8 +41,8 @@ from kschedfw.plugins.dynamic_resources.cel.steps import (
     presence_step,
     unary_call,
 )
-from kschedfw.plugins.dynamic_resources.cel.strings import compiled_pattern
-from kschedfw.plugins.dynamic_resources.cel.syntax import (
+from kschedfw.cel.strings import compiled_pattern
+from kschedfw.cel.syntax import (
     ACCUMULATOR,
     Call,
     Comprehension,
@@ -53,7 +53,7 @@ from kschedfw.plugins.dynamic_resources.cel.syntax import (
     Node,
     Select,
 )
-from kschedfw.plugins.dynamic_resources.cel.values import (
+from kschedfw.cel.values import (
     CompileError,
     EvaluationError,
     Map,

@@ -6,11 +6,11 @@ from typing import Final
 
 import attrs
 
-from kschedfw.plugins.dynamic_resources.cel.formats import Format
-from kschedfw.plugins.dynamic_resources.cel.network import CIDR, IP
-from kschedfw.plugins.dynamic_resources.cel.strings import compiled_pattern
-from kschedfw.plugins.dynamic_resources.cel.syntax import Call
-from kschedfw.plugins.dynamic_resources.cel.values import Map, Optional, Value, size_of
+from kschedfw.cel.formats import Format
+from kschedfw.cel.network import CIDR, IP
+from kschedfw.cel.strings import compiled_pattern
+from kschedfw.cel.syntax import Call
+from kschedfw.cel.values import Map, Optional, Value, size_of
 
 __all__ = [
     "LIST_COST",

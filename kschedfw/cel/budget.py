@@ -1,4 +1,4 @@
-"""The work that a search for devices may do, counted in steps.
+"""The work that a selector, or a search for devices, may do, counted in steps.
 
 kube-scheduler stops a search by the wall clock. Steps stand in for it here: the same input gets the same answer on
 every machine, also in simulations, whose clock stands still while the scheduler works.
@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from kschedfw import KschedfwError
+from kschedfw.api import KschedfwError
 
 STEPS_PER_SECOND: Final = 50_000
 """Steps of a search for each second of `filterTimeout`.
 
 A step takes 2 to 10 µs, so that the default of 10 s ends after 1 to 5 s. kube-scheduler does more in 10 s, but tries
-alike devices again and again (see `pruning`).
+alike devices again and again (see `kschedfw.plugins.dynamic_resources.pruning`).
 """
 
 

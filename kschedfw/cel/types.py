@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw.plugins.dynamic_resources.cel.values import Value
+from kschedfw.cel.values import Value
 
 __all__ = [
     "ANY",

@@ -8,8 +8,8 @@ from typing import ClassVar, Final
 import attrs
 
 from kschedfw.api import Quantity, QuantityError
-from kschedfw.plugins.dynamic_resources.cel.functions import overload
-from kschedfw.plugins.dynamic_resources.cel.values import EvaluationError
+from kschedfw.cel.functions import overload
+from kschedfw.cel.values import EvaluationError
 
 __all__ = ["Amount", "Version"]
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw.plugins.dynamic_resources.cel.call_costs import PER_CHARACTER
+from kschedfw.cel.call_costs import PER_CHARACTER
 
 MOST: Final = 2**64 - 1
 

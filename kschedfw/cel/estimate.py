@@ -5,9 +5,9 @@ It follows every value's greatest size through the expression.
 
 from __future__ import annotations
 
-from kschedfw.plugins.dynamic_resources.cel.call_costs import LIST_COST, MAP_COST
-from kschedfw.plugins.dynamic_resources.cel.call_estimates import call_estimate
-from kschedfw.plugins.dynamic_resources.cel.sizes import (
+from kschedfw.cel.call_costs import LIST_COST, MAP_COST
+from kschedfw.cel.call_estimates import call_estimate
+from kschedfw.cel.sizes import (
     DEVICE,
     MOST,
     SCALARS,
@@ -20,7 +20,7 @@ from kschedfw.plugins.dynamic_resources.cel.sizes import (
     multiplied,
     scaled,
 )
-from kschedfw.plugins.dynamic_resources.cel.syntax import (
+from kschedfw.cel.syntax import (
     Call,
     Comprehension,
     Ident,
@@ -31,7 +31,7 @@ from kschedfw.plugins.dynamic_resources.cel.syntax import (
     Select,
     Visitor,
 )
-from kschedfw.plugins.dynamic_resources.cel.types import Overload, Type
+from kschedfw.cel.types import Overload, Type
 
 __all__ = ["estimated_cost"]
 

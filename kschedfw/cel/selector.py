@@ -1,4 +1,4 @@
-"""What the allocator sees of CEL: `compile_selector` once an expression, `Selector.matches` once a device.
+"""Selectors of devices: `compile_selector` once an expression, `Selector.matches` once a device.
 
 The source of the semantics is k8s.io/dynamic-resource-allocation/cel in v1.36: the variable `device`, which libraries
 an expression may use, what it may cost.
@@ -13,18 +13,19 @@ from typing import Final
 import attrs
 
 from kschedfw.api import Quantity
-from kschedfw.plugins.dynamic_resources.budget import Budget
-from kschedfw.plugins.dynamic_resources.cel.checker import check
-from kschedfw.plugins.dynamic_resources.cel.estimate import estimated_cost
-from kschedfw.plugins.dynamic_resources.cel.evaluator import Program, plan
-from kschedfw.plugins.dynamic_resources.cel.kubernetes import Amount, Version
-from kschedfw.plugins.dynamic_resources.cel.parser import parse
-from kschedfw.plugins.dynamic_resources.cel.types import ANY, BOOL
-from kschedfw.plugins.dynamic_resources.cel.values import CompileError, Map, SelectorError, Value, type_name
+from kschedfw.cel.budget import Budget
+from kschedfw.cel.checker import check
+from kschedfw.cel.estimate import estimated_cost
+from kschedfw.cel.evaluator import Program, plan
+from kschedfw.cel.kubernetes import Amount, Version
+from kschedfw.cel.parser import parse
+from kschedfw.cel.types import ANY, BOOL
+from kschedfw.cel.values import CompileError, Map, SelectorError, Value, type_name
 
 __all__ = ["COST_LIMIT", "AttributeValue", "DeviceInput", "Selector", "compile_selector"]
 
 AttributeValue = bool | int | str | Version
+"""The value of a device's attribute."""
 
 COST_LIMIT: Final = 1_000_000
 """What a selector may cost by its estimate, and what one evaluation may cost (`CELSelectorExpressionMaxCost`)."""
@@ -97,8 +98,12 @@ class Selector:
     """The static estimate of what one evaluation costs at most; above `COST_LIMIT` the API server refuses it."""
     _program: Program | None = attrs.field(repr=False, default=None)
 
-    def matches(self, device: DeviceInput, budget: Budget) -> bool:
+    def matches(self, device: DeviceInput, budget: Budget | None = None) -> bool:
         """Say whether the expression is true of `device`.
+
+        Args:
+            device: what `device` is in the expression.
+            budget: pays for the steps; None: only `COST_LIMIT` limits them.
 
         Raises:
             SelectorError: it doesn't compile; it ends with an error; it costs more than `COST_LIMIT`; its value
@@ -107,7 +112,7 @@ class Selector:
         """
         if self._program is None:
             raise SelectorError(self.compile_error)
-        result = self._program.evaluate(device.value, COST_LIMIT, budget)
+        result = self._program.evaluate(device.value, COST_LIMIT, budget or Budget())
         if result is True or result is False:
             return result
         raise SelectorError(_not_a_bool(result))

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from kschedfw.plugins.dynamic_resources.cel.functions import FUNCTIONS, overload
-from kschedfw.plugins.dynamic_resources.cel.types import read_signature
-from kschedfw.plugins.dynamic_resources.cel.values import (
+from kschedfw.cel.functions import FUNCTIONS, overload
+from kschedfw.cel.types import read_signature
+from kschedfw.cel.values import (
     Duration,
     EvaluationError,
     Timestamp,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final
 
-from kschedfw.plugins.dynamic_resources.cel.syntax import (
+from kschedfw.cel.syntax import (
     ACCUMULATOR,
     Call,
     Comprehension,

@@ -2,14 +2,14 @@
 
 from typing import Final
 
-import kschedfw.plugins.dynamic_resources.cel.containers
-import kschedfw.plugins.dynamic_resources.cel.formats
-import kschedfw.plugins.dynamic_resources.cel.kubernetes
-import kschedfw.plugins.dynamic_resources.cel.network
-import kschedfw.plugins.dynamic_resources.cel.standard  # noqa: F401 # these fill the table of functions
-from kschedfw.plugins.dynamic_resources.cel.functions import FUNCTIONS, dispatcher
-from kschedfw.plugins.dynamic_resources.cel.strings import compiled_pattern, format_clauses
-from kschedfw.plugins.dynamic_resources.cel.syntax import (
+import kschedfw.cel.containers
+import kschedfw.cel.formats
+import kschedfw.cel.kubernetes
+import kschedfw.cel.network
+import kschedfw.cel.standard  # noqa: F401 # these fill the table of functions
+from kschedfw.cel.functions import FUNCTIONS, dispatcher
+from kschedfw.cel.strings import compiled_pattern, format_clauses
+from kschedfw.cel.syntax import (
     Call,
     Comprehension,
     Ident,
@@ -22,7 +22,7 @@ from kschedfw.plugins.dynamic_resources.cel.syntax import (
     Visitor,
     compilation_failed,
 )
-from kschedfw.plugins.dynamic_resources.cel.types import (
+from kschedfw.cel.types import (
     ANY,
     BOOL,
     DYN,
@@ -34,7 +34,7 @@ from kschedfw.plugins.dynamic_resources.cel.types import (
     Type,
     most_general,
 )
-from kschedfw.plugins.dynamic_resources.cel.values import EvaluationError, type_name
+from kschedfw.cel.values import EvaluationError, type_name
 
 __all__ = ["DEVICE_FIELDS", "check"]
 

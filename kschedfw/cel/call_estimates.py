@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable
 from typing import Final, Protocol, TypeAlias
 
-from kschedfw.plugins.dynamic_resources.cel.call_costs import (
+from kschedfw.cel.call_costs import (
     LIST_COST,
     PER_CHARACTER,
     PER_PATTERN_CHARACTER,
 )
-from kschedfw.plugins.dynamic_resources.cel.sizes import MOST, Entries, Size, added, multiplied, scaled
-from kschedfw.plugins.dynamic_resources.cel.syntax import Call, Literal, Node
-from kschedfw.plugins.dynamic_resources.cel.types import Overload, Type
+from kschedfw.cel.sizes import MOST, Entries, Size, added, multiplied, scaled
+from kschedfw.cel.syntax import Call, Literal, Node
+from kschedfw.cel.types import Overload, Type
 
 
 class Sizes(Protocol):

@@ -9,20 +9,24 @@ cel-python counts costs while it evaluates, and of the static types of Kubernete
 compiles, the first and the last know nothing. Only patterns come from a library, google-re2, since they are RE2's.
 """
 
-from kschedfw.plugins.dynamic_resources.cel.kubernetes import Version
-from kschedfw.plugins.dynamic_resources.cel.selector import (
+from kschedfw.cel.budget import STEPS_PER_SECOND, Budget, OutOfStepsError
+from kschedfw.cel.kubernetes import Version
+from kschedfw.cel.selector import (
     COST_LIMIT,
     AttributeValue,
     DeviceInput,
     Selector,
     compile_selector,
 )
-from kschedfw.plugins.dynamic_resources.cel.values import SelectorError
+from kschedfw.cel.values import SelectorError
 
 __all__ = [
     "COST_LIMIT",
+    "STEPS_PER_SECOND",
     "AttributeValue",
+    "Budget",
     "DeviceInput",
+    "OutOfStepsError",
     "Selector",
     "SelectorError",
     "Version",

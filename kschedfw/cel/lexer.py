@@ -6,8 +6,8 @@ from typing import Final
 
 import attrs
 
-from kschedfw.plugins.dynamic_resources.cel.syntax import Issue
-from kschedfw.plugins.dynamic_resources.cel.values import UInt, Value
+from kschedfw.cel.syntax import Issue
+from kschedfw.cel.values import UInt, Value
 
 __all__ = ["LexError", "Token", "literal", "tokens"]
 
