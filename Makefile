@@ -15,6 +15,7 @@ SAMPLE := examples/sample-cluster/
 SEED ?= 1
 SECONDS ?= 600
 DIST ?= $(POLICIES)
+CORE := kschedfw kschedfw_command.py pytest_kschedfw.py tests conftest.py .ci/*.py
 TESTS := tests $(PARTS:%=%/tests)
 PODS ?= 50000
 APPEND ?=
@@ -36,9 +37,20 @@ docs: $(VENV)/.installed-dev ## make the documentation's site in build/docs
 	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 	@echo build/docs/index.html
 
-quick: lint ## for every save: lint and the unit tests, with few examples of each property
-	@echo '== pytest $(TESTS) -m "not slow"'
-	@$(BIN)/python -m pytest $(TESTS) -m 'not slow' --hypothesis-profile quick --numprocesses auto --dist worksteal
+quick: $(VENV)/.installed-dev ## for every save: lint of the core, and the unit tests that the uncommitted changes can break
+	@$(MAKE) --no-print-directory --jobs=2 types affected
+
+.PHONY: types affected
+types: $(VENV)/.installed-dev
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/mypy $(CORE)
+	@$(BIN)/lint-imports >/dev/null || $(BIN)/lint-imports
+
+affected: $(VENV)/.installed-dev
+	@tests="$$($(BIN)/python .ci/affected.py $(TESTS))"; \
+	if [ -z "$$tests" ]; then echo 'No test imports what changed.'; else \
+		$(BIN)/python -m pytest -q $$tests -m 'not slow' --hypothesis-profile quick --numprocesses auto --dist worksteal; fi
 
 test: lint ## all checks: those of lint, then all tests
 	@echo '== pytest $(TESTS)'
@@ -76,7 +88,7 @@ lint: $(VENV)/.installed-dev ## ruff, mypy and import-linter
 	@echo '== ruff format --check'
 	@$(BIN)/ruff format --check
 	@echo '== mypy'
-	@$(BIN)/mypy kschedfw kschedfw_command.py pytest_kschedfw.py tests conftest.py .ci/*.py
+	@$(BIN)/mypy $(CORE)
 	@# Every example and every plugin is a project of its own; their modules may have the same names.
 	@# The examples may use the plugins' packages.
 	@for project in $$(find examples plugins -name '*.py' 2>/dev/null | cut -d/ -f1,2 | sort -u); do \
