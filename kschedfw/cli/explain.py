@@ -46,8 +46,8 @@ from kschedfw.cluster import InMemoryCluster, missing_objects
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.explain import Explaining, Explanation, Result, explain_pod, read_explanations
 from kschedfw.explain.as_json import as_json
+from kschedfw.scheduler.extenders import make_extenders
 from kschedfw.scheduler.from_configuration import profiles_of
-from kschedfw.scheduler.http_extender import make_extenders
 from kschedfw.simulator import Decision, Failures, Outcome, Simulation
 from kschedfw.simulator.state import starting_clock
 

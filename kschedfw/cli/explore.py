@@ -98,11 +98,12 @@ def explore(
 ) -> None:
     try:
         # Imported here, since other commands don't need it.
+        from kschedfw_kubernetes.web.http_server import Server, configured, listen
+
         from kschedfw.explore.access import Access, Guarded
         from kschedfw.explore.app import ExploreApp
         from kschedfw.explore.simulations import Simulations
         from kschedfw.explore.workbench import Workbench
-        from kschedfw.serve.http_server import Server, configured, listen
     except ModuleNotFoundError:
         raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
 

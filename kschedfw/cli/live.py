@@ -8,11 +8,11 @@ from typing import Annotated
 
 import attrs
 import typer
+from kschedfw_kubernetes.cluster.reading import LiveCluster, kinds_of_plugins, read_cluster
 
 from kschedfw.api.custom import CustomKind
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.output import progress_bar
-from kschedfw.kubernetes.reading import LiveCluster, kinds_of_plugins, read_cluster
 
 KubeconfigOption = Annotated[
     Path | None,

@@ -43,8 +43,8 @@ from kschedfw.cli.reschedule import RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.explain import Explaining, ExplanationWriter
+from kschedfw.scheduler.extenders import make_extenders
 from kschedfw.scheduler.from_configuration import profiles_of
-from kschedfw.scheduler.http_extender import make_extenders
 from kschedfw.simulator import Arrivals, Failures, Simulation, Timeline
 
 SIMULATE_HELP = """Schedule the pending pods of a cluster in virtual time, and show how it went.

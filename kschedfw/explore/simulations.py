@@ -12,7 +12,7 @@ from kschedfw.cluster import InMemoryCluster, free_pods
 from kschedfw.explore.changes import ChangeError
 from kschedfw.explore.replay import Replay, replay
 from kschedfw.explore.workbench import Workbench
-from kschedfw.scheduler.http_extender import make_extenders
+from kschedfw.scheduler.extenders import make_extenders
 from kschedfw.scheduler.select import FirstByNameSelector
 from kschedfw.scheduler.setup import Setup
 from kschedfw.simulator import Arrivals, Report, Simulation, Timeline

@@ -6,9 +6,9 @@ from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.bindings import BindingExecutor, InlineExecutor
 from kschedfw.scheduler.cache import Cache, CacheError
 from kschedfw.scheduler.errors import ConcurrentCycleError, MissingExtraError, SchedulingError
+from kschedfw.scheduler.extenders import make_extenders
 from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult, num_feasible_nodes_to_find
-from kschedfw.scheduler.http_extender import make_extenders
 from kschedfw.scheduler.placement import Placement, PlacementEndedError, commit_together
 from kschedfw.scheduler.queue import PodInFlightError
 from kschedfw.scheduler.queue.protocol import Place

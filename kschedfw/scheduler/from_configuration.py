@@ -13,7 +13,7 @@ from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.bindings import BindingExecutor
-from kschedfw.scheduler.http_extender import make_extenders
+from kschedfw.scheduler.extenders import make_extenders
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.select import HostSelector
 

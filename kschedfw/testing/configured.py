@@ -14,8 +14,8 @@ from kschedfw.config import SchedulerConfiguration, load_configuration
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
+from kschedfw.scheduler.extenders import make_extenders
 from kschedfw.scheduler.from_configuration import profiles_of
-from kschedfw.scheduler.http_extender import make_extenders
 
 Configuration: TypeAlias = SchedulerConfiguration | Path | str
 """A configuration, or the path of its file; relative paths start at the working directory."""

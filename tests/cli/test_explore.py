@@ -57,7 +57,7 @@ class TestInThisProcess:
         capsys: pytest.CaptureFixture[str],
         extra: str,
     ) -> None:
-        for name in ("kschedfw.explore.app", "kschedfw.serve.http_server"):
+        for name in ("kschedfw.explore.app", "kschedfw_kubernetes.web.http_server"):
             monkeypatch.delitem(sys.modules, name, raising=False)
         monkeypatch.setitem(sys.modules, extra, None)
         told = complaint(capsys, cluster_dir, code=1)

@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from kschedfw.config.effective import plain
-from kschedfw.config.extenders import without_password
-from kschedfw.framework.profile import Profile
-from kschedfw.plugins.node_resources_fit import NodeResourcesFitArgs
-from kschedfw.scheduler.http_extender import (
+from kschedfw_kubernetes.http_extender import (
     DEFAULT_TIMEOUT,
     ExtenderConfig,
     ExtenderConfigError,
@@ -20,6 +15,11 @@ from kschedfw.scheduler.http_extender import (
     ignored_resources,
     with_ignored_resources,
 )
+
+from kschedfw.config.effective import plain
+from kschedfw.config.extenders import without_password
+from kschedfw.framework.profile import Profile
+from kschedfw.plugins.node_resources_fit import NodeResourcesFitArgs
 
 URL = "http://extender.example:8888/scheduler"
 GPU = ExtenderManagedResource("example.com/gpu", ignored_by_scheduler=True)
