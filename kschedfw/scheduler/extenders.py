@@ -1,13 +1,14 @@
-"""Several extenders together: their order, and which one binds."""
+"""The extenders of a scheduler: who calls them, their order, and which one binds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from kschedfw_kubernetes.http_extender.client import HTTPExtender
+import attrs
 
+from kschedfw.api.extensions import Extensions
 from kschedfw.api.pod import Pod
 from kschedfw.config.extenders import ExtenderConfig, check_extenders
 from kschedfw.framework.clock import Clock
@@ -17,25 +18,39 @@ from kschedfw.framework.extender import Extender
 ExtenderT = TypeVar("ExtenderT", bound=Extender)
 
 
-def make_extenders(
-    configs: Sequence[ExtenderConfig], *, clock: Clock | None = None
-) -> tuple[HTTPExtender, ...]:
-    """The extenders of a configuration, checked, in the order in which they are called.
+@attrs.frozen
+class ExtenderClient:
+    """Makes what calls an extender of a configuration; an entry point of `kschedfw.extender_clients` refers to one."""
 
-    See also `with_ignored_resources`, which the profiles need.
+    make: Callable[[ExtenderConfig, Clock | None], Extender]
+
+
+EXTENDER_CLIENTS: Final = Extensions(
+    "kschedfw.extender_clients", "extender client", ExtenderClient, {"HTTP": "kschedfw-kubernetes"}
+)
+
+
+def make_extenders(configs: Sequence[ExtenderConfig], *, clock: Clock | None = None) -> tuple[Extender, ...]:
+    """Return the extenders of a configuration, checked, in the order in which they are called.
+
+    They are called over HTTP, by the extender client of the name HTTP. Close them with `close_extenders`. See also
+    `with_ignored_resources`, which the profiles need.
 
     Raises:
         ExtenderConfigError: the configuration of an extender is invalid, alone or together with the others.
-        MissingExtraError: there are extenders, and the extra `extender` isn't installed.
+        ExtensionError: there are extenders, and the distribution that calls them isn't installed.
+        MissingExtraError: an extra of that distribution isn't installed.
     """
     check_extenders(configs)
-    made: list[HTTPExtender] = []
+    if not configs:
+        return ()
+    client = EXTENDER_CLIENTS.load("HTTP")
+    made: list[Extender] = []
     try:
         for config in configs:
-            made.append(HTTPExtender(config, clock=clock))
+            made.append(client.make(config, clock))
     except Exception:
-        for extender in made:
-            extender.close()
+        close_extenders(made)
         raise
     return order_extenders(made)
 

@@ -45,7 +45,8 @@ def scheduler_from_configuration(
 
     Raises:
         PluginError, ProfileError: a profile can't run after all.
-        MissingExtraError: there are extenders, and the extra `extender` isn't installed.
+        ExtensionError, MissingExtraError: there are extenders, and what calls them isn't installed (see
+            `make_extenders`).
     """
     return Scheduler(
         cluster,

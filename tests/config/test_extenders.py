@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kschedfw_kubernetes.http_extender import (
+
+from kschedfw.config.effective import plain
+from kschedfw.config.extenders import (
     DEFAULT_TIMEOUT,
     ExtenderConfig,
     ExtenderConfigError,
@@ -14,10 +16,8 @@ from kschedfw_kubernetes.http_extender import (
     check_extenders,
     ignored_resources,
     with_ignored_resources,
+    without_password,
 )
-
-from kschedfw.config.effective import plain
-from kschedfw.config.extenders import without_password
 from kschedfw.framework.profile import Profile
 from kschedfw.plugins.node_resources_fit import NodeResourcesFitArgs
 

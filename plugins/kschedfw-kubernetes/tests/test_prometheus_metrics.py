@@ -378,5 +378,5 @@ def test_without_the_extra_one_error_says_how_to_get_it(monkeypatch: pytest.Monk
         importlib.import_module(f"kschedfw.scheduler.{module}")
     assert isinstance(caught.value, KschedfwError)
     assert str(caught.value) == (
-        "Prometheus metrics need prometheus-client; install it with: pip install 'kschedfw[metrics]'"
+        "Prometheus metrics need prometheus-client; install it with: pip install 'kschedfw-kubernetes[metrics]'"
     )

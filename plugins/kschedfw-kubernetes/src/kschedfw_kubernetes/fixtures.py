@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from kschedfw.cluster import InMemoryCluster
+    from kschedfw import InMemoryCluster
     from kschedfw_kubernetes.testing import ApiServer
 
 

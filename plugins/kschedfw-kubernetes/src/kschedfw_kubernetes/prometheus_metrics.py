@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
 
-from kschedfw.framework.metrics import (
+from kschedfw import (
     AttemptResult,
     CachedObject,
+    Code,
     DevicePreparation,
     HintResult,
     MeasuredPoint,
     Operation,
     VolumeStage,
 )
-from kschedfw.framework.status import Code
-from kschedfw.scheduler.errors import MissingExtraError
+from kschedfw.scheduler import MissingExtraError
 
 try:
     from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
     from prometheus_client.metrics import MetricWrapperBase
 except ImportError as error:
     raise MissingExtraError(
-        "Prometheus metrics need prometheus-client; install it with: pip install 'kschedfw[metrics]'"
+        "Prometheus metrics need prometheus-client; install it with: pip install 'kschedfw-kubernetes[metrics]'"
     ) from error
 
 if TYPE_CHECKING:

@@ -9,19 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from kschedfw.api.pod import Pod
-from kschedfw.api.quantity import Quantity
-from kschedfw.api.requests import spec_limits, spec_requests
-from kschedfw.api.resource_names import (
+from kschedfw import ClusterClient, Pod, Quantity
+from kschedfw.api import (
     CPU,
     EPHEMERAL_STORAGE,
     MEMORY,
     STORAGE,
     is_attachable_volumes,
     is_huge_pages,
+    spec_limits,
+    spec_requests,
 )
-from kschedfw.framework.handle import ClusterClient
-from kschedfw.scheduler.errors import MissingExtraError
+from kschedfw.scheduler import MissingExtraError
 
 try:
     from prometheus_client import CollectorRegistry, Metric, generate_latest
@@ -29,7 +28,7 @@ try:
     from prometheus_client.registry import Collector
 except ImportError as error:
     raise MissingExtraError(
-        "Prometheus metrics need prometheus-client; install it with: pip install 'kschedfw[metrics]'"
+        "Prometheus metrics need prometheus-client; install it with: pip install 'kschedfw-kubernetes[metrics]'"
     ) from error
 
 _LABELS: Final = ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit")

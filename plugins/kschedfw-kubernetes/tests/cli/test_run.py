@@ -166,4 +166,4 @@ class TestMistakes:
         monkeypatch.delitem(sys.modules, "kschedfw_kubernetes.prometheus_metrics", raising=False)
         monkeypatch.setitem(sys.modules, missing, None)
         said = complaint(capsys, "--kubeconfig=x", code=1)
-        assert said == "kschedfw: run needs the extra run: pip install 'kschedfw[run]'\n"
+        assert said == "kschedfw: run needs the extra run: pip install 'kschedfw-kubernetes[run]'\n"

@@ -80,7 +80,7 @@ class TestInThisProcess:
         monkeypatch.setitem(sys.modules, "uvicorn", None)
         monkeypatch.delitem(sys.modules, "kschedfw_kubernetes.web.http_server", raising=False)
         assert complaint(capsys, "--plugin", "NodeName", code=1) == (
-            "kschedfw: serve-extender needs the extra serve: pip install 'kschedfw[serve]'\n"
+            "kschedfw: serve-extender needs the extra serve: pip install 'kschedfw-kubernetes[serve]'\n"
         )
 
     def test_files_and_a_live_cluster_are_too_much(

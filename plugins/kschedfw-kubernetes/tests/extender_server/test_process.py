@@ -12,7 +12,7 @@ import yaml
 from cluster.waiting import eventually
 from extender_server.processes import served
 from http_extender.servers import Answer, refused_url, scripted
-from kschedfw_kubernetes.http_extender import ExtenderConfig, ExtenderTLSConfig, HTTPExtender, make_extenders
+from kschedfw_kubernetes.http_extender import HTTPExtender
 from kschedfw_kubernetes.testing import ApiServer
 
 from kschedfw import make_node, make_pod
@@ -20,6 +20,7 @@ from kschedfw.api.manifests import to_manifest
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
+from kschedfw.config.extenders import ExtenderConfig, ExtenderTLSConfig
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError
 from kschedfw.framework.extender import Victims
@@ -30,6 +31,7 @@ from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Code
 from kschedfw.scheduler import Cache, GenericScheduler, Scheduler, SchedulingError
+from kschedfw.scheduler.extenders import make_extenders
 from kschedfw.testing import FakeClock
 
 pytestmark = pytest.mark.slow

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from extender_server.asgi import send
 from kschedfw_kubernetes.extender_server import ExtenderApp
-from kschedfw_kubernetes.http_extender import ExtenderConfig, ExtenderError, HTTPExtender
+from kschedfw_kubernetes.http_extender import ExtenderError, HTTPExtender
 
 from kschedfw import InMemoryCluster, Profile, make_node, make_pod
+from kschedfw.config.extenders import ExtenderConfig
 from kschedfw.framework.extender import ExtenderFilterResult, Victims
 from kschedfw.framework.nodes.node_info import NodeInfo
 from tests.hostile.mutations import json_of, mutated

@@ -10,19 +10,16 @@ import pytest
 from http_extender.servers import refused_url, scripted
 from hypothesis import given
 from hypothesis import strategies as st
-from kschedfw_kubernetes.http_extender import (
-    ExtenderConfig,
-    ExtenderConfigError,
-    ExtenderError,
-    ExtenderManagedResource,
-    ExtenderTLSConfig,
-    HTTPExtender,
-    bind_with_extenders,
-    make_extenders,
-    order_extenders,
-)
+from kschedfw_kubernetes.http_extender import ExtenderError, HTTPExtender
 
 from kschedfw import make_pod
+from kschedfw.config.extenders import (
+    ExtenderConfig,
+    ExtenderConfigError,
+    ExtenderManagedResource,
+    ExtenderTLSConfig,
+)
+from kschedfw.scheduler.extenders import bind_with_extenders, make_extenders, order_extenders
 
 POD = make_pod("web").build()
 

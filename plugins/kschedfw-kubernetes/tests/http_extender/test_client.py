@@ -11,23 +11,18 @@ from typing import Any, ClassVar
 
 import pytest
 from http_extender.servers import Answer, elapsed, refused_url, scripted
-from kschedfw_kubernetes.http_extender import (
-    ExtenderConfig,
-    ExtenderConfigError,
-    ExtenderError,
-    ExtenderManagedResource,
-    HTTPExtender,
-    MissingExtraError,
-)
+from kschedfw_kubernetes.http_extender import ExtenderError, HTTPExtender
 
 from kschedfw import make_node, make_pod
 from kschedfw.api.containers import Container, ResourceRequirements
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Pod, PodSpec
 from kschedfw.api.quantity import Quantity
+from kschedfw.config.extenders import ExtenderConfig, ExtenderConfigError, ExtenderManagedResource
 from kschedfw.framework.extender import Extender, Victims
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.scheduler import MissingExtraError
 from kschedfw.testing import FakeClock
 
 POD = make_pod("web").uid("u-web").requests(cpu="500m").host_port(80).build()

@@ -16,35 +16,41 @@ from typing import IO, Annotated, Any, Final
 import attrs
 import typer
 
-from kschedfw.api.anonymize import Anonymizer
-from kschedfw.api.custom import CustomKind
-from kschedfw.api.devices import DeviceClass
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.meta import Named, ObjectMeta
-from kschedfw.api.objects import to_manifest
-from kschedfw.api.pod import PodTemplateSpec
-from kschedfw.api.resource_claims import (
+from kschedfw import CustomKind, FrozenDict, ObjectMeta
+from kschedfw.api import (
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    CLASS_ANNOTATION,
     EXTENDED_RESOURCE_ANNOTATION,
+    SELECTED_NODE,
+    Anonymizer,
+    DeviceClass,
+    Named,
+    PersistentVolume,
+    PodTemplateSpec,
+    ReplicaSet,
+    ReplicationController,
     ResourceClaim,
     ResourceClaimSpec,
     ResourceClaimStatus,
     ResourceClaimTemplate,
+    StatefulSet,
+    to_manifest,
 )
-from kschedfw.api.storage import PersistentVolume
-from kschedfw.api.volume_matching import BIND_COMPLETED, BOUND_BY_CONTROLLER, CLASS_ANNOTATION, SELECTED_NODE
-from kschedfw.api.workloads import ReplicaSet, ReplicationController, StatefulSet
-from kschedfw.cli.enabled import UsageError
-from kschedfw.cli.exits import tell
-from kschedfw.cli.live import ContextOption, KubeconfigOption, Live, NamespaceOption
-from kschedfw.cli.options import NoProgressOption
-from kschedfw.cli.tables import counted
-from kschedfw.cluster.claim_controller import POD_CLAIM
-from kschedfw.cluster.freeing import MIRROR_ANNOTATION
-from kschedfw.cluster.volume_controller import DEFAULT_CLASS
-from kschedfw.plugins._migration import MIGRATED_PLUGINS
-from kschedfw.simulator.arrivals import DURATION, OPENB_CREATION, OPENB_DELETION, OPENB_SCHEDULED
-from kschedfw.simulator.openb import GPU_COUNT, GPU_MILLI, GPU_MODEL
-from kschedfw.what_if.node_groups import PRICE
+from kschedfw.cli import NoProgressOption, UsageError, counted, progress_bar, tell
+from kschedfw.cluster import DEFAULT_CLASS, MIRROR_ANNOTATION, POD_CLAIM
+from kschedfw.plugins import MIGRATED_PLUGINS
+from kschedfw.simulator import (
+    DURATION,
+    GPU_COUNT,
+    GPU_MILLI,
+    GPU_MODEL,
+    OPENB_CREATION,
+    OPENB_DELETION,
+    OPENB_SCHEDULED,
+)
+from kschedfw.what_if import PRICE
+from kschedfw_kubernetes.cluster.reading import kinds_of_plugins, read_cluster
 
 DUMP_HELP = """Write the state of a live cluster to one file, which all commands read.
 
@@ -80,9 +86,19 @@ dump_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 @dump_app.command(help=DUMP_HELP)
 def dump(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What to write; - is the standard output.")],
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    namespace: NamespaceOption = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Read the cluster that this kubeconfig names.")
+    ] = None,
+    context: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Read the cluster of this context of the kubeconfig.")
+    ] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What is read where the user may not list all namespaces. Default: the context's.",
+        ),
+    ] = None,
     anonymize: Annotated[
         bool,
         typer.Option(
@@ -109,8 +125,14 @@ def dump(
     if str(file) != "-" and not file.name.lower().endswith(_SUFFIXES):
         raise UsageError(f"{file}: the file must end in {' or '.join(_SUFFIXES)}")
     kinds = [_custom_kind(given) for given in custom_kind or ()]
-    live = Live(kubeconfig, context, namespace)
-    found = live.read(kinds, show_progress=not no_progress)
+    with progress_bar("reading the cluster", enabled=not no_progress) as progress:
+        found = read_cluster(
+            kubeconfig,
+            context,
+            namespace,
+            custom_kinds=dict.fromkeys((*kinds_of_plugins(), *kinds)),
+            progress=progress,
+        )
     tell([*map(str, found.manifests.problems), *(f"warning: {right}" for right in found.missing_rights)])
     annotations = _ANNOTATIONS.union(annotation or ())
     objects: Iterable[Named] = (

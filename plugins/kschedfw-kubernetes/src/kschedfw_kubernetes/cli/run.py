@@ -16,24 +16,18 @@ import attrs
 import typer
 from typer.core import TyperCommand
 
-from kschedfw.api.field_errors import FieldErrors
-from kschedfw.api.scalars import read_duration
-from kschedfw.cli.configurations import selected_configuration
-from kschedfw.cli.enabled import UsageError
-from kschedfw.cli.exits import ExitCode, complain
-from kschedfw.cli.options import GatesOption
-from kschedfw.config import SchedulerConfiguration
-from kschedfw.config.feature_gates import BOOLEANS
-from kschedfw.config.overriding import overridden
-from kschedfw.config.writing import written
-from kschedfw.framework.clock import SystemClock, format_duration
+from kschedfw import SchedulerConfiguration, SystemClock, format_duration
+from kschedfw.api import FieldErrors
+from kschedfw.api.reading import read_duration
+from kschedfw.cli import ExitCode, GatesOption, UsageError, complain, selected_configuration
+from kschedfw.config import BOOLEANS, overridden, written
 
 if TYPE_CHECKING:
     from kschedfw_kubernetes.cluster import Client
     from kschedfw_kubernetes.serve.access import Access
     from kschedfw_kubernetes.serve.client_metrics import RestClientMetrics
 
-NEEDS_EXTRA = "run needs the extra run: pip install 'kschedfw[run]'"
+NEEDS_EXTRA = "run needs the extra run: pip install 'kschedfw-kubernetes[run]'"
 
 _REVIEW_QPS, _REVIEW_BURST = 200.0, 400
 """How many reviews of callers the API server is asked for in a second, as by kube-scheduler."""

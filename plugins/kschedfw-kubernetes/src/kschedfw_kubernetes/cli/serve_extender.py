@@ -14,17 +14,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kschedfw.api.garbage import without_collections
-from kschedfw.api.limits import Limits
-from kschedfw.api.manifests import FieldValidation
-from kschedfw.cli.configurations import selected_configuration, selected_profile
-from kschedfw.cli.enabled import UsageError, enabled_plugin, given_args
-from kschedfw.cli.exits import ExitCode, complain, tell
-from kschedfw.cli.inputs import ReadingOptions, read_manifest_input
-from kschedfw.cli.options import FieldValidationOption, LimitOption, SkipInvalidOption
+from kschedfw import FieldValidation, Profile, Registry
+from kschedfw.api import Limits, without_collections
+from kschedfw.cli import (
+    ExitCode,
+    FieldValidationOption,
+    LimitOption,
+    ReadingOptions,
+    SkipInvalidOption,
+    UsageError,
+    complain,
+    enabled_plugin,
+    given_args,
+    read_manifest_input,
+    selected_configuration,
+    selected_profile,
+    tell,
+)
 from kschedfw.cluster import Cluster
-from kschedfw.framework.profile import Profile
-from kschedfw.framework.runtime.registry import Registry
 from kschedfw_kubernetes.cluster import KubernetesCluster, NotSyncedError, connect
 
 if TYPE_CHECKING:
@@ -35,7 +42,7 @@ if TYPE_CHECKING:
 _LISTING_SECONDS = 60.0
 """Seconds for a live cluster to be listed before anybody is served."""
 
-NEEDS_EXTRA = "serve-extender needs the extra serve: pip install 'kschedfw[serve]'"
+NEEDS_EXTRA = "serve-extender needs the extra serve: pip install 'kschedfw-kubernetes[serve]'"
 
 SERVE_EXTENDER_HELP = """Serve plugins to a stock kube-scheduler, as a scheduler extender.
 

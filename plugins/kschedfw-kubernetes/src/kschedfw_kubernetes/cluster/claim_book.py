@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw.cluster.errors import LostRaceError
+from kschedfw.cluster import LostRaceError
 from kschedfw_kubernetes.cluster.node_record import NodeRecord, PodClaim
 
 EXPIRY: Final = 30.0

@@ -11,9 +11,8 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.pod import Pod
-from kschedfw.cluster.errors import AlreadyExistsError, ConflictError
-from kschedfw.cluster.shared_state import FitCheck
+from kschedfw import Pod
+from kschedfw.cluster import AlreadyExistsError, ConflictError, FitCheck
 from kschedfw_kubernetes.cluster.claim_book import ClaimBook, ClaimConflictError, Reason
 from kschedfw_kubernetes.cluster.errors import KubernetesError
 from kschedfw_kubernetes.cluster.node_records import NodeRecords, Seen

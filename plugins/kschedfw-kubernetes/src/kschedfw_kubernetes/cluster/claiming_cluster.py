@@ -8,12 +8,18 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Final, TypeVar, cast
 
-from kschedfw.api.meta import Named
-from kschedfw.api.pod import Pod, PodCondition
-from kschedfw.cluster.errors import ClusterError, NotFoundError
-from kschedfw.cluster.protocol import EventType, Handler, WatchEvent
-from kschedfw.cluster.shared_state import FitCheck
-from kschedfw.cluster.watch import Journal, Subscription
+from kschedfw import Pod
+from kschedfw.api import Named, PodCondition
+from kschedfw.cluster import (
+    ClusterError,
+    EventType,
+    FitCheck,
+    Handler,
+    Journal,
+    NotFoundError,
+    Subscription,
+    WatchEvent,
+)
 from kschedfw_kubernetes.cluster.claim_book import ClaimBook
 from kschedfw_kubernetes.cluster.claim_commits import ClaimCommits, ClaimFigures
 from kschedfw_kubernetes.cluster.cluster import KubernetesCluster

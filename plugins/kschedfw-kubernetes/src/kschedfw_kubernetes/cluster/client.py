@@ -13,7 +13,7 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
-from kschedfw.framework.clock import Clock, SystemClock
+from kschedfw import Clock, SystemClock
 from kschedfw_kubernetes.cluster.credentials import Credentials
 from kschedfw_kubernetes.cluster.decoding import UNREADABLE, Content
 from kschedfw_kubernetes.cluster.errors import ApiError, FencedError, UnavailableError, api_error

@@ -8,14 +8,10 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeVar, cast
 
-from kschedfw.api.custom import CustomKind, CustomObject, CustomResource, custom_key
-from kschedfw.api.manifest_error import ManifestError
-from kschedfw.api.meta import Named
-from kschedfw.api.pod import Pod, PodCondition
-from kschedfw.cluster import EventType, WatchEvent
-from kschedfw.cluster.protocol import Handler
-from kschedfw.cluster.watch import Subscription
-from kschedfw.framework.clock import Clock
+from kschedfw import Clock, CustomKind, CustomObject, CustomResource, Pod
+from kschedfw.api import ManifestError, Named, PodCondition
+from kschedfw.api.reading import custom_key
+from kschedfw.cluster import EventType, Handler, Subscription, WatchEvent
 from kschedfw_kubernetes.cluster.client import Client
 from kschedfw_kubernetes.cluster.errors import NotSyncedError
 from kschedfw_kubernetes.cluster.events import EventRecorder

@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from kschedfw.framework.clock import Clock
+from kschedfw import Clock
 from kschedfw_kubernetes.cluster.credentials import Identity
 from kschedfw_kubernetes.cluster.errors import ConnectionConfigError, UnavailableError
 from kschedfw_kubernetes.cluster.kubeconfig import ConnectionConfig

@@ -18,8 +18,8 @@ from typing import Final
 import attrs
 import msgspec
 
-from kschedfw.api.field_errors import printable
-from kschedfw.framework.clock import Clock
+from kschedfw import Clock
+from kschedfw.api.reading import printable
 from kschedfw_kubernetes.cluster.errors import ConnectionConfigError, CredentialsError
 from kschedfw_kubernetes.cluster.kubeconfig import (
     ConnectionConfig,

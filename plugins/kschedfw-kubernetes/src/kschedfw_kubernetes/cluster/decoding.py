@@ -7,11 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from kschedfw.api.custom import read_custom_object
-from kschedfw.api.kinds import KINDS
-from kschedfw.api.manifest_error import ManifestError
-from kschedfw.api.meta import Named
-from kschedfw.api.objects import read_object
+from kschedfw.api import KINDS, ManifestError, Named, read_object
+from kschedfw.api.reading import read_custom_object
 from kschedfw_kubernetes.cluster.resources import Resource
 
 Content = dict[str, Any]

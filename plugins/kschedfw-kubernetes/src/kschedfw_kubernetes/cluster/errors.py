@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kschedfw.cluster.errors import AlreadyExistsError, ClusterError, ConflictError, NotFoundError
+from kschedfw.cluster import AlreadyExistsError, ClusterError, ConflictError, NotFoundError
 
 
 class KubernetesError(ClusterError):

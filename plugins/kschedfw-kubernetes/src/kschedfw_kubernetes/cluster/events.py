@@ -20,14 +20,10 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.custom import CustomObject, CustomResource
-from kschedfw.api.field_errors import printable
-from kschedfw.api.kinds import KIND_OF
-from kschedfw.api.meta import DEFAULT_NAMESPACE, Named
-from kschedfw.api.names import subdomain_problems
-from kschedfw.api.pod import Pod
-from kschedfw.cluster.errors import AlreadyExistsError, ClusterError, NotFoundError
-from kschedfw.framework.clock import Clock
+from kschedfw import Clock, CustomObject, CustomResource, Pod
+from kschedfw.api import DEFAULT_NAMESPACE, KIND_OF, Named
+from kschedfw.api.reading import printable, subdomain_problems
+from kschedfw.cluster import AlreadyExistsError, ClusterError, NotFoundError
 from kschedfw_kubernetes.cluster.client import MERGE_PATCH, Client, micro_time, pause_after
 from kschedfw_kubernetes.cluster.decoding import Content
 from kschedfw_kubernetes.cluster.errors import ApiError, FencedError, UnavailableError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from kschedfw.framework.clock import Clock
+from kschedfw import Clock
 from kschedfw_kubernetes.cluster.errors import FencedError
 
 

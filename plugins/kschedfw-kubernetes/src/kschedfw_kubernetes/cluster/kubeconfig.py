@@ -20,9 +20,8 @@ import attrs
 import msgspec
 from msgspec import Meta, field
 
-from kschedfw.api.meta import DEFAULT_NAMESPACE
-from kschedfw.api.sources import open_file
-from kschedfw.api.yaml_loader import DocumentError, build
+from kschedfw.api import DEFAULT_NAMESPACE
+from kschedfw.api.reading import DocumentError, build, open_file
 from kschedfw_kubernetes.cluster.errors import ConnectionConfigError
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")

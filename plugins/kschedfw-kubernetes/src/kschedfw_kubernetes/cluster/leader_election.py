@@ -16,8 +16,8 @@ from typing import Annotated, Any, Final
 import attrs
 import msgspec
 
-from kschedfw.api.field_errors import printable
-from kschedfw.cluster.errors import NotFoundError
+from kschedfw.api.reading import printable
+from kschedfw.cluster import NotFoundError
 from kschedfw_kubernetes.cluster.client import Client, micro_time
 from kschedfw_kubernetes.cluster.decoding import Content
 from kschedfw_kubernetes.cluster.errors import KubernetesError, UnavailableError

@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 import msgspec
 
-from kschedfw.api.custom import CustomKind
+from kschedfw import CustomKind
 from kschedfw_kubernetes.cluster.client import micro_time
 from kschedfw_kubernetes.cluster.decoding import UNREADABLE, Content
 from kschedfw_kubernetes.cluster.errors import KubernetesError

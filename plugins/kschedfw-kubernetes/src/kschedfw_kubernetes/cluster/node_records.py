@@ -6,9 +6,8 @@ import logging
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from kschedfw.api.custom import CustomObject
-from kschedfw.cluster.errors import NotFoundError
-from kschedfw.cluster.protocol import EventType
+from kschedfw import CustomObject
+from kschedfw.cluster import EventType, NotFoundError
 from kschedfw_kubernetes.cluster.client import Client
 from kschedfw_kubernetes.cluster.decoding import Content, version_of
 from kschedfw_kubernetes.cluster.node_record import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 
-from kschedfw.framework.clock import Clock
+from kschedfw import Clock
 
 
 class TokenBucket:

@@ -10,15 +10,15 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.custom import CustomKind, CustomObject, CustomResource
-from kschedfw.api.garbage import without_collections
-from kschedfw.api.manifest_error import ManifestError
-from kschedfw.api.manifests import Manifests
-from kschedfw.api.meta import Named
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.api.resource_claims import ResourceClaimTemplate
-from kschedfw.api.workloads import PriorityClass
+from kschedfw import CustomKind, CustomObject, CustomResource, Node, Pod
+from kschedfw.api import (
+    ManifestError,
+    Manifests,
+    Named,
+    PriorityClass,
+    ResourceClaimTemplate,
+    without_collections,
+)
 from kschedfw_kubernetes.cluster.client import Client, connect
 from kschedfw_kubernetes.cluster.decoding import read
 from kschedfw_kubernetes.cluster.errors import (

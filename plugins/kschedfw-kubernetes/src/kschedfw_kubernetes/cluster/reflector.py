@@ -10,13 +10,10 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.field_errors import printable
-from kschedfw.api.manifest_error import ManifestError
-from kschedfw.api.meta import Named
-from kschedfw.api.pod import Pod
+from kschedfw import Clock, KschedfwError, Pod
+from kschedfw.api import ManifestError, Named
+from kschedfw.api.reading import printable
 from kschedfw.cluster import EventType, WatchEvent
-from kschedfw.framework.clock import Clock
 from kschedfw_kubernetes.cluster.client import Client
 from kschedfw_kubernetes.cluster.decoding import (
     UNREADABLE,

@@ -7,30 +7,28 @@ from urllib.parse import quote
 
 import attrs
 
-from kschedfw.api.custom import CustomKind, CustomResource, plural_of
-from kschedfw.api.devices import DeviceClass, ResourceSlice
-from kschedfw.api.kinds import KIND_OF
-from kschedfw.api.meta import Named
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.api.resource_claims import ResourceClaim
-from kschedfw.api.storage import (
+from kschedfw import CustomKind, CustomResource, Node, Pod
+from kschedfw.api import (
+    KIND_OF,
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
+    DeviceClass,
+    Named,
+    Namespace,
     PersistentVolume,
     PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
-from kschedfw.api.workloads import (
-    Namespace,
     PodDisruptionBudget,
     ReplicaSet,
     ReplicationController,
+    ResourceClaim,
+    ResourceSlice,
     Service,
     StatefulSet,
+    StorageClass,
+    VolumeAttachment,
 )
+from kschedfw.api.reading import plural_of
 
 FollowedKind = type[Named] | CustomKind
 """A class of `kschedfw.api`, a class of one's own for a custom kind, or the custom kind itself."""

@@ -6,7 +6,7 @@ import random
 import threading
 from typing import Final
 
-from kschedfw.framework.clock import Clock
+from kschedfw import Clock
 
 _JITTER: Final = 1.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from kschedfw.api.meta import Named
+from kschedfw.api import Named
 from kschedfw.cluster import EventType, WatchEvent
 
 

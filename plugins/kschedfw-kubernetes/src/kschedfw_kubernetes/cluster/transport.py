@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from kschedfw.framework.clock import Clock
+from kschedfw import Clock
 from kschedfw_kubernetes.cluster.connections import BUFFER, Connection, Dialer, why
 from kschedfw_kubernetes.cluster.credentials import Credentials, Identity
 from kschedfw_kubernetes.cluster.errors import UnavailableError

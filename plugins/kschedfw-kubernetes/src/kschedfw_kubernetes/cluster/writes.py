@@ -11,15 +11,10 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar, cast
 
-from kschedfw.api.custom import CustomResource
-from kschedfw.api.field_errors import printable
-from kschedfw.api.kinds import KIND_OF
-from kschedfw.api.meta import DEFAULT_NAMESPACE, Named
-from kschedfw.api.objects import to_manifest
-from kschedfw.api.pod import Pod, PodCondition
-from kschedfw.api.scalars import write_time
-from kschedfw.cluster.errors import AlreadyExistsError, ConflictError, NotFoundError
-from kschedfw.framework.clock import Clock
+from kschedfw import Clock, CustomResource, Pod
+from kschedfw.api import DEFAULT_NAMESPACE, KIND_OF, Named, PodCondition, to_manifest
+from kschedfw.api.reading import printable, write_time
+from kschedfw.cluster import AlreadyExistsError, ConflictError, NotFoundError
 from kschedfw_kubernetes.cluster.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client
 from kschedfw_kubernetes.cluster.decoding import Content, read
 from kschedfw_kubernetes.cluster.errors import MissingObjectError, WriteConflictError

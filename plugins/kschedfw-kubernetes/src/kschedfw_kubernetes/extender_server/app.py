@@ -11,10 +11,8 @@ from typing import Final
 
 import attrs
 
+from kschedfw import Clock, Profile, Registry
 from kschedfw.cluster import Cluster
-from kschedfw.framework.clock import Clock
-from kschedfw.framework.profile import Profile
-from kschedfw.framework.runtime.registry import Registry
 from kschedfw_kubernetes.extender_server.errors import AbandonedError, EvaluationError, RequestError
 from kschedfw_kubernetes.extender_server.evaluate import Evaluator
 from kschedfw_kubernetes.http_extender.go_json import WireError, has_too_many_values

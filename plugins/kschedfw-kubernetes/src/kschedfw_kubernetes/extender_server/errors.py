@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kschedfw.api.errors import KschedfwError
+from kschedfw import KschedfwError
 
 
 class RequestError(KschedfwError, ValueError):

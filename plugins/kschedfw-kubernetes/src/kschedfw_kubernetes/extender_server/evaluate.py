@@ -11,20 +11,26 @@ from typing import Final, NoReturn, TypeVar
 
 import attrs
 
-from kschedfw.api.manifests import ManifestError, pod_from_manifest
-from kschedfw.api.pod import Pod
-from kschedfw.cluster import Cluster, InMemoryCluster
-from kschedfw.framework.clock import Clock
-from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.extender import MAX_EXTENDER_PRIORITY
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.selection import NodeSelection
-from kschedfw.framework.parallelizer import Parallelizer
-from kschedfw.framework.profile import ExtensionPoint, Profile
-from kschedfw.framework.results import MAX_NODE_SCORE, not_left_over
-from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.runtime.registry import Registry
-from kschedfw.framework.status import Code, Status
+from kschedfw import (
+    MAX_EXTENDER_PRIORITY,
+    MAX_NODE_SCORE,
+    Clock,
+    Code,
+    CycleState,
+    ExtensionPoint,
+    Framework,
+    InMemoryCluster,
+    NodeInfo,
+    NodeSelection,
+    Parallelizer,
+    Pod,
+    Profile,
+    Registry,
+    Status,
+    not_left_over,
+)
+from kschedfw.api import ManifestError, pod_from_manifest
+from kschedfw.cluster import Cluster
 from kschedfw_kubernetes.extender_server.errors import AbandonedError, EvaluationError, RequestError
 from kschedfw_kubernetes.extender_server.state import ClusterState, SentNodes
 from kschedfw_kubernetes.http_extender.go_json import Json, decode, manifest

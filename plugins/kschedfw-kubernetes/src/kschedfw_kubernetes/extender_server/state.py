@@ -10,14 +10,9 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.manifests import ManifestError, node_from_manifest
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
+from kschedfw import FrozenDict, ImageStateSummary, Node, NodeInfo, Pod, PodInfo, Snapshot
+from kschedfw.api import ManifestError, node_from_manifest
 from kschedfw.cluster import Cluster, EventType, WatchEvent
-from kschedfw.framework.nodes.node_info import ImageStateSummary, NodeInfo
-from kschedfw.framework.nodes.pod_info import PodInfo
-from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw_kubernetes.extender_server.errors import RequestError
 from kschedfw_kubernetes.http_extender.go_json import Json, decode, manifest
 from kschedfw_kubernetes.http_extender.wire import node_identity

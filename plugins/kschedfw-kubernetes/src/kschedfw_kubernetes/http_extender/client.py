@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
-from kschedfw.api.frozendict import EMPTY
-from kschedfw.api.manifests import to_manifest
-from kschedfw.api.meta import Named
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.api.quantity import wrapped
-from kschedfw.config.extenders import ExtenderConfig, check_extenders, without_password
-from kschedfw.framework.clock import Clock, SystemClock
-from kschedfw.framework.extender import ExtenderFilterResult, Victims
-from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.nodes.snapshot import NodeNotFoundError, Snapshot
+from kschedfw import (
+    Clock,
+    ExtenderFilterResult,
+    Node,
+    NodeInfo,
+    NodeNotFoundError,
+    Pod,
+    Snapshot,
+    SystemClock,
+    Victims,
+)
+from kschedfw.api import EMPTY, Named, to_manifest, wrapped
+from kschedfw.config import ExtenderConfig, check_extenders, without_password
 from kschedfw_kubernetes.http_extender.errors import as_told
 from kschedfw_kubernetes.http_extender.go_json import Json, WireError, encode
 from kschedfw_kubernetes.http_extender.transport import Transport

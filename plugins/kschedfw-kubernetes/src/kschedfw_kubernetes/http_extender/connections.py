@@ -17,7 +17,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpcore2
 import httpx2
 
-from kschedfw.framework.clock import Clock
+from kschedfw import Clock
 
 _WRITTEN_AT_ONCE: Final = 64 << 10
 """Bytes written at once, so that a slow reader can't keep a write alive beyond the deadline."""

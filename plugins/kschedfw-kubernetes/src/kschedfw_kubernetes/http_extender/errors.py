@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.field_errors import printable
-from kschedfw.config.extenders import without_password
+from kschedfw import KschedfwError
+from kschedfw.api.reading import printable
+from kschedfw.config import without_password
 
 _LONGEST: Final = 1024
 

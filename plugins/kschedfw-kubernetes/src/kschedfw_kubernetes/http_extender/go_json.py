@@ -15,8 +15,8 @@ from typing import Final, NoReturn, TypeVar
 
 import msgspec
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.frozendict import EMPTY
+from kschedfw import KschedfwError
+from kschedfw.api import EMPTY
 
 Manifest = Mapping[str, object]
 Json = msgspec.Raw

@@ -12,18 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from kschedfw.api.field_errors import FieldError
-from kschedfw.config.errors import ExtenderConfigError
-from kschedfw.config.extenders import ExtenderConfig, ExtenderTLSConfig, without_password
-from kschedfw.framework.clock import Clock, format_duration
-from kschedfw.scheduler.errors import MissingExtraError
+from kschedfw import Clock, FieldError, format_duration
+from kschedfw.config import ExtenderConfig, ExtenderConfigError, ExtenderTLSConfig, without_password
+from kschedfw.scheduler import MissingExtraError
 from kschedfw_kubernetes.http_extender.errors import ExtenderError
 from kschedfw_kubernetes.http_extender.go_json import has_too_many_values
 
 if TYPE_CHECKING:
     import httpx2
 
-NEEDS_EXTRA = "HTTP extenders need the extra extender: pip install 'kschedfw[extender]'"
+NEEDS_EXTRA = "HTTP extenders need the extra extender: pip install 'kschedfw-kubernetes[extender]'"
 
 MAX_ANSWER_BYTES: Final = 64 << 20
 """The most bytes of an answer, compressed and uncompressed; 64 MiB are some thousands of nodes in full."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 import msgspec
 
-from kschedfw.api.frozendict import EMPTY
+from kschedfw.api import EMPTY
 from kschedfw_kubernetes.http_extender.go_json import (
     Json,
     WireError,

@@ -15,7 +15,7 @@ from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 import attrs
 from cachetools import TTLCache, cached
 
-from kschedfw.scheduler.structured import Structured
+from kschedfw.scheduler import Structured
 
 _log = logging.getLogger(__name__)
 

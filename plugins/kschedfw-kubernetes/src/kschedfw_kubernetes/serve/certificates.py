@@ -17,8 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.framework.clock import Clock
+from kschedfw import Clock, KschedfwError
 
 PAIR_NAME: Final = "kube-scheduler"
 """What the files in `--cert-dir` are called, before `.crt` and `.key`."""

@@ -21,7 +21,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID, ObjectIdentifier
 
-from kschedfw.scheduler.structured import Structured
+from kschedfw.scheduler import Structured
 from kschedfw_kubernetes.serve.access import User
 from kschedfw_kubernetes.serve.certificates import CertificateError
 from kschedfw_kubernetes.web.asgi import Header

@@ -10,7 +10,7 @@ from cryptography import x509
 from prometheus_client import Counter, Gauge, Histogram, Metric
 from prometheus_client.registry import Collector
 
-from kschedfw.framework.clock import Clock
+from kschedfw import Clock
 from kschedfw_kubernetes.cluster.request_metrics import PluginCall, RequestMetrics
 from kschedfw_kubernetes.prometheus_metrics import children
 

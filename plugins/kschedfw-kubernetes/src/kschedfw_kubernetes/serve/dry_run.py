@@ -7,15 +7,11 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from kschedfw.api.meta import Named
-from kschedfw.api.pod import Pod, PodCondition
-from kschedfw.cluster import Cluster
-from kschedfw.cluster.protocol import Handler, T
-from kschedfw.config import SchedulerConfiguration
-from kschedfw.config.configuration import ConfiguredPlugin
-from kschedfw.config.expansion import Origin
-from kschedfw.framework.profile import ExtensionPoint
-from kschedfw.scheduler.structured import Structured
+from kschedfw import ExtensionPoint, Pod, SchedulerConfiguration
+from kschedfw.api import Named, PodCondition
+from kschedfw.cluster import Cluster, Handler, T
+from kschedfw.config import ConfiguredPlugin, Origin
+from kschedfw.scheduler import Structured
 
 _log = logging.getLogger(__name__)
 

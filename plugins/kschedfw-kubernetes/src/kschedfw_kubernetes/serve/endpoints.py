@@ -19,8 +19,8 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from kschedfw.api.frozendict import EMPTY
-from kschedfw.scheduler.structured import Structured
+from kschedfw.api import EMPTY
+from kschedfw.scheduler import Structured
 from kschedfw_kubernetes.serve.access import Access, User
 from kschedfw_kubernetes.serve.client_certificates import ClientCertificates
 from kschedfw_kubernetes.serve.health import HealthEndpoint

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from kschedfw.scheduler.structured import Structured
+from kschedfw.scheduler import Structured
 from kschedfw_kubernetes.web.asgi import NO_SNIFFING, PLAIN_TEXT, Response
 
 _log = logging.getLogger(__name__)

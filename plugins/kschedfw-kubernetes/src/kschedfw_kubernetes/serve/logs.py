@@ -21,8 +21,8 @@ from typing import Final, TextIO
 import attrs
 
 import kschedfw
-from kschedfw.api.field_errors import printable
-from kschedfw.scheduler.structured import Structured
+from kschedfw.api.reading import printable
+from kschedfw.scheduler import Structured
 
 _LONGEST: Final = 64 << 10
 _VERBOSITY: Final = {logging.INFO: 2, logging.DEBUG: 4}

@@ -21,13 +21,10 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.frozendict import EMPTY
-from kschedfw.api.garbage import without_collections
+from kschedfw import Clock, SchedulerConfiguration, scheduler_from_configuration
+from kschedfw.api import EMPTY, without_collections
 from kschedfw.cluster import Cluster
-from kschedfw.config import SchedulerConfiguration
-from kschedfw.framework.clock import Clock
-from kschedfw.scheduler.from_configuration import profiles_of, scheduler_from_configuration
-from kschedfw.scheduler.structured import Structured
+from kschedfw.scheduler import Structured, profiles_of
 from kschedfw_kubernetes.cluster import ClaimingCluster, Client, KubernetesCluster, LeaderElector
 from kschedfw_kubernetes.serve.access import Access
 from kschedfw_kubernetes.serve.certificates import DEFAULT_TLS, ServerCertificate, TlsSettings, self_signed

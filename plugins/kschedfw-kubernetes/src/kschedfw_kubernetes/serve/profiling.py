@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Final
 
-from kschedfw.framework.clock import Clock
+from kschedfw import Clock
 from kschedfw_kubernetes.web.asgi import NO_SNIFFING, PLAIN_TEXT, Asked, Response
 
 RATE: Final = 100.0

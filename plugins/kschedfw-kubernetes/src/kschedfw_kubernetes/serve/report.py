@@ -9,11 +9,9 @@ from prometheus_client import Counter, Gauge, Metric, ProcessCollector, generate
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from kschedfw.api.frozendict import EMPTY
-from kschedfw.config import SchedulerConfiguration
-from kschedfw.config.effective import effective
-from kschedfw.framework.clock import Clock, format_duration
-from kschedfw.scheduler.scheduler import Scheduler
+from kschedfw import Clock, Scheduler, SchedulerConfiguration, format_duration
+from kschedfw.api import EMPTY
+from kschedfw.config import effective
 from kschedfw_kubernetes.cluster import ClaimingCluster, KubernetesCluster, LeaderElector
 from kschedfw_kubernetes.prometheus_metrics import CONTENT_TYPE, Registry
 from kschedfw_kubernetes.prometheus_resources import PodResources

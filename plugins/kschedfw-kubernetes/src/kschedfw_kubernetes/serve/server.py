@@ -9,7 +9,7 @@ import ssl
 import threading
 from typing import Any, Final
 
-from kschedfw.scheduler.structured import Structured
+from kschedfw.scheduler import Structured
 from kschedfw_kubernetes.serve.certificates import (
     DEFAULT_TLS,
     CertificateError,

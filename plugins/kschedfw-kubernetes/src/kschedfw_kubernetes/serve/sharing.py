@@ -7,10 +7,8 @@ from zlib import crc32
 
 import attrs
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.pod import Pod
-from kschedfw.framework.profile import Profile
-from kschedfw.scheduler.still_fits import StillFits
+from kschedfw import KschedfwError, Pod, Profile
+from kschedfw.scheduler import StillFits
 from kschedfw_kubernetes.cluster import ClaimBook, ClaimingCluster, Client, KubernetesCluster, NodeRecords
 
 

@@ -9,15 +9,8 @@ import logging
 from collections.abc import Collection
 from typing import Final
 
-from kschedfw.api.pod import Pod
-from kschedfw.framework.clock import Clock, format_duration
-from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.metrics import MeasuredPoint
-from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.status import Code
-from kschedfw.scheduler.generic_scheduler import ScheduleResult
-from kschedfw.scheduler.scheduling_cycle import Algorithm
-from kschedfw.scheduler.structured import Structured
+from kschedfw import Clock, Code, CycleState, Framework, MeasuredPoint, Pod, ScheduleResult, format_duration
+from kschedfw.scheduler import Algorithm, Structured
 from kschedfw_kubernetes.prometheus_metrics import PrometheusMetrics
 
 _log = logging.getLogger(__name__)

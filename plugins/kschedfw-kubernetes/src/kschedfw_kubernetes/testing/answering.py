@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from kschedfw.framework.clock import Clock
+from kschedfw import Clock
 from kschedfw_kubernetes.testing import status
 from kschedfw_kubernetes.testing.access import Access, User, attributes_of, refused
 from kschedfw_kubernetes.testing.discovery import discover

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw.framework.clock import Clock
+from kschedfw import Clock
 from kschedfw_kubernetes.testing.access import ANONYMOUS, Access, User
 from kschedfw_kubernetes.testing.answering import Answering
 from kschedfw_kubernetes.testing.audit import AuditEvent, AuditLog

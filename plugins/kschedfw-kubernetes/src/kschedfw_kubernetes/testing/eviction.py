@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kschedfw.api.selectors import as_selector
-from kschedfw.api.workloads import PodDisruptionBudget
+from kschedfw.api import PodDisruptionBudget, as_selector
 from kschedfw_kubernetes.testing import status
 from kschedfw_kubernetes.testing.pod_rules import with_condition
 from kschedfw_kubernetes.testing.resources import DISRUPTION_BUDGETS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kschedfw.cluster.memory import TOPOLOGY_LABELS
+from kschedfw.cluster import TOPOLOGY_LABELS
 from kschedfw_kubernetes.testing import status
 from kschedfw_kubernetes.testing.resources import NODES, PODS, PRIORITY_CLASSES
 from kschedfw_kubernetes.testing.store import Store, Stored

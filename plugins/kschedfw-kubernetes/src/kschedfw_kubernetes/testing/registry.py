@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, Final
 
-from kschedfw.api.names import subdomain_problems
+from kschedfw.api.reading import subdomain_problems
 from kschedfw.cluster import AlreadyExistsError, NotFoundError
 from kschedfw_kubernetes.testing import status
 from kschedfw_kubernetes.testing.defaults import as_new, with_defaults

@@ -7,9 +7,8 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.custom import CustomKind
-from kschedfw.api.kinds import KINDS, Kind
-from kschedfw.api.meta import Named
+from kschedfw import CustomKind
+from kschedfw.api import KINDS, Kind, Named
 
 _STATUS: Final = ("status",)
 

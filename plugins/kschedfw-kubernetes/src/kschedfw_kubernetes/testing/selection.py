@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import attrs
 
-from kschedfw.api.selector_text import SelectorSyntaxError, parse_selector
-from kschedfw.api.selectors import Selector
+from kschedfw.api import Selector
+from kschedfw.api.reading import SelectorSyntaxError, parse_selector
 from kschedfw_kubernetes.testing.resources import Resource
 from kschedfw_kubernetes.testing.status import bad_request
 

@@ -12,12 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import attrs
 
-from kschedfw.api.custom import CustomKind
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.meta import ObjectMeta
-from kschedfw.api.workloads import Namespace
-from kschedfw.cluster import InMemoryCluster
-from kschedfw.framework.clock import Clock, SystemClock
+from kschedfw import Clock, CustomKind, InMemoryCluster, KschedfwError, ObjectMeta, SystemClock
+from kschedfw.api import Namespace
 from kschedfw_kubernetes.testing.access import Access, User
 from kschedfw_kubernetes.testing.answering import Answering
 from kschedfw_kubernetes.testing.app import ApiApp
@@ -154,7 +150,7 @@ class ApiServer:
             from kschedfw_kubernetes.testing.serving import ServingThread
         except ImportError:
             raise ServerError(
-                "the API server for tests needs the extra serve: pip install 'kschedfw[serve]'"
+                "the API server for tests needs the extra serve: pip install 'kschedfw-kubernetes[serve]'"
             ) from None
         context = None
         if self._certificate is not None:

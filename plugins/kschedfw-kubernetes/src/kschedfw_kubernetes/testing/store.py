@@ -13,14 +13,10 @@ from typing import Any, Final
 import attrs
 import msgspec
 
-from kschedfw.api.custom import CustomKind, CustomObject, custom_key, read_custom_object
-from kschedfw.api.manifest_error import ManifestError
-from kschedfw.api.meta import DEFAULT_NAMESPACE, Named
-from kschedfw.api.objects import read_object, to_manifest
-from kschedfw.api.scalars import write_time
-from kschedfw.cluster import ConflictError, InMemoryCluster, WatchEvent
-from kschedfw.cluster.protocol import EventType
-from kschedfw.framework.clock import Clock
+from kschedfw import Clock, CustomKind, CustomObject, InMemoryCluster
+from kschedfw.api import DEFAULT_NAMESPACE, ManifestError, Named, read_object, to_manifest
+from kschedfw.api.reading import custom_key, read_custom_object, write_time
+from kschedfw.cluster import ConflictError, EventType, WatchEvent
 from kschedfw_kubernetes.testing.carrying import carried
 from kschedfw_kubernetes.testing.defaults import as_new
 from kschedfw_kubernetes.testing.resources import Catalogue, Resource, defined_resources

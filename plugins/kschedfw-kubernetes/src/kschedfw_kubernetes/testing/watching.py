@@ -10,7 +10,7 @@ from typing import Any, Final
 import attrs
 import msgspec
 
-from kschedfw.cluster.protocol import EventType
+from kschedfw.cluster import EventType
 from kschedfw_kubernetes.testing import status
 from kschedfw_kubernetes.testing.events import as_shown
 from kschedfw_kubernetes.testing.requests import Request

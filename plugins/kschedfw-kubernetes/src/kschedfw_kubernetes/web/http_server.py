@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import uvicorn
 
-from kschedfw.api.errors import KschedfwError
+from kschedfw import KschedfwError
 
 MAX_CONNECTIONS: Final = 256
 """Open connections at a time, TLS handshakes included. A further one replaces another one, see `_make_room`."""
