@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw.config import ExtenderConfigError
 from kschedfw.config.effective import plain
 from kschedfw.config.extenders import (
     DEFAULT_TIMEOUT,
     ExtenderConfig,
-    ExtenderConfigError,
     ExtenderManagedResource,
     ExtenderTLSConfig,
     check_extenders,

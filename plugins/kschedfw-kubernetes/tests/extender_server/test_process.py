@@ -31,7 +31,7 @@ from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Code
 from kschedfw.scheduler import Cache, GenericScheduler, Scheduler, SchedulingError
-from kschedfw.scheduler.extenders import make_extenders
+from kschedfw.scheduler.extenders import order_extenders
 from kschedfw.testing import FakeClock
 
 pytestmark = pytest.mark.slow
@@ -197,13 +197,13 @@ class TestFailures:
 
     def test_without_its_priorities_the_others_count(self, url: str, without_cluster: str) -> None:
         configs = [extender(url, filter_verb="", http_timeout=0.1), extender(without_cluster)]
-        failing, serving = make_extenders(configs)
+        failing, serving = map(HTTPExtender, configs)
         with failing, serving:
             assert Algorithm(failing, serving).host(make_pod().build()) == "good"
 
     def test_ignorable_ones_do_not_hold_up_the_others(self, url: str, without_cluster: str) -> None:
         configs = [extender(url, ignorable=True, http_timeout=0.1), extender(without_cluster)]
-        first, last = make_extenders(configs)
+        first, last = order_extenders(map(HTTPExtender, configs))
         with first, last:
             assert first.name == without_cluster
             assert Algorithm(first, last).host(make_pod().build()) == "good"

@@ -33,7 +33,7 @@ from tests.processes import running
 
 pytest.importorskip("uvicorn")
 
-from kschedfw_kubernetes.serve import http_server  # needs uvicorn
+from kschedfw_kubernetes.web import http_server  # needs uvicorn
 
 pytestmark = pytest.mark.slow
 

@@ -13,13 +13,9 @@ from hypothesis import strategies as st
 from kschedfw_kubernetes.http_extender import ExtenderError, HTTPExtender
 
 from kschedfw import make_pod
-from kschedfw.config.extenders import (
-    ExtenderConfig,
-    ExtenderConfigError,
-    ExtenderManagedResource,
-    ExtenderTLSConfig,
-)
-from kschedfw.scheduler.extenders import bind_with_extenders, make_extenders, order_extenders
+from kschedfw.config import ExtenderConfigError
+from kschedfw.config.extenders import ExtenderConfig, ExtenderManagedResource, ExtenderTLSConfig
+from kschedfw.scheduler.extenders import bind_with_extenders, close_extenders, make_extenders, order_extenders
 
 POD = make_pod("web").build()
 
@@ -28,9 +24,8 @@ POD = make_pod("web").build()
 def made(*configs: ExtenderConfig) -> Iterator[tuple[HTTPExtender, ...]]:
     extenders = make_extenders(configs)
     with ExitStack() as stack:
-        for extender in extenders:
-            stack.enter_context(extender)
-        yield extenders
+        stack.callback(close_extenders, extenders)
+        yield tuple(extender for extender in extenders if isinstance(extender, HTTPExtender))
 
 
 class TestOrder:

@@ -18,7 +18,8 @@ from kschedfw.api.containers import Container, ResourceRequirements
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Pod, PodSpec
 from kschedfw.api.quantity import Quantity
-from kschedfw.config.extenders import ExtenderConfig, ExtenderConfigError, ExtenderManagedResource
+from kschedfw.config import ExtenderConfigError
+from kschedfw.config.extenders import ExtenderConfig, ExtenderManagedResource
 from kschedfw.framework.extender import Extender, Victims
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.snapshot import Snapshot

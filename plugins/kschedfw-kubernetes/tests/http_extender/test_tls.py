@@ -13,7 +13,8 @@ from http_extender.servers import ScriptedExtender, scripted
 from kschedfw_kubernetes.http_extender import ExtenderError, HTTPExtender
 
 from kschedfw import make_node, make_pod
-from kschedfw.config.extenders import ExtenderConfig, ExtenderConfigError, ExtenderTLSConfig
+from kschedfw.config import ExtenderConfigError
+from kschedfw.config.extenders import ExtenderConfig, ExtenderTLSConfig
 from kschedfw.framework.nodes.node_info import NodeInfo
 
 NODES = [NodeInfo.of(make_node("a").build())]

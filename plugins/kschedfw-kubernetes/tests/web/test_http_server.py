@@ -15,7 +15,7 @@ from kschedfw_kubernetes.web.asgi import Receive, Response, Scope, Send
 
 pytest.importorskip("uvicorn")
 
-from kschedfw_kubernetes.serve import http_server  # needs uvicorn
+from kschedfw_kubernetes.web import http_server  # needs uvicorn
 
 pytestmark = pytest.mark.slow
 
