@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uvicorn
-from kschedfw_kubernetes.extender_server import ExtenderApp
+from kschedfw_kubernetes import ExtenderApp
 
 from kschedfw import EnabledPlugin, NodeInfo, Plugin, Pod, Profile, Registry, Status, hookimpl
 

@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 import yaml
-from kschedfw_kubernetes.cluster import KubernetesCluster, connect
+from kschedfw_kubernetes import KubernetesCluster, connect
 from kschedfw_kubernetes.testing import ApiServer, User
 from serve.replicas import Replica, token_of
 

@@ -15,10 +15,10 @@ from contextlib import contextmanager, suppress
 import pytest
 import trustme
 from kschedfw_kubernetes.http_extender import ExtenderError, HTTPExtender
+from kschedfw_kubernetes.http_extender import transport as transport_module
 
 from kschedfw import make_node, make_pod
 from kschedfw.config.extenders import ExtenderConfig, ExtenderTLSConfig
-from kschedfw.config.extenders import transport as transport_module
 from kschedfw.framework.clock import SystemClock
 from kschedfw.framework.nodes.node_info import NodeInfo
 

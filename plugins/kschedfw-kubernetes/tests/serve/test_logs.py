@@ -75,7 +75,7 @@ def test_json_has_the_values_apart(set_up: SetUp) -> None:
         ("reflector=4,reflector=0", ["kschedfw_kubernetes.cluster.reflector"]),  # the first that matches
         ("refl*=2", []),  # INFO, but not DEBUG
         (
-            "kschedfw/kubernetes/*=4",
+            "kschedfw_kubernetes/cluster/*=4",
             ["kschedfw_kubernetes.cluster.reflector", "kschedfw_kubernetes.cluster.client"],
         ),
         ("*/scheduler=4", ["kschedfw.scheduler.scheduler"]),

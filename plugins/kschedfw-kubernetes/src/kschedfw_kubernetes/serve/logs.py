@@ -11,7 +11,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -21,10 +21,13 @@ from typing import Final, TextIO
 import attrs
 
 import kschedfw
+import kschedfw_kubernetes
 from kschedfw.api.reading import printable
 from kschedfw.scheduler import Structured
 
 _LONGEST: Final = 64 << 10
+_PACKAGES: Final = (kschedfw, kschedfw_kubernetes)
+"""Whose loggers `--v` and `--vmodule` set: the scheduler, and what connects it to a cluster."""
 _VERBOSITY: Final = {logging.INFO: 2, logging.DEBUG: 4}
 """What `--v` shows a message of the level; what is more severe is always shown."""
 _ALWAYS_TOLD: Final = (
@@ -106,21 +109,25 @@ def set_up_logging(
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
-    ours = logging.getLogger("kschedfw")
-    ours.setLevel(_level("", verbosity))
+    for package in _PACKAGES:
+        logging.getLogger(package.__name__).setLevel(_level("", verbosity))
     for name in _ALWAYS_TOLD:
         logging.getLogger(name).setLevel(_level(name, verbosity))
     if modules:
         # Told to the loggers, not looked up per message: what isn't shown must cost nothing.
-        package = Path(kschedfw.__file__).parent
-        for file in package.rglob(
-            "[!_]*.py"
-        ):  # the logger of an __init__.py would pass its level to the package
-            module = PurePath(file).relative_to(package.parent)
+        for module in _modules():
             matching = next((each for each in modules if each.matches(module)), None)
             if matching is not None:
                 name = ".".join(module.with_suffix("").parts)
                 logging.getLogger(name).setLevel(_level(name, matching.verbosity))
+
+
+def _modules() -> Iterator[PurePath]:
+    """The files of the packages, as paths that begin with the package."""
+    for package in _PACKAGES:
+        for root in map(Path, package.__path__):
+            # An __init__.py is left out: its logger would pass its level to the package.
+            yield from (PurePath(file).relative_to(root.parent) for file in root.rglob("[!_]*.py"))
 
 
 def _level(logger: str, verbosity: int) -> int:
