@@ -14,10 +14,10 @@ from typing import Any
 import attrs
 import uvicorn
 from extender import LICENCES, make_app
-from kschedfw_kubernetes.http_extender import make_extenders
 
 from kschedfw import InMemoryCluster, Pod, Scheduler, load_configuration, make_node, make_pod
 from kschedfw.api import to_manifest
+from kschedfw.scheduler import make_extenders
 from kschedfw.testing import FakeClock
 
 CONFIGURATION = Path(__file__).with_name("kube-scheduler.yaml")

@@ -97,7 +97,7 @@ def explore(
 ) -> None:
     try:
         # Imported here, since other commands don't need it.
-        from kschedfw_kubernetes.web.http_server import Server, configured, listen
+        from kschedfw_kubernetes.web import Server, configured, listen
 
         from kschedfw.explore.access import Access, Guarded
         from kschedfw.explore.app import ExploreApp

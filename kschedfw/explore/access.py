@@ -14,9 +14,10 @@ from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 import attrs
-from kschedfw_kubernetes.web.asgi import (
+from kschedfw_kubernetes.web import (
     PLAIN_TEXT,
     Header,
+    HostRule,
     Message,
     Receive,
     Response,
@@ -24,7 +25,6 @@ from kschedfw_kubernetes.web.asgi import (
     Send,
     bearer_token,
 )
-from kschedfw_kubernetes.web.hosts import HostRule
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import attrs
-from kschedfw_kubernetes.web.http_server import Server, configured, listen
+from kschedfw_kubernetes.web import Server, configured, listen
 
 from kschedfw import InMemoryCluster
 from kschedfw.explore.access import Access, Guarded

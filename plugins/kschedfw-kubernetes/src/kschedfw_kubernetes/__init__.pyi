@@ -15,11 +15,16 @@ from .cluster.errors import NotSyncedError as NotSyncedError
 from .cluster.errors import UnavailableError as UnavailableError
 from .cluster.leader_election import LeaderElector as LeaderElector
 from .cluster.node_records import NodeRecords as NodeRecords
+from .cluster.reading import LiveCluster as LiveCluster
+from .cluster.reading import read_cluster as read_cluster
 from .cluster.reflector import KindStatus as KindStatus
+from .cluster.request_metrics import RequestMetrics as RequestMetrics
 from .cluster.resources import SCHEDULER_KINDS as SCHEDULER_KINDS
 from .extender_server.app import ExtenderApp as ExtenderApp
 from .extender_server.app import ServerLimits as ServerLimits
 from .http_extender.client import HTTPExtender as HTTPExtender
 from .http_extender.errors import ExtenderError as ExtenderError
+from .prometheus_metrics import CONTENT_TYPE as CONTENT_TYPE
 from .prometheus_metrics import PrometheusMetrics as PrometheusMetrics
 from .prometheus_resources import PodResources as PodResources
+from .serve.client_metrics import RestClientMetrics as RestClientMetrics
