@@ -44,7 +44,7 @@ from kschedfw.framework.metrics import (
 )
 from kschedfw.testing import FakeClock
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 PROFILE = "default-scheduler"
 
 
@@ -373,9 +373,9 @@ class TestScheduling:
 @pytest.mark.parametrize("module", ["prometheus_metrics", "prometheus_resources"])
 def test_without_the_extra_one_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    monkeypatch.delitem(sys.modules, f"kschedfw.scheduler.{module}", raising=False)
+    monkeypatch.delitem(sys.modules, f"kschedfw_kubernetes.{module}", raising=False)
     with pytest.raises(ImportError) as caught:
-        importlib.import_module(f"kschedfw.scheduler.{module}")
+        importlib.import_module(f"kschedfw_kubernetes.{module}")
     assert isinstance(caught.value, KschedfwError)
     assert str(caught.value) == (
         "Prometheus metrics need prometheus-client; install it with: pip install 'kschedfw-kubernetes[metrics]'"

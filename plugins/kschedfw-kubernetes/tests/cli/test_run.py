@@ -161,7 +161,11 @@ class TestMistakes:
     def test_a_missing_extra(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, missing: str
     ) -> None:
-        for name in [name for name in sys.modules if name.startswith("kschedfw_kubernetes.serve")]:
+        for name in [
+            name
+            for name in sys.modules
+            if name.startswith(("kschedfw_kubernetes.serve", "kschedfw_kubernetes.web"))
+        ]:
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.delitem(sys.modules, "kschedfw_kubernetes.prometheus_metrics", raising=False)
         monkeypatch.setitem(sys.modules, missing, None)

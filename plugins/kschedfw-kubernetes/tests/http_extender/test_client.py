@@ -112,7 +112,7 @@ class TestWhatItIs:
 
     def test_without_the_extra_it_says_what_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "httpx2", None)
-        with pytest.raises(MissingExtraError, match=r"pip install 'kschedfw\[extender\]'"):
+        with pytest.raises(MissingExtraError, match=r"pip install 'kschedfw-kubernetes\[extender\]'"):
             HTTPExtender(ExtenderConfig("http://extender.example"))
 
 

@@ -107,7 +107,7 @@ def test_version_and_features_are_told(replica: Replica) -> None:
 
 
 def test_every_metric_is_documented(replica: Replica) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "metrics.md").read_text(encoding="utf-8")
     for path in ("/metrics", "/metrics/slis"):
         exposed = re.findall(r"^# TYPE (\w+)", replica.get(path, replica.token).text, re.MULTILINE)
         documented = {name for name in exposed if f"`{name}`" in page}
