@@ -8,7 +8,7 @@ DOWNSTREAM := .venv-downstream
 
 # The distributions that complete kschedfw. The others in plugins/ are policies, which .venv stays without: tests and docs
 # list what is installed.
-PARTS := plugins/kschedfw-lab plugins/kschedfw-legacy
+PARTS := plugins/kschedfw-kubernetes plugins/kschedfw-lab plugins/kschedfw-legacy
 POLICIES := $(filter-out $(PARTS:%=%/),$(wildcard plugins/*/))
 
 SAMPLE := examples/sample-cluster/
@@ -72,11 +72,11 @@ waking: $(VENV)/.installed-dev ## refused pods that fit after an event (PODS=500
 
 soak: $(VENV)/.installed-dev ## random worlds (SECONDS=600), over HTTP (STEPS=200000), of several schedulers (COMMITS=1000000), or asked about (CASES=20000)
 	@$(if $(CASES),KSCHEDFW_CASES=$(CASES) $(BIN)/python -m pytest -q tests/what_if/test_gangs.py,)
-	@$(if $(CASES),,PYTHONPATH=plugins/kschedfw-lab/tests $(BIN)/python -m $(if $(COMMITS),cell.random_world $(COMMITS),tests.scheduler.invariants.$(if $(STEPS),served_soak $(STEPS),soak $(SECONDS))))
-	@$(if $(COMMITS),PYTHONPATH=plugins/kschedfw-lab/tests $(BIN)/python -m tests.kubernetes.claims_world $(COMMITS))
+	@$(if $(CASES),,PYTHONPATH=plugins/kschedfw-kubernetes/tests:plugins/kschedfw-lab/tests $(BIN)/python -m $(if $(COMMITS),cell.random_world $(COMMITS),$(if $(STEPS),invariants.served_soak $(STEPS),tests.scheduler.invariants.soak $(SECONDS))))
+	@$(if $(COMMITS),PYTHONPATH=plugins/kschedfw-kubernetes/tests $(BIN)/python -m cluster.claims_world $(COMMITS))
 
 fuzz: $(VENV)/.installed-dev ## hostile input, then plugins and executors that fail on threads (SECONDS=600 each)
-	@$(BIN)/python -m tests.hostile.fuzz $(SECONDS)
+	@PYTHONPATH=plugins/kschedfw-kubernetes/tests $(BIN)/python -m tests.hostile.fuzz $(SECONDS)
 	@$(BIN)/python -m tests.hostile.threads $(SECONDS)
 
 benchmark: $(VENV)/.installed-dev ## what pods cost, against benchmarks/history.jsonl (APPEND=--append adds to it)

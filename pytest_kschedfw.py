@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from kschedfw.framework.runtime.framework import Framework
     from kschedfw.framework.runtime.registry import Registry
     from kschedfw.scheduler import Scheduler
-    from kschedfw.testing.api_server import ApiServer
     from kschedfw.testing.clock import FakeClock
 
 _MARKER = (
@@ -196,15 +195,6 @@ def kschedfw_cluster(_kschedfw_options: _Options) -> InMemoryCluster:
 
 
 @pytest.fixture
-def kschedfw_api_server(kschedfw_cluster: InMemoryCluster) -> Iterator[ApiServer]:
-    """The cluster behind an API server, which runs until the test ends. Needs the extra `serve`."""
-    from kschedfw.testing.api_server import ApiServer
-
-    with ApiServer(kschedfw_cluster) as server:
-        yield server
-
-
-@pytest.fixture
 def _kschedfw_profile(
     _kschedfw_options: _Options, _kschedfw_configuration: SchedulerConfiguration | None
 ) -> Profile:
@@ -253,7 +243,7 @@ def kschedfw_framework(
     from kschedfw.framework.nominator import Nominator
     from kschedfw.framework.parallelizer import Parallelizer
     from kschedfw.framework.runtime.framework import Framework
-    from kschedfw.scheduler.http_extender import make_extenders, order_extenders
+    from kschedfw.scheduler.extenders import close_extenders, make_extenders, order_extenders
 
     configured = () if _kschedfw_configuration is None else _kschedfw_configuration.extenders
     extenders = make_extenders(configured)
@@ -270,8 +260,7 @@ def kschedfw_framework(
     )
     yield framework
     framework.close()
-    for extender in extenders:
-        extender.close()
+    close_extenders(extenders)
 
 
 @pytest.fixture

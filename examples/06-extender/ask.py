@@ -14,10 +14,10 @@ from typing import Any
 import attrs
 import uvicorn
 from extender import LICENCES, make_app
+from kschedfw_kubernetes import HTTPExtender
 
 from kschedfw import InMemoryCluster, Pod, Scheduler, load_configuration, make_node, make_pod
 from kschedfw.api import to_manifest
-from kschedfw.scheduler.http_extender import make_extenders
 from kschedfw.testing import FakeClock
 
 CONFIGURATION = Path(__file__).with_name("kube-scheduler.yaml")
@@ -75,7 +75,7 @@ def schedule(url: str) -> None:
     """Have a scheduler of kschedfw ask it in kube-scheduler's place, as the configuration says but for the port."""
     (config,) = load_configuration(CONFIGURATION).extenders
     cluster = InMemoryCluster([*NODES, *PODS])
-    with make_extenders([attrs.evolve(config, url_prefix=url)])[0] as extender:
+    with HTTPExtender(attrs.evolve(config, url_prefix=url)) as extender:
         Scheduler(cluster, extenders=[extender], clock=FakeClock()).run_until_idle()
     for pod in cluster.list(Pod):
         print(f"  {pod.name}: {pod.node_name or pod.status.conditions[0].message}")

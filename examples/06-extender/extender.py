@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import uvicorn
+from kschedfw_kubernetes import ExtenderApp
 
 from kschedfw import EnabledPlugin, NodeInfo, Plugin, Pod, Profile, Registry, Status, hookimpl
-from kschedfw.extender_server import ExtenderApp
 
 LICENCES = "example.com/licences"
 """What the annotation lists, a node has and a pod needs; separated by commas."""

@@ -10,6 +10,7 @@ from .affinity import TolerationOperator as TolerationOperator
 from .affinity import TopologySpreadConstraint as TopologySpreadConstraint
 from .affinity import UnsatisfiableAction as UnsatisfiableAction
 from .affinity import WeightedPodAffinityTerm as WeightedPodAffinityTerm
+from .anonymize import Anonymizer as Anonymizer
 from .builders import ClaimBuilder as ClaimBuilder
 from .builders import NodeBuilder as NodeBuilder
 from .builders import PodBuilder as PodBuilder
@@ -60,6 +61,10 @@ from .field_errors import FieldError as FieldError
 from .field_errors import FieldErrors as FieldErrors
 from .frozendict import EMPTY as EMPTY
 from .frozendict import FrozenDict as FrozenDict
+from .garbage import without_collections as without_collections
+from .kinds import KIND_OF as KIND_OF
+from .kinds import KINDS as KINDS
+from .kinds import Kind as Kind
 from .manifests import FieldValidation as FieldValidation
 from .manifests import InvalidManifestsError as InvalidManifestsError
 from .manifests import Limits as Limits
@@ -71,6 +76,7 @@ from .manifests import parse_manifests as parse_manifests
 from .manifests import pod_from_manifest as pod_from_manifest
 from .manifests import read_manifests as read_manifests
 from .manifests import to_manifest as to_manifest
+from .meta import DEFAULT_NAMESPACE as DEFAULT_NAMESPACE
 from .meta import Named as Named
 from .meta import ObjectMeta as ObjectMeta
 from .meta import OwnerReference as OwnerReference
@@ -81,6 +87,7 @@ from .node import NodeSpec as NodeSpec
 from .node import NodeStatus as NodeStatus
 from .node import Taint as Taint
 from .node import TaintEffect as TaintEffect
+from .objects import read_object as read_object
 from .pod import DEFAULT_SCHEDULER_NAME as DEFAULT_SCHEDULER_NAME
 from .pod import ContainerExtendedResourceRequest as ContainerExtendedResourceRequest
 from .pod import Pod as Pod
@@ -109,12 +116,16 @@ from .policies import ScopeSelector as ScopeSelector
 from .quantity import Quantity as Quantity
 from .quantity import QuantityError as QuantityError
 from .quantity import QuantityFormat as QuantityFormat
+from .quantity import wrapped as wrapped
 from .requests import PodRequests as PodRequests
 from .requests import QosClass as QosClass
 from .requests import node_allocatable as node_allocatable
 from .requests import pod_qos_class as pod_qos_class
 from .requests import pod_requests as pod_requests
+from .requests import spec_limits as spec_limits
+from .requests import spec_requests as spec_requests
 from .resource import Resource as Resource
+from .resource_claims import EXTENDED_RESOURCE_ANNOTATION as EXTENDED_RESOURCE_ANNOTATION
 from .resource_claims import AllocatedDeviceStatus as AllocatedDeviceStatus
 from .resource_claims import AllocationResult as AllocationResult
 from .resource_claims import CapacityRequirements as CapacityRequirements
@@ -140,6 +151,9 @@ from .resource_names import CPU as CPU
 from .resource_names import EPHEMERAL_STORAGE as EPHEMERAL_STORAGE
 from .resource_names import MEMORY as MEMORY
 from .resource_names import PODS as PODS
+from .resource_names import STORAGE as STORAGE
+from .resource_names import is_attachable_volumes as is_attachable_volumes
+from .resource_names import is_huge_pages as is_huge_pages
 from .selectors import LabelSelector as LabelSelector
 from .selectors import NodeSelector as NodeSelector
 from .selectors import NodeSelectorTerm as NodeSelectorTerm
@@ -147,6 +161,7 @@ from .selectors import Operator as Operator
 from .selectors import PreferredSchedulingTerm as PreferredSchedulingTerm
 from .selectors import Requirement as Requirement
 from .selectors import Selector as Selector
+from .selectors import as_selector as as_selector
 from .storage import CSIDriver as CSIDriver
 from .storage import CSIDriverSpec as CSIDriverSpec
 from .storage import CSINode as CSINode
@@ -169,6 +184,10 @@ from .storage import VolumeBindingMode as VolumeBindingMode
 from .storage import VolumeNodeAffinity as VolumeNodeAffinity
 from .storage import VolumeNodeResources as VolumeNodeResources
 from .storage import VolumePhase as VolumePhase
+from .volume_matching import BIND_COMPLETED as BIND_COMPLETED
+from .volume_matching import BOUND_BY_CONTROLLER as BOUND_BY_CONTROLLER
+from .volume_matching import CLASS_ANNOTATION as CLASS_ANNOTATION
+from .volume_matching import SELECTED_NODE as SELECTED_NODE
 from .volumes import AWSElasticBlockStoreSource as AWSElasticBlockStoreSource
 from .volumes import AzureDiskSource as AzureDiskSource
 from .volumes import AzureFileSource as AzureFileSource

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 from kschedfw.api.convert import json_name, structure
+from kschedfw.api.custom import custom_key, plural_of, read_custom_object
 from kschedfw.api.documents import given_twice, yaml_parts, yaml_problem
 from kschedfw.api.field_errors import at, join, printable, shown
-from kschedfw.api.scalars import read_integer, wrong
+from kschedfw.api.names import subdomain_problems
+from kschedfw.api.scalars import read_duration, read_integer, write_time, wrong
+from kschedfw.api.selector_text import SelectorSyntaxError, parse_selector
 from kschedfw.api.sources import open_file, sources
 from kschedfw.api.strict import unknown_fields
 from kschedfw.api.yaml_loader import DocumentError, build
 
 __all__ = [
     "DocumentError",
+    "SelectorSyntaxError",
     "at",
     "build",
+    "custom_key",
     "given_twice",
     "join",
     "json_name",
     "open_file",
+    "parse_selector",
+    "plural_of",
     "printable",
+    "read_custom_object",
+    "read_duration",
     "read_integer",
     "shown",
     "sources",
     "structure",
+    "subdomain_problems",
     "unknown_fields",
+    "write_time",
     "wrong",
     "yaml_parts",
     "yaml_problem",

@@ -43,7 +43,8 @@ COMMANDS: Final = Extensions(
     "kschedfw.commands",
     "command",
     Command,
-    dict.fromkeys(("bench", "compare", "report", "sweep", "tune"), "kschedfw-lab"),
+    dict.fromkeys(("bench", "compare", "report", "sweep", "tune"), "kschedfw-lab")
+    | dict.fromkeys(("dump", "run", "serve-extender"), "kschedfw-kubernetes"),
 )
 
 SIMULATE: Final = Command("Schedule the pending pods of a cluster.", "kschedfw.cli.simulate:simulate_app")
@@ -59,12 +60,6 @@ SCALE_UP: Final = Command(
 EXPLORE: Final = Command(
     "Look at a cluster and its decisions in a browser.", "kschedfw.cli.explore:explore_app"
 )
-SERVE_EXTENDER: Final = Command(
-    "Serve plugins to a stock kube-scheduler as an extender.",
-    "kschedfw.cli.serve_extender:serve_extender_app",
-)
-RUN: Final = Command("Schedule the pods of a cluster.", "kschedfw.cli.run:run_app")
-DUMP: Final = Command("Write the state of a live cluster to a file.", "kschedfw.cli.dump:dump_app")
 CONFIG: Final = Command("Check, show and compare configurations.", "kschedfw.cli.config:config_app")
 PLUGINS: Final = Command(
     "Show the installed plugins, or create a new one.", "kschedfw.cli.plugins:plugins_app"

@@ -15,7 +15,7 @@ from kschedfw.cli.drain_output import print_drain, to_json
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode
 from kschedfw.cli.inputs import InputFormat
-from kschedfw.cli.live import ContextOption, KubeconfigOption, Live, NamespaceOption
+from kschedfw.cli.live import NO_LIVE_CLUSTER, Live, with_sources
 from kschedfw.cli.names import check_name
 from kschedfw.cli.options import (
     ConfigOption,
@@ -62,14 +62,13 @@ drain_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @drain_app.command(help=DRAIN_HELP)
+@with_sources
 def drain(
     arguments: Annotated[
         list[str], typer.Argument(metavar="CLUSTER NODE...", help="Manifests, and the nodes to drain.")
     ],
     pods: PodsOption = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    namespace: NamespaceOption = None,
+    live: Live = NO_LIVE_CLUSTER,
     format: FormatOption = InputFormat.MANIFESTS,
     config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
@@ -82,7 +81,6 @@ def drain(
     as_json: JsonOption = False,
     no_progress: NoProgressOption = False,
 ) -> None:
-    live = Live(kubeconfig, context, namespace)
     files, nodes = ([], arguments) if live.is_wanted else (arguments[:1], arguments[1:])
     if not nodes:
         raise UsageError(

@@ -20,7 +20,7 @@ from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_f
 from kschedfw.cli.explain_output import Context, print_explanation
 from kschedfw.cli.html import page_of
 from kschedfw.cli.inputs import Input, InputFormat, ReadingOptions, read_input
-from kschedfw.cli.live import ContextOption, KubeconfigOption, Live, NamespaceOption
+from kschedfw.cli.live import NO_LIVE_CLUSTER, Live, with_sources
 from kschedfw.cli.missing_output import missing_of
 from kschedfw.cli.names import check_name
 from kschedfw.cli.options import (
@@ -46,8 +46,8 @@ from kschedfw.cluster import InMemoryCluster, missing_objects
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.explain import Explaining, Explanation, Result, explain_pod, read_explanations
 from kschedfw.explain.as_json import as_json
+from kschedfw.scheduler.extenders import close_extenders, make_extenders
 from kschedfw.scheduler.from_configuration import profiles_of
-from kschedfw.scheduler.http_extender import make_extenders
 from kschedfw.simulator import Decision, Failures, Outcome, Simulation
 from kschedfw.simulator.state import starting_clock
 
@@ -80,14 +80,13 @@ explain_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @explain_app.command(help=EXPLAIN_HELP)
+@with_sources
 def explain(
     arguments: Annotated[
         list[str], typer.Argument(metavar="CLUSTER... POD", help="Manifests, and the pod to explain.")
     ],
     pods: PodsOption = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    namespace: NamespaceOption = None,
+    live: Live = NO_LIVE_CLUSTER,
     format: FormatOption = InputFormat.MANIFESTS,
     config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
@@ -129,7 +128,6 @@ def explain(
     if recorded is not None:
         attempts = _recorded(recorded, arguments)
     else:
-        live = Live(kubeconfig, context, namespace)
         *files, name = arguments
         if not files and not live.is_wanted:
             raise UsageError(
@@ -143,7 +141,7 @@ def explain(
             loaded = read_input(format, paths, pods or [], options, live=live, progress=reading)
         tell(loaded.problems)
         loaded, freed = free_bound_pods(loaded, reschedule or ())
-        pod = _pending(loaded, name, namespace)
+        pod = _pending(loaded, name)
         background = Context(missing_of(missing_objects(loaded.cluster), pod.key), freed.get(pod.key))
         if percentage is None:
             percentage = configuration.percentage_of_nodes_to_score
@@ -206,8 +204,7 @@ def _attempts(
         )
     with ExitStack() as stack:
         extenders = make_extenders(configuration.extenders)
-        for extender in extenders:
-            stack.callback(extender.close)
+        stack.callback(close_extenders, extenders)
         if now:
             explanation = explain_pod(
                 cluster,
@@ -247,13 +244,13 @@ def _after_waiting(last: Explanation, decisions: Sequence[Decision]) -> Decision
     return next(decision for decision in decisions if decision.pod == last.pod)
 
 
-def _pending(loaded: Input, name: str, namespace: str | None = None) -> Pod:
+def _pending(loaded: Input, name: str) -> Pod:
     """The pod of this name; in the namespace, if there is one and the name has none.
 
     Raises:
         UsageError: there is none, it is bound, or there are several.
     """
-    pods = loaded.cluster.list(Pod, None if "/" in name else namespace)
+    pods = loaded.cluster.list(Pod, None if "/" in name else loaded.namespace)
     matching = [pod for pod in pods if name in (pod.key, pod.name)]
     if len(matching) > 1:
         keys = ", ".join(sorted(pod.key for pod in matching))

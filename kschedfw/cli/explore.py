@@ -16,7 +16,7 @@ from kschedfw.api.manifests import FieldValidation
 from kschedfw.cli.configurations import candidates_of, selected_configuration
 from kschedfw.cli.exits import ExitCode, complain, tell
 from kschedfw.cli.inputs import InputFormat, ReadingOptions, read_input
-from kschedfw.cli.live import ContextOption, KubeconfigOption, Live, NamespaceOption
+from kschedfw.cli.live import NO_LIVE_CLUSTER, Live, with_sources
 from kschedfw.cli.options import (
     ClusterArgument,
     ConfigOption,
@@ -60,12 +60,11 @@ explore_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @explore_app.command(help=EXPLORE_HELP)
+@with_sources
 def explore(
     cluster: ClusterArgument = None,
     pods: PodsOption = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    namespace: NamespaceOption = None,
+    live: Live = NO_LIVE_CLUSTER,
     format: FormatOption = InputFormat.MANIFESTS,
     config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
@@ -98,16 +97,16 @@ def explore(
 ) -> None:
     try:
         # Imported here, since other commands don't need it.
+        from kschedfw_kubernetes.web import Server, configured, listen
+
         from kschedfw.explore.access import Access, Guarded
         from kschedfw.explore.app import ExploreApp
         from kschedfw.explore.simulations import Simulations
         from kschedfw.explore.workbench import Workbench
-        from kschedfw.serve.http_server import Server, configured, listen
     except ModuleNotFoundError:
         raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
 
     options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
-    live = Live(kubeconfig, context, namespace)
     configuration = selected_configuration(config, algorithm_provider, feature_gates)
     others = candidates_of(profile or [], at_least=0)
     with reading_bar(enabled=not no_progress and not live.is_wanted) as reading:
@@ -116,7 +115,7 @@ def explore(
     tell((*loaded.problems, *loaded.notes))
     bench = Workbench(loaded.cluster, configuration)
     try:
-        app = ExploreApp(bench, Simulations(bench, others, seed), _title(cluster, context, kubeconfig))
+        app = ExploreApp(bench, Simulations(bench, others, seed), _title(cluster, live))
     except MissingExtraError:
         raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
     listening = listen(host, port)
@@ -140,8 +139,7 @@ def explore(
         Server(configured(guarded), say_where).run(sockets=[listening])
 
 
-def _title(cluster: list[Path] | None, context: str | None, kubeconfig: Path | None) -> str:
+def _title(cluster: list[Path] | None, live: Live) -> str:
     """What the page is about, in a few words."""
     files = [path.name or str(path) for path in cluster or ()]
-    live = context or (kubeconfig.name if kubeconfig is not None else None)
-    return ", ".join([*([live] if live else []), *files])
+    return ", ".join([*([live.title] if live.is_wanted else []), *files])

@@ -15,7 +15,7 @@ from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode
 from kschedfw.cli.fit_output import Answer, print_fit
 from kschedfw.cli.inputs import InputFormat
-from kschedfw.cli.live import ContextOption, KubeconfigOption, Live, NamespaceOption
+from kschedfw.cli.live import NO_LIVE_CLUSTER, Live, with_sources
 from kschedfw.cli.options import (
     ClusterArgument,
     ConfigOption,
@@ -63,6 +63,7 @@ fit_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @fit_app.command(help=FIT_HELP)
+@with_sources
 def fit(
     cluster: ClusterArgument = None,
     pod: Annotated[
@@ -83,9 +84,7 @@ def fit(
         typer.Option(min=1, max=1_000_000, metavar="N", help="Stop after so many replicas of a pod."),
     ] = 10_000,
     pods: PodsOption = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    namespace: NamespaceOption = None,
+    live: Live = NO_LIVE_CLUSTER,
     format: FormatOption = InputFormat.MANIFESTS,
     config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
@@ -104,7 +103,7 @@ def fit(
     with asked_about(
         cluster or [],
         pods or [],
-        Live(kubeconfig, context, namespace),
+        live,
         format=format,
         config=config,
         algorithm_provider=algorithm_provider,

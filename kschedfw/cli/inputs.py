@@ -16,7 +16,7 @@ from kschedfw.api.limits import DEFAULT_LIMITS, Limits
 from kschedfw.api.manifests import FieldValidation, Manifests, Progress, read_manifests
 from kschedfw.api.node import TaintEffect
 from kschedfw.cli.enabled import UsageError
-from kschedfw.cli.live import NO_LIVE_CLUSTER, Live
+from kschedfw.cli.live import NO_LIVE_CLUSTER, Live, SourceCluster
 from kschedfw.cli.tables import counted
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.simulator import openb_notes, read_openb_nodes, read_openb_pods
@@ -69,13 +69,15 @@ DEFAULT_OPTIONS = ReadingOptions()
 @attrs.frozen
 class Input:
     """The cluster that was read. `problems` are warnings and objects that were left out; `notes` are about what was
-    read. `refused` are pods that an API server would not create, which the notes tell, too.
+    read. `refused` are pods that an API server would not create, which the notes tell, too. `namespace` is where a pod
+    is looked for whose name has none; None is everywhere.
     """
 
     cluster: InMemoryCluster
     problems: Sequence[str] = ()
     notes: Sequence[str] = ()
     refused: Sequence[RefusedPod] = ()
+    namespace: str | None = None
 
 
 def read_input(
@@ -93,7 +95,7 @@ def read_input(
 
     Raises:
         InvalidInputError: the input is invalid, and the options don't skip invalid objects.
-        KubernetesError: the live cluster can't be read.
+        KschedfwError: the live cluster can't be read.
         OpenbError: a CSV is not one of the OpenB trace.
         UsageError: a directory is given instead of a CSV, or neither a file nor a live cluster.
         AlreadyExistsError: two CSVs have a node or pod of the same name, or a file has what the live cluster has.
@@ -102,10 +104,11 @@ def read_input(
     if live.is_wanted:
         if format is InputFormat.OPENB:
             raise UsageError("--format openb: a trace and a live cluster don't go together")
-        parts = [_read_live(live)]
+        found = live.read()
+        parts = [_live_part(found)]
         if files := (*cluster, *pods):
             parts.append(_read_files(files, options))
-        return _cluster_of(*parts)
+        return attrs.evolve(_cluster_of(*parts), namespace=found.namespace)
     if not cluster and not pods:
         raise UsageError("there is no cluster: give files, or a live one with --context or --kubeconfig")
     if format is InputFormat.OPENB:
@@ -176,12 +179,11 @@ def _read_files(
     return _Part(manifests, problems, notes)
 
 
-def _read_live(live: Live) -> _Part:
+def _live_part(found: SourceCluster) -> _Part:
     """What can't be read is left out and told: there is no better version of it elsewhere."""
-    found = live.read()
-    missing = [f"{found.source}: {right}" for right in found.missing_rights]
+    missing = [f"{found.name}: {each}" for each in found.missing]
     problems = [*map(str, found.manifests.problems), *(f"warning: {each}" for each in missing)]
-    notes = [f"read from {found.source}", *missing, *_notes(found.manifests)]
+    notes = [f"read from {found.name}", *missing, *_notes(found.manifests)]
     if left_out := len(found.manifests.problems):
         notes.append(f"left out, since it can't be read: {left_out:,}; standard error says what")
     return _Part(found.manifests, problems, notes)

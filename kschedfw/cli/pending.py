@@ -10,7 +10,7 @@ import typer
 from kschedfw.api.manifests import FieldValidation
 from kschedfw.cli.exits import ExitCode
 from kschedfw.cli.inputs import InputFormat
-from kschedfw.cli.live import ContextOption, KubeconfigOption, Live, NamespaceOption
+from kschedfw.cli.live import NO_LIVE_CLUSTER, Live, with_sources
 from kschedfw.cli.node_groups import NodeGroupOption, node_groups_of
 from kschedfw.cli.options import (
     ClusterArgument,
@@ -50,13 +50,12 @@ pending_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @pending_app.command(help=PENDING_HELP)
+@with_sources
 def pending(
     cluster: ClusterArgument = None,
     node_group: NodeGroupOption = None,
     pods: PodsOption = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    namespace: NamespaceOption = None,
+    live: Live = NO_LIVE_CLUSTER,
     format: FormatOption = InputFormat.MANIFESTS,
     config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
@@ -83,7 +82,7 @@ def pending(
     with asked_about(
         cluster or [],
         pods or [],
-        Live(kubeconfig, context, namespace),
+        live,
         format=format,
         config=config,
         algorithm_provider=algorithm_provider,

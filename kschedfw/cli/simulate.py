@@ -18,7 +18,7 @@ from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.html import page_of
 from kschedfw.cli.inputs import InputFormat, ReadingOptions, read_input
-from kschedfw.cli.live import ContextOption, KubeconfigOption, Live, NamespaceOption
+from kschedfw.cli.live import NO_LIVE_CLUSTER, Live, with_sources
 from kschedfw.cli.missing_output import lack_of_work
 from kschedfw.cli.options import (
     AttemptTimeOption,
@@ -43,8 +43,8 @@ from kschedfw.cli.reschedule import RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.explain import Explaining, ExplanationWriter
+from kschedfw.scheduler.extenders import close_extenders, make_extenders
 from kschedfw.scheduler.from_configuration import profiles_of
-from kschedfw.scheduler.http_extender import make_extenders
 from kschedfw.simulator import Arrivals, Failures, Simulation, Timeline
 
 SIMULATE_HELP = """Schedule the pending pods of a cluster in virtual time, and show how it went.
@@ -69,12 +69,11 @@ simulate_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @simulate_app.command(help=SIMULATE_HELP)
+@with_sources
 def simulate(
     cluster: ClusterArgument = None,
     pods: PodsOption = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    namespace: NamespaceOption = None,
+    live: Live = NO_LIVE_CLUSTER,
     format: FormatOption = InputFormat.MANIFESTS,
     config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
@@ -144,7 +143,6 @@ def simulate(
 ) -> None:
     page = page_of(html)
     options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
-    live = Live(kubeconfig, context, namespace)
     with reading_bar(enabled=not no_progress and not live.is_wanted) as reading:
         loaded = read_input(format, cluster or [], pods or [], options, live=live, progress=reading)
     tell(loaded.problems)
@@ -152,8 +150,7 @@ def simulate(
     loaded, _ = free_bound_pods(loaded, reschedule or ())
     with ExitStack() as stack:
         extenders = make_extenders(configuration.extenders)
-        for extender in extenders:
-            stack.callback(extender.close)
+        stack.callback(close_extenders, extenders)
         explaining = None
         if explanations is not None:
             file = stack.enter_context(explanations.open("w", encoding="utf-8", buffering=1 << 20))

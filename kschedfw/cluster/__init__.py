@@ -1,19 +1,30 @@
 """Where objects live: the `Cluster` protocol, and the cluster in memory that is its embedded default."""
 
-from kschedfw.cluster.claim_controller import ClaimController
-from kschedfw.cluster.errors import AlreadyExistsError, ClusterError, ConflictError, NotFoundError
-from kschedfw.cluster.freeing import Freed, free_pods
+from kschedfw.cluster.claim_controller import POD_CLAIM, ClaimController
+from kschedfw.cluster.errors import (
+    AlreadyExistsError,
+    ClusterError,
+    ConflictError,
+    LostRaceError,
+    NotFoundError,
+)
+from kschedfw.cluster.freeing import MIRROR_ANNOTATION, Freed, free_pods
 from kschedfw.cluster.local_copy import LocalCopy
-from kschedfw.cluster.memory import InMemoryCluster, RecordedEvent, from_manifests
+from kschedfw.cluster.memory import TOPOLOGY_LABELS, InMemoryCluster, RecordedEvent, from_manifests
 from kschedfw.cluster.protocol import Cluster, EventType, Handler, T, WatchEvent
 from kschedfw.cluster.references import MissingObject, missing_objects
 from kschedfw.cluster.revertible import Change, RevertibleCluster
 from kschedfw.cluster.shared_state import FitCheck, Following, SharedState, State
 from kschedfw.cluster.transactions import Claim, ClaimTransaction, CommitMode, Conflict, Detection, Outcome
-from kschedfw.cluster.volume_controller import VolumeController
+from kschedfw.cluster.volume_controller import DEFAULT_CLASS, VolumeController
+from kschedfw.cluster.watch import Journal, Subscription
 
 __all__ = [
+    "DEFAULT_CLASS",
+    "MIRROR_ANNOTATION",
+    "POD_CLAIM",
     "T",
+    "TOPOLOGY_LABELS",
     "AlreadyExistsError",
     "Change",
     "Claim",
@@ -31,7 +42,9 @@ __all__ = [
     "Freed",
     "Handler",
     "InMemoryCluster",
+    "Journal",
     "LocalCopy",
+    "LostRaceError",
     "MissingObject",
     "NotFoundError",
     "Outcome",
@@ -39,6 +52,7 @@ __all__ = [
     "RevertibleCluster",
     "SharedState",
     "State",
+    "Subscription",
     "VolumeController",
     "WatchEvent",
     "free_pods",

@@ -10,17 +10,21 @@ from kschedfw.config.document import (
     parse_document,
     read_document,
 )
-from kschedfw.config.errors import ConfigurationError
+from kschedfw.config.effective import effective
+from kschedfw.config.errors import ConfigurationError, ExtenderConfigError
 from kschedfw.config.expansion import Origin
 from kschedfw.config.extenders import (
     ExtenderConfig,
     ExtenderManagedResource,
     ExtenderTLSConfig,
+    check_extenders,
     conflict_errors,
     with_ignored_resources,
+    without_password,
 )
 from kschedfw.config.extensions import CONFIGURATION_KINDS, PRESETS, ConfigurationKind, Preset
 from kschedfw.config.feature_gates import (
+    BOOLEANS,
     DEFAULT_GATES,
     FEATURE_GATES,
     FeatureGate,
@@ -37,9 +41,12 @@ from kschedfw.config.naming import (
     UnknownConfigurationError,
     short_labels,
 )
+from kschedfw.config.overriding import overridden
 from kschedfw.config.schema import KubeSchedulerConfiguration
+from kschedfw.config.writing import written
 
 __all__ = [
+    "BOOLEANS",
     "CONFIGURATION_KINDS",
     "DEFAULT",
     "DEFAULT_GATES",
@@ -53,6 +60,7 @@ __all__ = [
     "ConfiguredPlugin",
     "Content",
     "ExtenderConfig",
+    "ExtenderConfigError",
     "ExtenderManagedResource",
     "ExtenderTLSConfig",
     "FeatureGate",
@@ -67,14 +75,19 @@ __all__ = [
     "SchedulerConfiguration",
     "Stage",
     "UnknownConfigurationError",
+    "check_extenders",
     "conflict_errors",
     "default_profile",
     "document_of",
+    "effective",
     "load_configuration",
+    "overridden",
     "parse_configuration",
     "parse_document",
     "preset_configuration",
     "read_document",
     "short_labels",
     "with_ignored_resources",
+    "without_password",
+    "written",
 ]

@@ -14,9 +14,17 @@ from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 import attrs
-
-from kschedfw.extender_server.hosts import HostRule
-from kschedfw.serve.asgi import PLAIN_TEXT, Header, Message, Receive, Response, Scope, Send, bearer_token
+from kschedfw_kubernetes.web import (
+    PLAIN_TEXT,
+    Header,
+    HostRule,
+    Message,
+    Receive,
+    Response,
+    Scope,
+    Send,
+    bearer_token,
+)
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "

@@ -12,7 +12,7 @@ from kschedfw.cluster import InMemoryCluster, free_pods
 from kschedfw.explore.changes import ChangeError
 from kschedfw.explore.replay import Replay, replay
 from kschedfw.explore.workbench import Workbench
-from kschedfw.scheduler.http_extender import make_extenders
+from kschedfw.scheduler.extenders import close_extenders, make_extenders
 from kschedfw.scheduler.select import FirstByNameSelector
 from kschedfw.scheduler.setup import Setup
 from kschedfw.simulator import Arrivals, Report, Simulation, Timeline
@@ -91,8 +91,7 @@ class Simulations:
             )
             return cluster, timeline, simulation.run(until=is_over)
         finally:
-            for extender in extenders:
-                extender.close()
+            close_extenders(extenders)
 
     def _candidate(self, label: str) -> Setup:
         if label in self._others:

@@ -1,6 +1,6 @@
 """What the scheduler tells about itself while it works (kube-scheduler `pkg/scheduler/metrics`).
 
-Whoever wants to know implements `MetricsRecorder`; `kschedfw.scheduler.prometheus_metrics` does for Prometheus. The
+Whoever wants to know implements `MetricsRecorder`; `kschedfw_kubernetes.prometheus_metrics` does for Prometheus. The
 default recorder is a no-op, and with it nothing is measured.
 """
 

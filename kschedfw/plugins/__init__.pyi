@@ -6,6 +6,7 @@ from ._migration import AZURE_DISK as AZURE_DISK
 from ._migration import CINDER as CINDER
 from ._migration import EBS as EBS
 from ._migration import GCE_PD as GCE_PD
+from ._migration import MIGRATED_PLUGINS as MIGRATED_PLUGINS
 from ._migration import InTreePlugin as InTreePlugin
 from ._resources import ResourceSpec as ResourceSpec
 from ._resources import ScoredResource as ScoredResource

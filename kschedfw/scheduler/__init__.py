@@ -6,9 +6,9 @@ from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.bindings import BindingExecutor, InlineExecutor
 from kschedfw.scheduler.cache import Cache, CacheError
 from kschedfw.scheduler.errors import ConcurrentCycleError, MissingExtraError, SchedulingError
+from kschedfw.scheduler.extenders import ExtenderClient, close_extenders, make_extenders
 from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult, num_feasible_nodes_to_find
-from kschedfw.scheduler.http_extender import make_extenders
 from kschedfw.scheduler.placement import Placement, PlacementEndedError, commit_together
 from kschedfw.scheduler.queue import PodInFlightError
 from kschedfw.scheduler.queue.protocol import Place
@@ -24,6 +24,7 @@ from kschedfw.scheduler.select import (
 )
 from kschedfw.scheduler.setup import Setup, UnknownProfileError, objects_of
 from kschedfw.scheduler.still_fits import StillFits
+from kschedfw.scheduler.structured import Structured
 
 __all__ = [
     "Algorithm",
@@ -34,6 +35,7 @@ __all__ = [
     "ConcurrentCycleError",
     "Diagnosis",
     "Extender",
+    "ExtenderClient",
     "ExtenderFilterResult",
     "FirstByNameSelector",
     "FitError",
@@ -54,7 +56,9 @@ __all__ = [
     "Selection",
     "Setup",
     "StillFits",
+    "Structured",
     "UnknownProfileError",
+    "close_extenders",
     "commit_together",
     "make_extenders",
     "num_feasible_nodes_to_find",

@@ -17,8 +17,8 @@ from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt
 from kschedfw.scheduler.cache import Cache, CacheError
+from kschedfw.scheduler.extenders import bind_with_extenders
 from kschedfw.scheduler.failure import FailureHandler, look_up, patch_nomination, record_event
-from kschedfw.scheduler.http_extender import bind_with_extenders
 from kschedfw.scheduler.queue import PodQueue, PreCheck
 from kschedfw.scheduler.queue.cluster_events import ASSIGNED_POD_DELETE
 from kschedfw.scheduler.structured import Structured

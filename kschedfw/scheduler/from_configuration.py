@@ -13,7 +13,7 @@ from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.bindings import BindingExecutor
-from kschedfw.scheduler.http_extender import make_extenders
+from kschedfw.scheduler.extenders import make_extenders
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.select import HostSelector
 
@@ -45,7 +45,8 @@ def scheduler_from_configuration(
 
     Raises:
         PluginError, ProfileError: a profile can't run after all.
-        MissingExtraError: there are extenders, and the extra `extender` isn't installed.
+        ExtensionError, MissingExtraError: there are extenders, and what calls them isn't installed (see
+            `make_extenders`).
     """
     return Scheduler(
         cluster,

@@ -34,9 +34,9 @@ from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.debugger import CacheDebugger
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError
 from kschedfw.scheduler.event_handlers import EventHandlers
+from kschedfw.scheduler.extenders import close_extenders, order_extenders
 from kschedfw.scheduler.failure import FailedGates, FailureHandler, look_up, record_event
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
-from kschedfw.scheduler.http_extender import close_extenders, order_extenders
 from kschedfw.scheduler.placement import Placement, Placements, as_exception
 from kschedfw.scheduler.queue import IdleQueue, SchedulingQueue
 from kschedfw.scheduler.scheduling_cycle import Algorithm, SchedulingCycle

@@ -1,10 +1,22 @@
 """Replays a cluster: schedules its pending pods in virtual time and reports how it went."""
 
-from kschedfw.simulator.arrivals import LONGEST, SHORTEST, Arrivals, ArrivalsError
+from kschedfw.simulator.arrivals import (
+    DURATION,
+    LONGEST,
+    OPENB_CREATION,
+    OPENB_DELETION,
+    OPENB_SCHEDULED,
+    SHORTEST,
+    Arrivals,
+    ArrivalsError,
+)
 from kschedfw.simulator.decision import Decision, Outcome
 from kschedfw.simulator.failures import Failures
 from kschedfw.simulator.openb import (
     GPU,
+    GPU_COUNT,
+    GPU_MILLI,
+    GPU_MODEL,
     NAMESPACE,
     PODS_PER_NODE,
     OpenbError,
@@ -17,10 +29,17 @@ from kschedfw.simulator.simulation import LONGEST_ATTEMPT, Simulation
 from kschedfw.simulator.timeline import Timeline
 
 __all__ = [
+    "DURATION",
     "GPU",
+    "GPU_COUNT",
+    "GPU_MILLI",
+    "GPU_MODEL",
     "LONGEST",
     "LONGEST_ATTEMPT",
     "NAMESPACE",
+    "OPENB_CREATION",
+    "OPENB_DELETION",
+    "OPENB_SCHEDULED",
     "PODS_PER_NODE",
     "SHORTEST",
     "Arrivals",

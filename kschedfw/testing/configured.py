@@ -14,8 +14,8 @@ from kschedfw.config import SchedulerConfiguration, load_configuration
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
+from kschedfw.scheduler.extenders import close_extenders, make_extenders
 from kschedfw.scheduler.from_configuration import profiles_of
-from kschedfw.scheduler.http_extender import make_extenders
 
 Configuration: TypeAlias = SchedulerConfiguration | Path | str
 """A configuration, or the path of its file; relative paths start at the working directory."""
@@ -44,7 +44,7 @@ def set_up(
         ValueError: there are both.
         TypeError: the configuration is neither a SchedulerConfiguration nor a path.
         ConfigurationError: the configuration is refused.
-        MissingExtraError: it has extenders, and the extra `extender` isn't installed.
+        ExtensionError, MissingExtraError: it has extenders, and what calls them isn't installed.
         OSError: the file can't be read.
     """
     if configuration is None:
@@ -55,8 +55,7 @@ def set_up(
     read = read_configuration(configuration, registry)
     with ExitStack() as stack:
         extenders = make_extenders(read.extenders)
-        for extender in extenders:
-            stack.callback(extender.close)
+        stack.callback(close_extenders, extenders)
         yield Setup(
             profiles_of(read),
             extenders,

@@ -12,6 +12,8 @@ import pytest
 from kschedfw.cli.app import run
 from tests.explore.processes import explored
 
+WEB = "kschedfw_kubernetes.web"
+
 
 def complaint(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 2) -> str:
     """The one line that says what is wrong."""
@@ -57,8 +59,8 @@ class TestInThisProcess:
         capsys: pytest.CaptureFixture[str],
         extra: str,
     ) -> None:
-        for name in ("kschedfw.explore.app", "kschedfw.serve.http_server"):
-            monkeypatch.delitem(sys.modules, name, raising=False)
+        for name in [name for name in sys.modules if name.startswith(("kschedfw.explore.", WEB))]:
+            monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, extra, None)
         told = complaint(capsys, cluster_dir, code=1)
         assert told == "kschedfw: explore needs the extra explore: pip install 'kschedfw[explore]'\n"

@@ -6,20 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw.config import ExtenderConfigError
 from kschedfw.config.effective import plain
-from kschedfw.config.extenders import without_password
-from kschedfw.framework.profile import Profile
-from kschedfw.plugins.node_resources_fit import NodeResourcesFitArgs
-from kschedfw.scheduler.http_extender import (
+from kschedfw.config.extenders import (
     DEFAULT_TIMEOUT,
     ExtenderConfig,
-    ExtenderConfigError,
     ExtenderManagedResource,
     ExtenderTLSConfig,
     check_extenders,
     ignored_resources,
     with_ignored_resources,
+    without_password,
 )
+from kschedfw.framework.profile import Profile
+from kschedfw.plugins.node_resources_fit import NodeResourcesFitArgs
 
 URL = "http://extender.example:8888/scheduler"
 GPU = ExtenderManagedResource("example.com/gpu", ignored_by_scheduler=True)

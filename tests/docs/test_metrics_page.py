@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-
-from kschedfw.scheduler.prometheus_metrics import PrometheusMetrics
-from tests.serve.test_client_metrics import TABLE as REQUESTS
+from kschedfw_kubernetes.prometheus_metrics import PrometheusMetrics
+from serve.test_client_metrics import TABLE as REQUESTS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
 

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import typer
+from kschedfw_kubernetes.cli.run import RUN_HELP, run_app
 
 from kschedfw.cli.exits import ExitCode
-from kschedfw.cli.run import RUN_HELP, run_app
 
 PAGE = (Path(__file__).parents[2] / "docs" / "run.md").read_text(encoding="utf-8")
 COMMAND = typer.main.get_command(run_app)

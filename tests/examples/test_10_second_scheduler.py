@@ -11,6 +11,9 @@ from typing import Any
 import httpx2
 import pytest
 import yaml
+from kschedfw_kubernetes import KubernetesCluster, connect
+from kschedfw_kubernetes.testing import ApiServer, User
+from serve.replicas import Replica, token_of
 
 from kschedfw import load_configuration
 from kschedfw.api.builders import make_claim, make_node, make_pod, make_volume
@@ -18,11 +21,8 @@ from kschedfw.api.manifests import object_from_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.api.resource_claims import ResourceClaim
 from kschedfw.cluster.volume_controller import VolumeController
-from kschedfw.kubernetes import KubernetesCluster, connect
-from kschedfw.testing.api_server import ApiServer, User
 from tests.control_plane import ControlPlane, control_plane, needs_control_plane
 from tests.examples.running import REPOSITORY
-from tests.serve.replicas import Replica, token_of
 
 pytestmark = pytest.mark.slow
 

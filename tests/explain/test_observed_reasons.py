@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from kschedfw_kubernetes.cluster.resources import Resource, resources_of
 
 from kschedfw.api import object_from_manifest
 from kschedfw.api.kinds import KINDS
@@ -16,7 +17,6 @@ from kschedfw.api.pod import Pod
 from kschedfw.cli import app
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.explain import explain_pod
-from kschedfw.kubernetes.resources import Resource, resources_of
 from tests.control_plane import ControlPlane, needs_control_plane
 from tests.explain.observed import CASES, Manifest, observed
 

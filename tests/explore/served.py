@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import attrs
+from kschedfw_kubernetes.web import Server, configured, listen
 
 from kschedfw import InMemoryCluster
 from kschedfw.explore.access import Access, Guarded
 from kschedfw.explore.app import ExploreApp
 from kschedfw.explore.simulations import Simulations
 from kschedfw.explore.workbench import Workbench
-from kschedfw.serve.http_server import Server, configured, listen
 from tests.explore.clusters import default_configuration
 
 TOKEN = "the-token"

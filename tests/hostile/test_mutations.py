@@ -11,13 +11,13 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from hostile.extender_trial import try_answer, try_request
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kschedfw import Registry, hookimpl
 from kschedfw.plugins.default_binder import DefaultBinder
 from tests.hostile import fuzz, trial
-from tests.hostile.extender_trial import try_answer, try_request
 from tests.hostile.mutations import CLUSTER, CONFIGURATION, POLICY, cluster, configuration
 from tests.hostile.trial import COMMANDS, read_cluster, read_configuration, simulate, try_seed
 

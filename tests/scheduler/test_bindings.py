@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 
 import attrs
 import pytest
+from kschedfw_kubernetes.http_extender import HTTPExtender
 
 from kschedfw import InMemoryCluster, Pod, PreBindPreFlightResult, Status, make_pod
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import PodCondition
-from kschedfw.scheduler.http_extender import ExtenderConfig, HTTPExtender
+from kschedfw.config.extenders import ExtenderConfig
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduler import Scheduler
 from tests.framework.support import PluginClass, answering, plugin

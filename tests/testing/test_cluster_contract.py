@@ -8,12 +8,12 @@ from random import Random
 
 import attrs
 import pytest
+from kschedfw_kubernetes.cluster import SCHEDULER_KINDS, KubernetesCluster, connect
+from kschedfw_kubernetes.testing import ApiServer
 
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster, InMemoryCluster, WatchEvent
 from kschedfw.cluster.protocol import Handler, T
-from kschedfw.kubernetes import SCHEDULER_KINDS, KubernetesCluster, connect
-from kschedfw.testing.api_server import ApiServer
 from kschedfw.testing.cluster_contract import ClusterContract, Widget
 from tests.control_plane import ControlPlane, needs_control_plane
 

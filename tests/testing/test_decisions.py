@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from http_extender.servers import scripted
 
 from kschedfw import make_node, make_pod
 from kschedfw.api.manifest_error import ManifestError
@@ -23,7 +24,6 @@ from kschedfw.framework.status import Status
 from kschedfw.testing import assert_decision, assert_golden, decide, record_decisions
 from kschedfw.testing.golden import GoldenFileError
 from kschedfw.testing.manifest_reader import ManifestReader
-from tests.scheduler.http_extender.servers import scripted
 
 
 class Rack(Plugin[None]):

@@ -12,17 +12,15 @@ import typer
 from kschedfw import FieldValidation
 from kschedfw.api import Limits
 from kschedfw.cli import (
+    NO_LIVE_CLUSTER,
     AttemptTimeOption,
     ClusterArgument,
-    ContextOption,
     ExitCode,
     FieldValidationOption,
     FormatOption,
     InputFormat,
-    KubeconfigOption,
     LimitOption,
     Live,
-    NamespaceOption,
     NoProgressOption,
     ParallelismOption,
     PodsOption,
@@ -42,6 +40,7 @@ from kschedfw.cli import (
     reading_bar,
     tell,
     tell_failures,
+    with_sources,
 )
 from kschedfw.cli import reschedule as free_bound_pods
 from kschedfw.config import WHAT_THERE_IS
@@ -76,6 +75,7 @@ compare_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @compare_app.command(help=COMPARE_HELP)
+@with_sources
 def compare(
     cluster: ClusterArgument = None,
     profile: Annotated[
@@ -83,9 +83,7 @@ def compare(
         typer.Option(metavar="WHAT", help=f"What to compare: {WHAT_THERE_IS}. Give it two times or more."),
     ] = None,
     pods: PodsOption = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    namespace: NamespaceOption = None,
+    live: Live = NO_LIVE_CLUSTER,
     format: FormatOption = InputFormat.MANIFESTS,
     select_host: SelectHostOption = SelectHost.RANDOM,
     reschedule: RescheduleOption = None,
@@ -127,7 +125,6 @@ def compare(
     conditions = conditions_of(fail_on or ())
     candidates = candidates_of(profile or [])
     options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
-    live = Live(kubeconfig, context, namespace)
     with reading_bar(enabled=not no_progress and not live.is_wanted) as reading:
         loaded = read_input(format, cluster or [], pods or [], options, live=live, progress=reading)
     tell(loaded.problems)

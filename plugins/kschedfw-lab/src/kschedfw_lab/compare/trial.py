@@ -12,7 +12,7 @@ from kschedfw import Node, Pod, Registry, Snapshot
 from kschedfw.api import Named
 from kschedfw.cluster import Cluster
 from kschedfw.explain import Explaining
-from kschedfw.scheduler import HostSelector, Setup, make_extenders
+from kschedfw.scheduler import HostSelector, Setup, close_extenders, make_extenders
 from kschedfw.simulator import Arrivals, Report, Simulation
 from kschedfw_lab.compare.comparison import Run
 from kschedfw_lab.compare.metrics import NodeAllocation, Workload, fragmentation, imbalance_within
@@ -59,8 +59,7 @@ class Trial:
         cluster = candidate.cluster_of(self.objects)
         with ExitStack() as stack:
             extenders = make_extenders(candidate.extenders)
-            for extender in extenders:
-                stack.callback(extender.close)
+            stack.callback(close_extenders, extenders)
             simulation = Simulation(
                 cluster,
                 profiles=candidate.profiles,

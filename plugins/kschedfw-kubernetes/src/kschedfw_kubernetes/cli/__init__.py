@@ -1,0 +1,1 @@
+"""The subcommands `dump`, `run` and `serve-extender`."""

@@ -1,0 +1,484 @@
+"""`kschedfw run`: the scheduler of a cluster."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import attrs
+import typer
+from typer.core import TyperCommand
+
+from kschedfw import SchedulerConfiguration, SystemClock, format_duration
+from kschedfw.api import FieldErrors
+from kschedfw.api.reading import read_duration
+from kschedfw.cli import ExitCode, GatesOption, UsageError, complain, selected_configuration
+from kschedfw.config import BOOLEANS, overridden, written
+
+if TYPE_CHECKING:
+    from kschedfw_kubernetes.cluster import Client
+    from kschedfw_kubernetes.serve.access import Access
+    from kschedfw_kubernetes.serve.client_metrics import RestClientMetrics
+
+NEEDS_EXTRA = "run needs the extra run: pip install 'kschedfw-kubernetes[run]'"
+
+_REVIEW_QPS, _REVIEW_BURST = 200.0, 400
+"""How many reviews of callers the API server is asked for in a second, as by kube-scheduler."""
+
+_BOOLEAN = "true|false"
+"""The metavar of flags that Go has as booleans."""
+_LOOK_UP_SECONDS = 10.0
+"""How long the API server may take to say who signs the certificates of callers."""
+
+RUN_HELP = """Schedule the pods of a cluster, as kube-scheduler does.
+
+The configuration is a KubeSchedulerConfiguration; its leaderElection and clientConnection say how leaders are elected
+and how the API server is reached. Without --config, kube-scheduler's defaults. In a pod, the API server and the
+credentials of its service account are found by themselves; elsewhere give clientConnection.kubeconfig, --kubeconfig or
+--master.
+
+Flags have the names that they have in kube-scheduler. As there, those of leader election take the place of what the
+configuration says, and --kubeconfig, --kube-api-qps and --kube-api-burst count only without --config.
+
+SIGTERM or Ctrl-C: no new scheduling cycles; binding cycles end, events are sent, the lease is given up. A second signal
+ends it at once. SIGUSR2 writes how cache and cluster differ to the log, then cache and queue.
+
+\b
+Exit codes:
+  0    ended by SIGTERM or Ctrl-C
+  1    the lease was lost, scheduling broke off, or the extra run isn't installed
+  2    bad usage or a bad configuration, or the address is taken
+  70   a bug in kschedfw
+  130  ended at once by a second Ctrl-C
+  142  ended by an alarm: it was paused beyond its lease
+  143  the same by SIGTERM
+"""
+
+
+def _duration(text: str) -> float:
+    try:
+        return read_duration(text, float)
+    except FieldErrors:
+        raise typer.BadParameter(f"{text!r} is no duration such as 15s or 1m30s") from None
+
+
+def _verbosity(text: str | int) -> int:
+    given = str(text).removeprefix("=")  # Go's flags may be written as -v=2
+    if not given.isdecimal():
+        raise typer.BadParameter(f"{given!r} is no number such as 2")
+    return int(given)
+
+
+def _boolean(flag: str, text: str) -> bool:
+    if text not in BOOLEANS:
+        raise UsageError(f"{flag}={text}: must be true or false")
+    return BOOLEANS[text]
+
+
+class _GoFlags(TyperCommand):
+    """Lets flags that are true or false stand alone for true, as Go's do: `--profiling` for `--profiling=true`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # click's context, or typer's own
+        standing_alone = {
+            flag for parameter in self.params if parameter.metavar == _BOOLEAN for flag in parameter.opts
+        }
+        whole = [
+            f"{given}=true" if given in standing_alone and after not in BOOLEANS else given
+            for given, after in pairwise([*args, ""])
+        ]
+        return super().parse_args(ctx, whole)
+
+
+run_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@run_app.command(cls=_GoFlags, help=RUN_HELP)
+def run(
+    context: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration or a Policy."),
+    ] = None,
+    feature_gates: GatesOption = None,
+    write_config_to: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the effective configuration there as a document, and end; - prints it.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Decide and log, but write nothing to the cluster.")
+    ] = False,
+    kubeconfig: Annotated[
+        str | None, typer.Option(metavar="FILE", help="How to reach the API server, and as whom.")
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="The API server, in place of the kubeconfig's.")
+    ] = None,
+    kube_api_qps: Annotated[
+        float | None, typer.Option(metavar="N", help="Requests to the API server in a second.")
+    ] = None,
+    kube_api_burst: Annotated[
+        int | None, typer.Option(metavar="N", help="How many of them may come at once.")
+    ] = None,
+    leader_elect: Annotated[
+        str | None,
+        typer.Option(
+            metavar=_BOOLEAN,
+            help="Whether only one of several replicas schedules at a time; default true.",
+        ),
+    ] = None,
+    leader_elect_lease_duration: Annotated[
+        float | None,
+        typer.Option(
+            parser=_duration,
+            metavar="DURATION",
+            help="How long others wait for a leader to renew; default 15s.",
+        ),
+    ] = None,
+    leader_elect_renew_deadline: Annotated[
+        float | None,
+        typer.Option(
+            parser=_duration, metavar="DURATION", help="How long a leader tries to renew; default 10s."
+        ),
+    ] = None,
+    leader_elect_retry_period: Annotated[
+        float | None,
+        typer.Option(parser=_duration, metavar="DURATION", help="The time between attempts; default 2s."),
+    ] = None,
+    leader_elect_resource_lock: Annotated[
+        str | None, typer.Option(metavar="KIND", help="What is held: leases, nothing else.")
+    ] = None,
+    leader_elect_resource_name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The lease's name; default kube-scheduler.")
+    ] = None,
+    leader_elect_resource_namespace: Annotated[
+        str | None, typer.Option(metavar="NAMESPACE", help="Its namespace; default kube-system.")
+    ] = None,
+    shared_state: Annotated[
+        bool,
+        typer.Option(
+            "--shared-state",
+            help="Schedule beside other active schedulers with this flag: each claims a place before it binds a pod. "
+            "No leader is elected.",
+        ),
+    ] = False,
+    shared_state_share: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N",
+            help="Take the pods of part I (from 0) of N; default 0/1: all, whoever comes first has a pod.",
+        ),
+    ] = None,
+    shared_state_namespace: Annotated[
+        str | None,
+        typer.Option(metavar="NAMESPACE", help="Where the claims are kept; default kube-system."),
+    ] = None,
+    bind_address: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where health, metrics and so on are served.")
+    ] = "0.0.0.0",
+    secure_port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="N", help="The port for that, with https; 0: none.")
+    ] = 10259,
+    tls_cert_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The certificate (PEM). Default: a self-signed one.")
+    ] = None,
+    tls_private_key_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key (PEM).")] = None,
+    cert_dir: Annotated[
+        Path | None,
+        typer.Option(metavar="DIRECTORY", help="Where a self-signed certificate is kept for the next time."),
+    ] = None,
+    authentication_kubeconfig: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The API server that knows the callers. Default: the one of the scheduler."
+        ),
+    ] = None,
+    authorization_kubeconfig: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The API server that knows what they may do. Default: the same."),
+    ] = None,
+    authorization_always_allow_paths: Annotated[
+        str, typer.Option(metavar="PATH,...", help="Paths that need no permission.")
+    ] = "/healthz,/readyz,/livez",
+    authentication_skip_lookup: Annotated[
+        str | None,
+        typer.Option(
+            metavar=_BOOLEAN,
+            help="Whether not to look up in the cluster who signs the certificates of callers; default false.",
+        ),
+    ] = None,
+    client_ca_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Who signs the certificates of users (PEM). Default: looked up."),
+    ] = None,
+    requestheader_client_ca_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Who signs those of proxies, which say for whom a request is."),
+    ] = None,
+    requestheader_allowed_names: Annotated[
+        str, typer.Option(metavar="NAME,...", help="The common names of these proxies; none: all.")
+    ] = "",
+    requestheader_username_headers: Annotated[
+        str, typer.Option(metavar="HEADER,...", help="Where they say the user's name.")
+    ] = "x-remote-user",
+    requestheader_uid_headers: Annotated[
+        str, typer.Option(metavar="HEADER,...", help="Where they say the user's uid.")
+    ] = "",
+    requestheader_group_headers: Annotated[
+        str, typer.Option(metavar="HEADER,...", help="Where they say the user's groups.")
+    ] = "x-remote-group",
+    requestheader_extra_headers_prefix: Annotated[
+        str, typer.Option(metavar="PREFIX,...", help="How headers with more about the user begin.")
+    ] = "x-remote-extra-",
+    tls_min_version: Annotated[
+        str, typer.Option(metavar="VERSION", help="VersionTLS10 to VersionTLS13; default VersionTLS12.")
+    ] = "",
+    tls_cipher_suites: Annotated[
+        str, typer.Option(metavar="NAME,...", help="Those up to TLS 1.2, by Go's names. Default: OpenSSL's.")
+    ] = "",
+    profiling: Annotated[
+        str,
+        typer.Option(metavar=_BOOLEAN, help="Whether there are profiles under /debug/pprof; default false."),
+    ] = "false",
+    disabled_metrics: Annotated[
+        list[str] | None, typer.Option(metavar="NAME,...", help="Metrics that aren't exposed.")
+    ] = None,
+    show_hidden_metrics_for_version: Annotated[
+        str, typer.Option(metavar="VERSION", help="1.35, which changes nothing: no metric is hidden.")
+    ] = "",
+    loop_timeout: Annotated[
+        float | None,
+        typer.Option(
+            parser=_duration,
+            metavar="DURATION",
+            help="After which a scheduling loop that doesn't come round is held to hang. "
+            "Default: 20s, and what extenders may take.",
+        ),
+    ] = None,
+    v: Annotated[
+        int,
+        typer.Option(
+            "--v", "-v", parser=_verbosity, metavar="N", help="How much to log: 2 decisions, 4 details."
+        ),
+    ] = 0,
+    vmodule: Annotated[
+        str,
+        typer.Option(
+            metavar="PATTERN=N,...", help="How much single modules log, by their files' names; text only."
+        ),
+    ] = "",
+    logging_format: Annotated[
+        str, typer.Option(metavar="text|json", help="What a line of the log looks like.")
+    ] = "text",
+) -> None:
+    shown_flags = _flags(context)
+    configuration = selected_configuration(config, None, feature_gates)
+    connection = {"kubeconfig": kubeconfig, "qps": kube_api_qps, "burst": kube_api_burst}
+    if config is not None and (ignored := [name for name, value in connection.items() if value is not None]):
+        flags = ", ".join(
+            "--kubeconfig" if name == "kubeconfig" else f"--kube-api-{name}" for name in ignored
+        )
+        print(f"kschedfw: warning: {flags}: passed over, since there is a --config", file=sys.stderr)
+        connection = {}
+    election = {
+        "leader_elect": None if leader_elect is None else _boolean("--leader-elect", leader_elect),
+        "lease_duration": leader_elect_lease_duration,
+        "renew_deadline": leader_elect_renew_deadline,
+        "retry_period": leader_elect_retry_period,
+        "resource_lock": leader_elect_resource_lock,
+        "resource_name": leader_elect_resource_name,
+        "resource_namespace": leader_elect_resource_namespace,
+    }
+    if shared_state:
+        if leader_elect is not None and _boolean("--leader-elect", leader_elect):
+            raise UsageError("--shared-state and --leader-elect=true: either several schedule, or one leader")
+        election["leader_elect"] = False
+    elif shared_state_share is not None or shared_state_namespace is not None:
+        raise UsageError("--shared-state-share and --shared-state-namespace need --shared-state")
+    configuration = overridden(
+        configuration,
+        leader_election=attrs.evolve(configuration.leader_election, **_given(election)),
+        client_connection=attrs.evolve(configuration.client_connection, **_given(connection)),
+    )
+    if write_config_to is not None:
+        _write(configuration, write_config_to)
+        return
+    if (tls_cert_file is None) != (tls_private_key_file is None):
+        raise UsageError("--tls-cert-file and --tls-private-key-file belong together")
+    try:
+        # Other commands needn't wait for it, nor have the extra.
+        from kschedfw_kubernetes.serve.certificates import TlsSettings
+        from kschedfw_kubernetes.serve.client_certificates import (
+            Authorities,
+            ClientCertificates,
+            FrontProxy,
+            read_bundle,
+        )
+        from kschedfw_kubernetes.serve.client_metrics import RestClientMetrics
+        from kschedfw_kubernetes.serve.logs import LoggingFormat, ModuleVerbosity, set_up_logging
+        from kschedfw_kubernetes.serve.process import SchedulerProcess, ServingOptions
+        from kschedfw_kubernetes.serve.sharing import Share, ShareError, Sharing
+    except ModuleNotFoundError:
+        raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
+    if logging_format not in set(LoggingFormat):
+        raise UsageError(f"--logging-format {logging_format}: there are {' and '.join(LoggingFormat)}")
+    try:
+        modules = ModuleVerbosity.parse(vmodule)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if modules and logging_format != LoggingFormat.TEXT:
+        raise UsageError(f"--vmodule needs --logging-format text, not {logging_format}")
+    if show_hidden_metrics_for_version not in ("", "1.35"):
+        raise UsageError(
+            f"--show-hidden-metrics-for-version {show_hidden_metrics_for_version}: must be 1.35, the version before"
+        )
+    authorities = Authorities(
+        () if client_ca_file is None else read_bundle("--client-ca-file", client_ca_file),
+        None
+        if requestheader_client_ca_file is None
+        else FrontProxy(
+            read_bundle("--requestheader-client-ca-file", requestheader_client_ca_file),
+            _listed(requestheader_allowed_names),
+            *(
+                _listed(headers.lower())
+                for headers in (
+                    requestheader_username_headers,
+                    requestheader_uid_headers,
+                    requestheader_group_headers,
+                    requestheader_extra_headers_prefix,
+                )
+            ),
+        ),
+    )
+    skip_lookup = _boolean("--authentication-skip-lookup", authentication_skip_lookup or "false")
+    tls = TlsSettings.parse(tls_min_version, tls_cipher_suites)
+    has_profiles = _boolean("--profiling", profiling)
+    set_up_logging(v, LoggingFormat(logging_format), modules=modules)
+    try:
+        share = Share.parse(shared_state_share or "0/1")
+    except ShareError as error:
+        raise UsageError(f"--shared-state-share: {error}") from None
+    sharing = Sharing(shared_state_namespace or "kube-system", share) if shared_state else None
+    requests = RestClientMetrics(SystemClock())
+    client = _client(configuration, master, requests)
+    options = ServingOptions(
+        bind_address=bind_address,
+        secure_port=secure_port,
+        tls_cert_file=tls_cert_file,
+        tls_private_key_file=tls_private_key_file,
+        cert_dir=cert_dir,
+        always_allow_paths=_listed(authorization_always_allow_paths),
+        loop_seconds=loop_timeout,
+        dry_run=dry_run,
+        sharing=sharing,
+        tls=tls,
+        flags=shown_flags,
+        profiling=has_profiles,
+        disabled_metrics=[name for given in disabled_metrics or () for name in _listed(given)],
+    )
+    authentication = _reviewer(client, authentication_kubeconfig, requests)
+    access = _access(authentication, _reviewer(client, authorization_kubeconfig, requests))
+    look_up = None if skip_lookup else partial(_authentication_data, authentication)
+    callers = ClientCertificates(authorities, look_up)
+    process = SchedulerProcess(configuration, client, access, options, callers=callers, requests=requests)
+    _end(process.run())
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """The parts between commas that aren't empty."""
+    return tuple(filter(None, (part.strip() for part in text.split(","))))
+
+
+def _flags(context: typer.Context) -> dict[str, str]:
+    """Every flag's value by its name without `--`, as Go prints it; empty without a default."""
+    flags = {}
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        name = max(parameter.opts, key=len).removeprefix("--")
+        match value:
+            case None:
+                flags[name] = ""
+            case bool():
+                flags[name] = str(value).lower()
+            case list() | tuple():
+                flags[name] = ",".join(map(str, value))
+            case float() if getattr(parameter, "metavar", "") == "DURATION":
+                flags[name] = format_duration(value)
+            case _:
+                flags[name] = str(value)
+    return flags
+
+
+def _given(fields: Mapping[str, object]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _write(configuration: SchedulerConfiguration, file: Path) -> None:
+    text = json.dumps(written(configuration), indent=2, ensure_ascii=False)
+    if str(file) == "-":
+        print(text)
+        return
+    file.touch(mode=0o600)  # it may have passwords of extenders in it
+    file.write_text(f"{text}\n")
+
+
+def _client(configuration: SchedulerConfiguration, master: str | None, requests: RestClientMetrics) -> Client:
+    from kschedfw_kubernetes.cluster import connect
+
+    connection = configuration.client_connection
+    if not (connection.kubeconfig or master or os.environ.get("KUBERNETES_SERVICE_HOST")):
+        raise UsageError(
+            "no API server is known: this is not a pod, so give clientConnection.kubeconfig, --kubeconfig or --master"
+        )
+    return connect(
+        connection.kubeconfig or None,
+        master=master,
+        qps=connection.qps,
+        burst=connection.burst,
+        user_agent="kschedfw-scheduler",
+        metrics=requests,
+    )
+
+
+def _reviewer(client: Client, kubeconfig: Path | None, requests: RestClientMetrics) -> Client:
+    """A client that asks about callers: it isn't held back by the scheduler's rate, nor by a lease."""
+    from kschedfw_kubernetes.cluster import Client
+    from kschedfw_kubernetes.cluster.kubeconfig import load_connection
+
+    config = client.config if kubeconfig is None else load_connection(kubeconfig)
+    return Client(
+        config, qps=_REVIEW_QPS, burst=_REVIEW_BURST, user_agent="kschedfw-reviews", metrics=requests
+    )
+
+
+def _access(authentication: Client, authorization: Client) -> Access:
+    from kschedfw_kubernetes.serve.access import Access
+
+    return Access(
+        partial(authentication.write, "POST"),
+        partial(authorization.write, "POST"),
+        authentication.clock.monotonic,
+    )
+
+
+def _authentication_data(authentication: Client) -> Mapping[str, str]:
+    """The data of the ConfigMap that says who signs the certificates of callers."""
+    from kschedfw_kubernetes.serve.client_certificates import CONFIG_MAP
+
+    return authentication.get_once(CONFIG_MAP, _LOOK_UP_SECONDS).get("data") or {}
+
+
+def _end(code: int) -> NoReturn:
+    """End the process, whoever is still at work: a plugin, or a binding cycle that has had its time."""
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(code)

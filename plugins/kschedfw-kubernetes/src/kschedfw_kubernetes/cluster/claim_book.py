@@ -1,0 +1,244 @@
+"""What one scheduler knows of pods and of nodes' records, and whether it may claim a place: the protocol without I/O.
+
+The safety argument is in docs/shared-state.md; tests visit every interleaving of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from typing import Final
+
+import attrs
+
+from kschedfw.cluster import LostRaceError
+from kschedfw_kubernetes.cluster.node_record import NodeRecord, PodClaim
+
+EXPIRY: Final = 30.0
+"""Seconds for which a claim has to stand unchanged before it is held to be that of somebody dead."""
+
+
+class Reason(StrEnum):
+    """Why a place can't be claimed now, or not at all."""
+
+    ROOM = "room"
+    """The pod doesn't fit any more: others have claimed places on the node."""
+    FOREIGN = "foreign"
+    """The pod doesn't fit any more, and who came to the node last was bound without a claim."""
+    TAKEN = "taken"
+    """The pod is bound, gone, or claimed by somebody else."""
+    VERSION = "version"
+    """The record was updated by somebody else (HTTP 409)."""
+    BEHIND = "behind"
+    """Others have seen bindings that this scheduler hasn't seen."""
+    UNSEEN = "unseen"
+    """Somebody has claimed the node for a pod that isn't counted on it here."""
+
+
+class ClaimConflictError(LostRaceError):
+    """A place couldn't be claimed; nothing was written."""
+
+    def __init__(self, key: str, node_name: str, reason: Reason, why: str = "") -> None:
+        told = f"{reason}: {why}" if why else str(reason)
+        super().__init__(f"Pod {key} on node {node_name}: conflict with another scheduler ({told})")
+        self.reason = reason
+
+
+@attrs.frozen
+class _Seen:
+    """A pod's state: where it is bound, if it is, and its resource version."""
+
+    key: str
+    node_name: str
+    version: int
+
+
+@attrs.frozen
+class _Versioned:
+    record: NodeRecord = attrs.field(factory=NodeRecord)
+    version: str = ""
+
+
+class ClaimBook:
+    """One scheduler's view of pods and claims. Not thread-safe: whoever uses it holds a lock.
+
+    A pod *counts* on a node if it is bound there, if somebody's claim of it is `shown` there, or if this scheduler is
+    about to bind it there (*in flight*).
+
+    With `checks` off, everybody claims whatever they like, for comparison.
+    """
+
+    def __init__(self, holder: str, *, checks: bool = True) -> None:
+        self.holder = holder
+        self.followed = 0
+        """The resource version up to which the pods are known."""
+        self._checks = checks
+        self._pods: dict[str, _Seen] = {}
+        self._records: dict[str, _Versioned] = {}
+        self._claims: dict[str, dict[str, PodClaim]] = {}
+        """By pod and node."""
+        self._shown: dict[str, str] = {}
+        self._in_flight: dict[str, str] = {}
+        self._since: dict[tuple[str, PodClaim], float] = {}
+        """When each claim was first seen, by its node."""
+        self._unclaimed: set[str] = set()
+        """Pods that were bound to a node on which no claim of theirs has been seen yet."""
+        self._gone_unclaimed = 0
+        self._last: dict[str, str] = {}
+        """Who came to each node last by the doing of others."""
+
+    @property
+    def foreign(self) -> int:
+        """Pods that were bound without a claim, by schedulers that don't take part."""
+        return self._gone_unclaimed + len(self._unclaimed)
+
+    # --- what is seen ---
+
+    def pod_seen(self, uid: str, key: str, node_name: str, version: int) -> None:
+        """A pod's present state. It may have been bound: that ends its claims as far as this scheduler is concerned."""
+        before, known = self.place(uid), self._pods.get(uid)
+        self._pods[uid] = _Seen(key, node_name, version)
+        self.followed = max(self.followed, version)
+        if node_name:
+            self._in_flight.pop(uid, None)
+            if known is not None and before != node_name and node_name not in self._claims.get(uid, ()):
+                self._unclaimed.add(uid)  # its claim may be seen later
+        self._show(uid, before)
+
+    def pod_gone(self, uid: str, version: int) -> None:
+        """A pod was deleted, or has ended."""
+        self._pods.pop(uid, None)
+        self._in_flight.pop(uid, None)
+        self._shown.pop(uid, None)
+        self.followed = max(self.followed, version)
+        self._gone_unclaimed += uid in self._unclaimed
+        self._unclaimed.discard(uid)
+
+    def record_seen(self, node_name: str, record: NodeRecord, version: str, now: float) -> set[str]:
+        """A node's record; the uids of the pods whose claims have changed.
+
+        An empty `version` says that the record is gone. `now` is monotonic, in seconds.
+        """
+        known = self._records.get(node_name, _Versioned())
+        if known.version and version and int(version) <= int(known.version):
+            return set()
+        self._records[node_name] = _Versioned(record, version)
+        gone, come = {*known.record.claims} - {*record.claims}, {*record.claims} - {*known.record.claims}
+        for claim in gone:
+            self._since.pop((node_name, claim), None)
+            before = self.place(claim.uid)
+            self._claims.get(claim.uid, {}).pop(node_name, None)
+            self._show(claim.uid, before)
+        for claim in come:
+            self._since[node_name, claim] = now
+            self._unclaimed.discard(claim.uid)
+            before = self.place(claim.uid)
+            self._claims.setdefault(claim.uid, {})[node_name] = claim
+            self._show(claim.uid, before)
+        return {claim.uid for claim in gone | come}
+
+    def version(self, node_name: str) -> str:
+        """The resource version of the node's record that is known; empty if there is none."""
+        return self._records.get(node_name, _Versioned()).version
+
+    def shown(self, uid: str) -> str:
+        """The node on which a pending pod counts because somebody has claimed it; empty for none."""
+        return self._shown.get(uid, "")
+
+    def place(self, uid: str) -> str:
+        """Where a pod counts; empty for nowhere."""
+        pod = self._pods.get(uid)
+        bound = "" if pod is None else pod.node_name
+        return bound or self._in_flight.get(uid, "") or self._shown.get(uid, "")
+
+    def _show(self, uid: str, before: str) -> None:
+        """Decide anew where a pod is shown, after a change of its claims or of itself."""
+        pod = self._pods.get(uid)
+        self._shown.pop(uid, None)
+        is_free = pod is not None and not pod.node_name and uid not in self._in_flight
+        if is_free and (nodes := self._claims.get(uid)):
+            self._shown[uid] = before if before in nodes else min(nodes)
+        if (place := self.place(uid)) and place != before:
+            self._last[place] = uid
+
+    # --- committing ---
+
+    def obstacle(self, node_name: str) -> Reason | None:
+        """Why nothing can be claimed on the node as long as no more is known; None if there is no such reason.
+
+        All that counts on the node has to be counted here: the claims of its record, and what was bound since one of
+        its claims was taken out.
+        """
+        if not self._checks:
+            return None
+        record = self._records.get(node_name, _Versioned()).record
+        if self.followed < record.watermark:
+            return Reason.BEHIND
+        all_count = all(self._is_over(each) or self.place(each.uid) == node_name for each in record.claims)
+        return None if all_count else Reason.UNSEEN
+
+    def claim(self, uid: str, node_name: str, refusal: Callable[[], str]) -> None:
+        """Count a pending pod on the node, where there is no `obstacle`. `refusal` says why it doesn't fit.
+
+        The pod is in flight then, until it is seen bound, or `refused` is called.
+
+        Raises:
+            ClaimConflictError: the pod isn't to be claimed, or doesn't fit.
+        """
+        pod = self._pods.get(uid)
+        if pod is None or pod.node_name or uid in self._in_flight or self._shown.get(uid):
+            raise ClaimConflictError(uid if pod is None else pod.key, node_name, Reason.TAKEN)
+        if self._checks and (why := refusal()):
+            is_foreign = self._last.get(node_name) in self._unclaimed
+            raise ClaimConflictError(pod.key, node_name, Reason.FOREIGN if is_foreign else Reason.ROOM, why)
+        self._in_flight[uid] = node_name
+
+    def commit(self, node_name: str, uids: Iterable[str]) -> tuple[NodeRecord, str]:
+        """The record with claims of these pods in flight, and the resource version that it has to replace.
+
+        An empty version says that there is no record yet. Claims that are over are taken out.
+        """
+        known = self._records.get(node_name, _Versioned())
+        watermark = known.record.watermark
+        mine = {uid: self._pods[uid] for uid in uids if uid in self._pods}
+        kept = []
+        for each in known.record.claims:
+            if self._is_over(each):
+                watermark = max(watermark, self._binding_version(each.uid))
+            elif each.uid not in mine:
+                kept.append(each)
+        claims = (PodClaim(uid, pod.key, pod.version, self.holder) for uid, pod in mine.items())
+        return NodeRecord(known.record.sequence + 1, watermark, (*kept, *claims)), known.version
+
+    def _is_over(self, claim: PodClaim) -> bool:
+        """Whether a claim keeps nothing any more: its pod is bound or gone."""
+        pod = self._pods.get(claim.uid)
+        return self.followed >= claim.version if pod is None else bool(pod.node_name)
+
+    def _binding_version(self, uid: str) -> int:
+        pod = self._pods.get(uid)
+        return pod.version if pod is not None and pod.node_name else 0
+
+    def refused(self, uid: str) -> None:
+        """The record wasn't written, or the pod wasn't bound as far as is known here: an answer may get lost.
+
+        A claim of it that is in the record is like somebody else's then, until the pod is seen bound or it expires.
+        """
+        self._in_flight.pop(uid, None)
+        self._show(uid, "")
+
+    # --- what the dead have left behind ---
+
+    def expired(self, now: float) -> Iterator[tuple[str, PodClaim]]:
+        """The claims that have stood too long without a binding, and their nodes."""
+        for (node_name, claim), since in self._since.items():
+            pod = self._pods.get(claim.uid)
+            is_mine = self._in_flight.get(claim.uid) == node_name
+            if pod is not None and not pod.node_name and not is_mine and now - since >= EXPIRY:
+                yield node_name, claim
+
+    def without(self, node_name: str, claim: PodClaim) -> tuple[NodeRecord, str]:
+        """The record without a claim that has expired, and the resource version that it has to replace."""
+        known = self._records[node_name]
+        kept = tuple(each for each in known.record.claims if each != claim)
+        return attrs.evolve(known.record, sequence=known.record.sequence + 1, claims=kept), known.version

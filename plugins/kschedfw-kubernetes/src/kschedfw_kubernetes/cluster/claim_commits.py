@@ -1,0 +1,223 @@
+"""Writes the claims of one scheduler into the nodes' records."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+import attrs
+
+from kschedfw import Pod
+from kschedfw.cluster import AlreadyExistsError, ConflictError, FitCheck
+from kschedfw_kubernetes.cluster.claim_book import ClaimBook, ClaimConflictError, Reason
+from kschedfw_kubernetes.cluster.errors import KubernetesError
+from kschedfw_kubernetes.cluster.node_records import NodeRecords, Seen
+
+CLAIM_SECONDS: Final = 10.0
+"""For so long after its claim was sent a pod's binding may be sent. Others let a claim stand for `EXPIRY`."""
+PATIENCE: Final = 2.0
+"""Seconds for which a commit waits, in all, for watches that lag."""
+_MOST_WRITES: Final = 8
+"""How often a commit is written, if others write the record at the same time."""
+_WATCH_SECONDS: Final = 0.2
+"""Seconds for which a record that others have written is expected from the watch, before it is read."""
+RETRIED: Final = (Reason.VERSION, Reason.BEHIND, Reason.UNSEEN)
+"""Why a commit has to wait, or is written again."""
+
+
+@attrs.define
+class ClaimFigures:
+    """What became of claims so far.
+
+    `writes` are updates of records with claims of this scheduler, `retries` are delays of such updates: others had
+    written the record (VERSION), or a watch lagged (BEHIND, UNSEEN). `conflicts` are pods that had to be decided
+    again. `expired` are claims of the dead that this scheduler has taken back.
+    """
+
+    claims: int = 0
+    writes: int = 0
+    expired: int = 0
+    retries: Counter[Reason] = attrs.field(factory=Counter)
+    conflicts: Counter[Reason] = attrs.field(factory=Counter)
+
+
+@attrs.define(eq=False)
+class _Wish:
+    """A pod that is to be claimed: until when its binding may be sent then, or why it isn't claimed."""
+
+    pod: Pod
+    deadline: float | None = None
+    failure: BaseException | None = None
+
+
+class ClaimCommits:
+    """Commits claims, one write per node at a time. Pods that come while a record is being written share the next one.
+
+    Where others were faster, the record is seen again, the pods are checked against it, and those that still fit are
+    committed again at once.
+
+    Args:
+        records, book: where claims are written, and what is known.
+        changed: the book's lock; it is notified of every change.
+        fit: says whether a pod still fits, and counts it; called with the lock held.
+        seen: is told of records that were written or read.
+        tell: is told of pods whose claim was given up.
+    """
+
+    def __init__(
+        self,
+        records: NodeRecords,
+        book: ClaimBook,
+        changed: threading.Condition,
+        fit: FitCheck,
+        *,
+        seen: Callable[[Seen], None],
+        tell: Callable[[Iterable[str]], None],
+    ) -> None:
+        self.figures = ClaimFigures()
+        self._records, self._book, self._changed, self._fit = records, book, changed, fit
+        self._seen, self._tell = seen, tell
+        self._clock = records.clock
+        self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._wishes: defaultdict[str, list[_Wish]] = defaultdict(list)
+        self._held: dict[str, tuple[Pod, str]] = {}
+        """Pods that `fit` counts on a node since they are in flight."""
+
+    def claim(self, pod: Pod, node_name: str) -> float:
+        """Claim a place; until when the binding may be sent, on the monotonic clock.
+
+        Raises:
+            ClaimConflictError: the pod doesn't fit any more, or others were faster again and again.
+            KubernetesError: the API server can't be asked, or refuses.
+        """
+        wish = _Wish(pod)
+        with self._changed:
+            self._wishes[node_name].append(wish)
+        with self.alone(node_name):
+            if wish.deadline is None and wish.failure is None:
+                with self._changed:
+                    wishes = self._wishes.pop(node_name)
+                try:
+                    self._commit(node_name, wishes)
+                except BaseException as error:
+                    _refuse(wishes, error)
+        if wish.deadline is None:
+            assert wish.failure is not None
+            if isinstance(wish.failure, ClaimConflictError):
+                with self._changed:
+                    self.figures.conflicts[wish.failure.reason] += 1
+            raise wish.failure
+        return wish.deadline
+
+    def alone(self, node_name: str) -> threading.Lock:
+        """What whoever writes the node's record has to hold."""
+        with self._changed:
+            return self._locks[node_name]
+
+    def give_up(self, pods: Iterable[Pod]) -> None:
+        """The pods aren't claimed, or not bound, as far as is known."""
+        uids = [pod.uid for pod in pods]
+        with self._changed:
+            for uid in uids:
+                self._book.refused(uid)
+                self.let_go(uid)
+        self._tell(uids)
+
+    def let_go(self, uid: str) -> None:
+        """The pod isn't in flight any more: the `fit` check hears of it otherwise. With the lock held."""
+        if (held := self._held.pop(uid, None)) is not None:
+            self._fit.release(*held)
+
+    def _commit(self, node_name: str, wishes: Sequence[_Wish]) -> None:
+        late = self._clock.monotonic() + PATIENCE
+        for _ in range(_MOST_WRITES):
+            with self._changed:
+                self._wait_for_view(node_name, wishes, late)
+                wishes = self._fitting(node_name, wishes)
+                if not wishes:
+                    return
+                record, version = self._book.commit(node_name, [wish.pod.uid for wish in wishes])
+            sent = self._clock.monotonic()
+            try:
+                written = self._records.write(node_name, record, version)
+            except BaseException as error:
+                self.give_up(wish.pod for wish in wishes)
+                if not _is_race(error, version):
+                    with suppress(KubernetesError):
+                        self._read(node_name)  # it may be written all the same
+                    raise
+                self._catch_up(node_name, version)
+                continue
+            self._seen(written)
+            with self._changed:
+                self.figures.writes += 1
+                self.figures.claims += len(wishes)
+            for wish in wishes:
+                wish.deadline = sent + CLAIM_SECONDS
+            return
+        _refuse_all(wishes, node_name, Reason.VERSION)
+
+    def _wait_for_view(self, node_name: str, wishes: Iterable[_Wish], late: float) -> None:
+        """Wait until the record says nothing that isn't counted here; refuse the wishes where that takes too long."""
+        obstacle = self._book.obstacle(node_name)
+        if obstacle is not None:
+            self.figures.retries[obstacle] += 1
+        while obstacle is not None:
+            left = late - self._clock.monotonic()
+            if left <= 0:
+                _refuse_all(wishes, node_name, obstacle)
+                return
+            self._clock.wait_until(self._changed, self._clock.now() + left)
+            obstacle = self._book.obstacle(node_name)
+
+    def _fitting(self, node_name: str, wishes: Iterable[_Wish]) -> Sequence[_Wish]:
+        """Count the pods on the node that fit, one after another, and refuse the others."""
+        fitting = []
+        for wish in wishes:
+            if wish.failure is not None:
+                continue
+            pod = wish.pod
+            try:
+                self._book.claim(pod.uid, node_name, partial(self._fit.reserve, pod, node_name))
+            except ClaimConflictError as error:
+                wish.failure = error
+            else:
+                self._held[pod.uid] = pod, node_name
+                fitting.append(wish)
+        return fitting
+
+    def _catch_up(self, node_name: str, version: str) -> None:
+        """See the record that others have written in place of this version."""
+        until = self._clock.monotonic() + _WATCH_SECONDS
+        with self._changed:
+            self.figures.retries[Reason.VERSION] += 1
+            while self._book.version(node_name) == version and (left := until - self._clock.monotonic()) > 0:
+                self._clock.wait_until(self._changed, self._clock.now() + left)
+            if self._book.version(node_name) != version:
+                return
+        self._read(node_name)
+
+    def _read(self, node_name: str) -> None:
+        present = self._records.read(node_name)
+        if present is not None:
+            self._seen(present)
+
+
+def _is_race(error: BaseException, version: str) -> bool:
+    """Whether a write failed since the record isn't of that version any more, or is there already."""
+    return isinstance(error, ConflictError if version else AlreadyExistsError)
+
+
+def _refuse_all(wishes: Iterable[_Wish], node_name: str, reason: Reason) -> None:
+    for wish in wishes:
+        wish.failure = wish.failure or ClaimConflictError(wish.pod.key, node_name, reason)
+
+
+def _refuse(wishes: Iterable[_Wish], error: BaseException) -> None:
+    for wish in wishes:
+        if wish.deadline is None:
+            wish.failure = wish.failure or error

@@ -1,0 +1,388 @@
+"""Asks an API server: JSON, rights, rates, retries."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, TypeVar
+from urllib.parse import urlencode, urlsplit
+
+import msgspec
+
+from kschedfw import Clock, SystemClock
+from kschedfw_kubernetes.cluster.credentials import Credentials
+from kschedfw_kubernetes.cluster.decoding import UNREADABLE, Content
+from kschedfw_kubernetes.cluster.errors import ApiError, FencedError, UnavailableError, api_error
+from kschedfw_kubernetes.cluster.fence import Fence
+from kschedfw_kubernetes.cluster.kubeconfig import ConnectionConfig, load_connection
+from kschedfw_kubernetes.cluster.rate_limit import TokenBucket
+from kschedfw_kubernetes.cluster.request_metrics import NO_ANSWER, NO_REQUEST_METRICS, RequestMetrics
+from kschedfw_kubernetes.cluster.stopping import Backoff, StopSignal
+from kschedfw_kubernetes.cluster.transport import (
+    DEFAULT_TRANSPORT_LIMITS,
+    Reply,
+    Request,
+    Stream,
+    Transport,
+    TransportLimits,
+)
+
+T = TypeVar("T")
+
+MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
+_LONGEST_RETRY_AFTER: Final = 30.0
+_ATTEMPTS: Final = 5
+PAGE: Final = 500
+"""How many objects a page of a list has, as in client-go."""
+
+
+class _Status(msgspec.Struct):
+    reason: str = ""
+    message: str = ""
+
+
+class _ListMeta(
+    msgspec.Struct,
+    rename={"version": "resourceVersion", "token": "continue", "remaining": "remainingItemCount"},
+):
+    version: str = ""
+    token: str = ""
+    remaining: int = 0
+
+
+class Page(msgspec.Struct):
+    """A page of a list; `token` asks for the next one, and is empty on the last."""
+
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    items: list[Content] | None = None
+
+    @property
+    def resource_version(self) -> str:
+        return self.metadata.version
+
+    @property
+    def token(self) -> str:
+        return self.metadata.token
+
+    @property
+    def remaining(self) -> int:
+        """How many objects are to come, as far as the server tells."""
+        return self.metadata.remaining
+
+
+_decode_page: Final = msgspec.json.Decoder(Page).decode
+_decode_object: Final = msgspec.json.Decoder(Content).decode
+_decode_status: Final = msgspec.json.Decoder(_Status).decode
+
+
+class Client:
+    """One API server, and who asks it. Thread-safe; a context manager that closes its connections.
+
+    Requests that may be repeated are: after 429 and 5xx answers, resets and timeouts, up to five times in all, with
+    growing pauses or those that the server asks for. Writes wait for their turn (`qps`, `burst`), and none leaves
+    when `fence` says that this process may not be the leader any more. `metrics` are told of every request.
+    """
+
+    def __init__(
+        self,
+        config: ConnectionConfig,
+        *,
+        qps: float = 50.0,
+        burst: int = 100,
+        user_agent: str = "kschedfw",
+        clock: Clock | None = None,
+        chance: random.Random | None = None,
+        limits: TransportLimits = DEFAULT_TRANSPORT_LIMITS,
+        metrics: RequestMetrics = NO_REQUEST_METRICS,
+    ) -> None:
+        self.config = config
+        self.clock = clock or SystemClock()
+        self.chance = chance or random.Random()
+        self.limits = limits
+        self.fence = Fence(self.clock)
+        self._user_agent, self._qps, self._burst = user_agent, qps, burst
+        self._bucket = TokenBucket(qps, burst, self.clock)
+        self._metrics = metrics
+        self._host = urlsplit(config.server).netloc.rpartition("@")[2]
+        self._credentials = Credentials(config, self.clock, metrics=metrics)
+        self._transport = Transport(config, self._credentials, self.clock, user_agent, limits)
+        self._closing = StopSignal(self.clock)
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the context."""
+        return self.config.namespace
+
+    def with_own_rate(self) -> Client:
+        """The same server behind the same fence, with a rate of its own: so that events don't hold up bindings."""
+        other = Client(
+            self.config,
+            qps=self._qps,
+            burst=self._burst,
+            user_agent=self._user_agent,
+            clock=self.clock,
+            chance=self.chance,
+            limits=self.limits,
+            metrics=self._metrics,
+        )
+        other.fence = self.fence
+        return other
+
+    def close(self) -> None:
+        """Close all connections; requests under way and watches end with an UnavailableError."""
+        self._closing.set()
+        self._transport.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- reading ---
+
+    def get(self, path: str, query: Mapping[str, str] | None = None) -> Content:
+        """The object at the path.
+
+        Raises:
+            MissingObjectError, ForbiddenError, ApiError: the server refuses.
+            UnavailableError: it can't be asked.
+        """
+        request = Request("GET", _target(path, query))
+        return self._decoded(request, self._repeated(request).body, _decode_object)
+
+    def pages(self, path: str, query: Mapping[str, str] | None = None) -> Iterator[Page]:
+        """All pages of a list. Raises what `get` raises, and ExpiredError where reading took too long."""
+        token = ""
+        while True:
+            asked = {**(query or {}), "limit": str(PAGE), **({"continue": token} if token else {})}
+            request = Request("GET", _target(path, asked))
+            page = self._decoded(request, self._repeated(request, self.limits.list).body, _decode_page)
+            yield page
+            token = page.token
+            if not token:
+                return
+
+    def watch(self, path: str, query: Mapping[str, str]) -> Stream:
+        """Begin a watch. Raises what `get` raises; nothing is repeated."""
+        request = Request("GET", _target(path, {**query, "watch": "1"}))
+        self._wait_for_turn(request)
+        try:
+            begun = self._transport.stream(request.target)
+        except UnavailableError:
+            self._metrics.attempted("GET", self._host, NO_ANSWER, is_retry=False)
+            raise
+        code = begun.status if isinstance(begun, Reply) else 200
+        self._metrics.attempted("GET", self._host, str(code), is_retry=False)
+        if isinstance(begun, Reply):
+            raise _refusal(request, begun)
+        return begun
+
+    # --- writing ---
+
+    def write(
+        self,
+        method: str,
+        path: str,
+        content: object = None,
+        *,
+        content_type: str = "application/json",
+        settle: Callable[[], T | None] | None = None,
+        query: Mapping[str, str] | None = None,
+        deadline: float = math.inf,
+        attempts: int = _ATTEMPTS,
+    ) -> Content | T:
+        """Send a write, up to `attempts` times where it fails for a reason that passes; the answer.
+
+        `settle` is called where an attempt may have taken effect without that being known, before anything is repeated.
+        It tells the result if the write has taken effect, None if it hasn't, and may raise. Without it the write is
+        one that can be repeated. After `deadline`, on the monotonic clock, nothing is sent.
+
+        Raises:
+            WriteConflictError, MissingObjectError, ForbiddenError, ApiError: the server refuses.
+            UnavailableError: it can't be asked.
+            FencedError: this process may not be the leader any more, or the deadline has passed.
+        """
+        body = b"" if content is None else msgspec.json.encode(content)
+        request = Request(method, _target(path, query), body, content_type)
+        with self._timed(request):
+            return self._written(request, settle, deadline, attempts)
+
+    def write_past_fence(self, method: str, path: str, content: object, timeout: float) -> Content:
+        """Write a lease: once, at once, and whoever is the leader. Raises what `write` raises."""
+        request = Request(method, path, msgspec.json.encode(content))
+        with self._timed(request):
+            return self._decoded(request, self._once(request, timeout).body, _decode_object)
+
+    def get_once(self, path: str, timeout: float) -> Content:
+        """The object at the path, asked for once and at once. Raises what `get` raises."""
+        request = Request("GET", path)
+        with self._timed(request):
+            return self._decoded(request, self._once(request, timeout).body, _decode_object)
+
+    # --- behind the scenes ---
+
+    def _written(
+        self, request: Request, settle: Callable[[], T | None] | None, deadline: float, attempts: int
+    ) -> Content | T:
+        backoff = Backoff(self.chance, self.clock, initial=0.05, longest=2.0)
+        uncertain = False
+        for attempt in range(1, attempts + 1):
+            if uncertain and settle is not None and (result := settle()) is not None:
+                return result
+            try:
+                return self._decoded(
+                    request, self._write_once(request, deadline, is_retry=attempt > 1).body, _decode_object
+                )
+            except (ApiError, UnavailableError) as error:
+                failure, pause = error, pause_after(error, backoff)
+            uncertain = uncertain or _may_have_taken_effect(failure)
+            if pause is None or attempt == attempts or self._closing.wait(pause):
+                break
+        # It may be refused because an attempt before has taken effect.
+        if uncertain and settle is not None and not self._closing.is_set and (result := settle()) is not None:
+            return result
+        raise failure
+
+    def _write_once(self, request: Request, deadline: float, *, is_retry: bool) -> Reply:
+        def check() -> None:
+            self.fence.check()
+            if self.clock.monotonic() >= deadline:
+                raise FencedError(f"{request}: not sent: what it is based on may not hold any more")
+
+        check()
+        self._wait_for_turn(request)
+        # Checked again with the bytes ready to go: the process may have been stopped for a while before.
+        return self._once(request, before_send=check, is_retry=is_retry)
+
+    def _repeated(self, request: Request, timeout: float | None = None) -> Reply:
+        """The answer to a request that reads."""
+        with self._timed(request):
+            backoff = Backoff(self.chance, self.clock, initial=0.05, longest=2.0)
+            for attempt in range(1, _ATTEMPTS + 1):
+                self._wait_for_turn(request)
+                try:
+                    return self._once(request, timeout, is_retry=attempt > 1)
+                except (ApiError, UnavailableError) as error:
+                    failure, pause = error, pause_after(error, backoff)
+                if pause is None or attempt == _ATTEMPTS or self._closing.wait(pause):
+                    break
+            raise failure
+
+    def _once(
+        self,
+        request: Request,
+        timeout: float | None = None,
+        before_send: Callable[[], None] | None = None,
+        *,
+        is_retry: bool = False,
+    ) -> Reply:
+        try:
+            reply = self._transport.request(request, timeout, before_send)
+        except UnavailableError:
+            self._tell_attempt(request, NO_ANSWER, is_retry=is_retry)
+            raise
+        self._tell_attempt(request, str(reply.status), is_retry=is_retry)
+        self._metrics.received(request.method, self._host, len(reply.body))
+        if reply.status >= 300:
+            raise _refusal(request, reply)
+        return reply
+
+    def _wait_for_turn(self, request: Request) -> None:
+        seconds = self._bucket.reserve()
+        self._metrics.waited(request.method, self._host, seconds)
+        if seconds and self._closing.wait(seconds):
+            raise UnavailableError("the client is closed")
+
+    def _tell_attempt(self, request: Request, code: str, *, is_retry: bool) -> None:
+        self._metrics.sent(request.method, self._host, len(request.body))
+        self._metrics.attempted(request.method, self._host, code, is_retry=is_retry)
+
+    @contextmanager
+    def _timed(self, request: Request) -> Iterator[None]:
+        begun = self.clock.monotonic()
+        try:
+            yield
+        finally:
+            self._metrics.finished(request.method, self._host, self.clock.monotonic() - begun)
+
+    @staticmethod
+    def _decoded(request: Request, body: bytes, decode: Callable[[bytes], T]) -> T:
+        try:
+            return decode(body)
+        except UNREADABLE as error:
+            raise UnavailableError(f"{request}: the answer can't be read: {error}", uncertain=True) from None
+
+
+def connect(
+    kubeconfig: Path | str | None = None,
+    context: str | None = None,
+    master: str | None = None,
+    *,
+    qps: float = 50.0,
+    burst: int = 100,
+    user_agent: str = "kschedfw",
+    clock: Clock | None = None,
+    chance: random.Random | None = None,
+    limits: TransportLimits = DEFAULT_TRANSPORT_LIMITS,
+    metrics: RequestMetrics = NO_REQUEST_METRICS,
+) -> Client:
+    """A client of the API server that a kubeconfig names; nothing is asked yet.
+
+    Without `kubeconfig`: the files of KUBECONFIG, `~/.kube/config`, or the service account of the pod this runs in.
+    `master` replaces the server's address. `qps` and `burst` limit requests in a second, not at all where `qps` is
+    negative (as in KubeSchedulerConfiguration's clientConnection, whose defaults these are). `metrics` are told of
+    every request.
+
+    Raises:
+        ConnectionConfigError: it isn't known how to reach the server, or that is wrong.
+    """
+    config = load_connection(kubeconfig, context, master)
+    return Client(
+        config,
+        qps=qps,
+        burst=burst,
+        user_agent=user_agent,
+        clock=clock,
+        chance=chance,
+        limits=limits,
+        metrics=metrics,
+    )
+
+
+def micro_time(seconds: float) -> str:
+    """A time since the epoch as the API has it where microseconds count (meta/v1 MicroTime)."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _target(path: str, query: Mapping[str, str] | None) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def pause_after(error: ApiError | UnavailableError, backoff: Backoff) -> float | None:
+    """How long to wait before the request is repeated, in seconds; None where that is of no use."""
+    if isinstance(error, ApiError):
+        if error.status != 429 and error.status < 500:
+            return None
+        if error.retry_after is not None:
+            return min(error.retry_after, _LONGEST_RETRY_AFTER)
+    return backoff.next()
+
+
+def _may_have_taken_effect(error: ApiError | UnavailableError) -> bool:
+    return error.status >= 500 if isinstance(error, ApiError) else error.uncertain
+
+
+def _refusal(request: Request, reply: Reply) -> ApiError:
+    try:
+        status = _decode_status(reply.body)
+    except UNREADABLE:
+        status = _Status(message=reply.body[:200].decode(errors="replace"))
+    after = next((value for name, value in reply.headers.items() if name.lower() == "retry-after"), "")
+    retry_after = float(after) if after.isdecimal() and len(after) < 9 else None
+    return api_error(str(request), reply.status, status.reason, status.message, retry_after)

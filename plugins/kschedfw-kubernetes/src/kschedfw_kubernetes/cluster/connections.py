@@ -1,0 +1,183 @@
+"""Opens connections: TLS, proxies, and a deadline for what is read."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import io
+import select
+import socket
+import ssl
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any, Final
+from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from kschedfw import Clock
+from kschedfw_kubernetes.cluster.credentials import Identity
+from kschedfw_kubernetes.cluster.errors import ConnectionConfigError, UnavailableError
+from kschedfw_kubernetes.cluster.kubeconfig import ConnectionConfig
+
+BUFFER: Final = 1 << 16
+_CLOSE_ENOUGH: Final = 1.1
+_SHORT_REST: Final = 1.0
+"""Seconds. Servers close connections that are idle for longer."""
+
+
+class Connection:
+    """A socket that is read with a deadline."""
+
+    def __init__(self, sock: socket.socket, identity: Identity, clock: Clock) -> None:
+        self.sock, self.identity = sock, identity
+        self._clock = clock
+        self._deadline = 0.0
+        self._timeout = -1.0
+        """What the socket has been told."""
+        self._idle_since = 0.0
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_DeadlineReader(self), BUFFER)
+
+    def wait_at_most(self, seconds: float) -> None:
+        self._deadline = self._clock.monotonic() + seconds
+
+    def set_timeout(self) -> None:
+        """Let the next read or write wait as long as there is time; raises TimeoutError where there is none.
+
+        A tenth more is close enough: to tell the socket gives the interpreter to other threads, which may keep it for
+        milliseconds.
+        """
+        left = self._deadline - self._clock.monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        if not left <= self._timeout <= _CLOSE_ENOUGH * left:
+            self.sock.settimeout(left)
+            self._timeout = left
+
+    def rest(self) -> None:
+        """Note that it is idle from now on."""
+        self._idle_since = self._clock.monotonic()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the other side hasn't closed it while it was idle; not looked at after a short while."""
+        if self._clock.monotonic() - self._idle_since < _SHORT_REST:
+            return True
+        try:
+            readable, _, _ = select.select([self.sock], [], [], 0)
+        except (OSError, ValueError):
+            return False
+        return not readable
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_RDWR)  # wakes who reads in another thread
+        with contextlib.suppress(OSError):
+            self.sock.close()
+
+
+class _DeadlineReader(io.RawIOBase):
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._connection.set_timeout()
+        return self._connection.sock.recv_into(buffer)
+
+
+class Dialer:
+    """Opens connections to one API server."""
+
+    def __init__(self, config: ConnectionConfig, clock: Clock) -> None:
+        self._config, self._clock = config, clock
+        self._url = urlsplit(config.server)
+        self._proxy = _proxy(config, self._url)
+
+    def dial(self, identity: Identity, timeout: float) -> Connection:
+        """A new connection, within so many seconds. Raises UnavailableError."""
+        host, port = self._url.hostname or "", self._url.port
+        through = self._proxy
+        address = (host, port) if through is None else (through.hostname or "", through.port)
+        connection: HTTPConnection
+        if self._url.scheme == "https":
+            server_name = self._config.cluster.tls_server_name or host
+            tls = identity.tls or self._config.tls()
+            connection = _TlsConnection(*address, tls=tls, server_name=server_name, timeout=timeout)
+        else:
+            connection = HTTPConnection(*address, timeout=timeout)
+        if through is not None:
+            connection.set_tunnel(host, port, headers=_proxy_headers(through))
+        try:
+            connection.connect()
+        except ssl.SSLCertVerificationError as error:
+            raise UnavailableError(
+                f"{self._config.address}: its certificate isn't accepted: {error.verify_message}"
+            ) from None
+        except (OSError, HTTPException) as error:
+            raise UnavailableError(f"{self._config.address}: can't connect: {why(error)}") from None
+        sock: socket.socket = connection.sock
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _notice_dead_peers(sock)
+        return Connection(sock, identity, self._clock)
+
+
+class _TlsConnection(HTTPSConnection):
+    """With another name in the certificate than the one that is connected to."""
+
+    def __init__(
+        self, host: str, port: int | None, *, tls: ssl.SSLContext, server_name: str, timeout: float
+    ) -> None:
+        super().__init__(host, port, context=tls, timeout=timeout)
+        self._tls, self._server_name = tls, server_name
+
+    def connect(self) -> None:
+        HTTPConnection.connect(self)  # and the proxy's tunnel
+        self.sock = self._tls.wrap_socket(self.sock, server_hostname=self._server_name)
+
+
+def _notice_dead_peers(sock: socket.socket) -> None:
+    """Have the kernel ask whether the other side is there, so that a watch doesn't hang on a machine that is gone."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _proxy(config: ConnectionConfig, url: SplitResult) -> SplitResult | None:
+    """The proxy to go through: that of the kubeconfig, else the environment's."""
+    address = config.cluster.proxy_url
+    if not address and url.scheme == "https" and not proxy_bypass(url.netloc.rpartition("@")[2]):
+        address = getproxies().get("https", "")
+    if not address:
+        return None
+    try:
+        proxy = urlsplit(address if "://" in address else f"http://{address}")
+        is_address = bool(proxy.hostname) and proxy.port != 0
+    except ValueError:  # a port beyond 65535, or half of an IPv6 address's brackets
+        is_address = False
+    if not is_address:
+        raise ConnectionConfigError(
+            f"{config.source}: a proxy has to be an address such as http://10.0.0.1:3128"
+        )
+    if proxy.scheme != "http":
+        raise ConnectionConfigError(
+            f"{config.source}: a proxy has to be an HTTP one (http://host:port), not {proxy.scheme}"
+        )
+    return proxy
+
+
+def _proxy_headers(proxy: SplitResult) -> dict[str, str]:
+    if not proxy.username:
+        return {}
+    pair = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+    return {"Proxy-Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+
+
+def why(error: Exception) -> str:
+    """What went wrong with a connection."""
+    if isinstance(error, TimeoutError):
+        return "timed out"
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

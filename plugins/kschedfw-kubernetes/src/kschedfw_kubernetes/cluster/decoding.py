@@ -1,0 +1,65 @@
+"""From the API server's JSON to objects, through the reader that files go through, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from kschedfw.api import KINDS, ManifestError, Named, read_object
+from kschedfw.api.reading import read_custom_object
+from kschedfw_kubernetes.cluster.resources import Resource
+
+Content = dict[str, Any]
+"""A JSON object."""
+
+
+class WatchLine(msgspec.Struct):
+    """A line of a watch: `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`, and what it is about."""
+
+    type: str
+    object: Content
+
+
+decode_line: Final = msgspec.json.Decoder(WatchLine).decode
+"""Raises msgspec.MsgspecError, UnicodeDecodeError or RecursionError (`UNREADABLE`)."""
+
+UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def read(content: Content, resource: Resource) -> Named:
+    """The object, without who manages which of its fields.
+
+    An object that breaks a rule which kschedfw knows is read all the same, if its types are right: this server has
+    accepted it, perhaps by newer rules, and a pod that isn't read is room that is given away twice.
+
+    Raises:
+        ManifestError: its types are wrong.
+    """
+    metadata = content.get("metadata")
+    if isinstance(metadata, dict):
+        metadata.pop("managedFields", None)
+    kind = KINDS.get(resource.kind)
+    if kind is None or kind.api_version.rpartition("/")[0] != resource.api_version.rpartition("/")[0]:
+        content["kind"], content["apiVersion"] = resource.kind, resource.api_version
+        return read_custom_object(content)
+    try:
+        return read_object(content, kind)
+    except ManifestError:
+        return read_object(content, kind, check=False)
+
+
+def key_of(content: Mapping[str, Any]) -> str:
+    """`namespace/name`, or only the name, of an object that may be unreadable otherwise; empty if it has no name."""
+    metadata = content.get("metadata")
+    if not isinstance(metadata, Mapping):
+        return ""
+    namespace, name = metadata.get("namespace"), metadata.get("name")
+    return f"{namespace}/{name}" if namespace else str(name or "")
+
+
+def version_of(content: Mapping[str, Any]) -> str:
+    """Its resource version; empty if it has none."""
+    metadata = content.get("metadata")
+    return str(metadata.get("resourceVersion") or "") if isinstance(metadata, Mapping) else ""

@@ -1,0 +1,85 @@
+"""What can go wrong between this process and an API server."""
+
+from __future__ import annotations
+
+from kschedfw.cluster import AlreadyExistsError, ClusterError, ConflictError, NotFoundError
+
+
+class KubernetesError(ClusterError):
+    """The API server can't be reached, or can't be used as it was meant to be."""
+
+
+class ConnectionConfigError(KubernetesError):
+    """It isn't known how to reach the API server: a kubeconfig that is missing, incomplete or wrong."""
+
+
+class CredentialsError(KubernetesError):
+    """There are no credentials: a token file is missing, or an exec plugin failed."""
+
+
+class UnavailableError(KubernetesError):
+    """No answer came from the API server.
+
+    `uncertain` says whether the request may have taken effect all the same.
+    """
+
+    def __init__(self, message: str, *, uncertain: bool = False) -> None:
+        super().__init__(message)
+        self.uncertain = uncertain
+
+
+class ApiError(KubernetesError):
+    """The API server refused a request.
+
+    `status` is HTTP's; `reason` the one of Kubernetes' Status object, such as `Conflict`; `retry_after` how many
+    seconds it wants to be left alone, or None.
+    """
+
+    def __init__(self, message: str, status: int, reason: str = "", retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.retry_after = retry_after
+
+
+class ForbiddenError(ApiError):
+    """A right is missing (HTTP 403)."""
+
+
+class MissingObjectError(ApiError, NotFoundError):
+    """The object, or its whole kind, doesn't exist (HTTP 404)."""
+
+
+class WriteConflictError(ApiError, ConflictError):
+    """The request was made for another state of the object than the present one (HTTP 409 Conflict)."""
+
+
+class NameTakenError(ApiError, AlreadyExistsError):
+    """An object of that kind and name exists already (HTTP 409 AlreadyExists)."""
+
+
+class ExpiredError(ApiError):
+    """The resource version, or the page of a list, is too old (HTTP 410)."""
+
+
+class FencedError(KubernetesError):
+    """A write was held back because this process may not be the leader any more; nothing was sent."""
+
+
+class NotSyncedError(KubernetesError):
+    """Objects of a kind were asked for that the API server hasn't listed in time."""
+
+
+def api_error(
+    what: str, status: int, reason: str = "", message: str = "", retry_after: float | None = None
+) -> ApiError:
+    """The error for an answer that is no success; `what` is the request."""
+    text = f"{what}: {message or reason or 'refused'} (HTTP {status})"
+    if status == 409:
+        taken = reason == "AlreadyExists"
+        return (NameTakenError if taken else WriteConflictError)(text, status, reason, retry_after)
+    if status == 422 and "metadata.uid" in message:
+        # That is how a patch for another object of the same name is refused.
+        return WriteConflictError(text, status, reason, retry_after)
+    classes = {403: ForbiddenError, 404: MissingObjectError, 410: ExpiredError}
+    return classes.get(status, ApiError)(text, status, reason, retry_after)

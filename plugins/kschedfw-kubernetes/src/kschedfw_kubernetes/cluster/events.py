@@ -1,0 +1,322 @@
+"""Tells users what happened: events.k8s.io/v1 events, sent in the background (client-go `tools/events`).
+
+The same event again becomes a series: its second occurrence is written at once, and from then on the count when the
+series has ended, or every half hour. As in client-go, an event is the same if it is about the same state of an object,
+whatever its note: the series keeps the first one's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import itertools
+import logging
+import math
+import socket
+import threading
+import uuid
+from collections import OrderedDict
+from typing import Final
+
+import attrs
+
+from kschedfw import Clock, CustomObject, CustomResource, Pod
+from kschedfw.api import DEFAULT_NAMESPACE, KIND_OF, Named
+from kschedfw.api.reading import printable, subdomain_problems
+from kschedfw.cluster import AlreadyExistsError, ClusterError, NotFoundError
+from kschedfw_kubernetes.cluster.client import MERGE_PATCH, Client, micro_time, pause_after
+from kschedfw_kubernetes.cluster.decoding import Content
+from kschedfw_kubernetes.cluster.errors import ApiError, FencedError, UnavailableError
+from kschedfw_kubernetes.cluster.resources import Resource
+from kschedfw_kubernetes.cluster.stopping import Backoff
+
+_LOG = logging.getLogger(__name__)
+
+EVENTS: Final = Resource("Event", "events.k8s.io/v1", "events")
+
+_ACTIONS: Final = {"Scheduled": "Binding", "FailedScheduling": "Scheduling", "Preempted": "Preempting"}
+"""What kube-scheduler was doing, by the reason of its event; other reasons stand for themselves."""
+_LONGEST_NOTE: Final = 1024
+_LONGEST_NAME: Final = 128
+_DEFAULT_CONTROLLER: Final = "default-scheduler"
+_QUEUED: Final = 10_000
+_REMEMBERED: Final = 4096
+_SENDERS: Final = 256
+"""Requests at a time, as many as bindings: else events fall behind them where the server is slow to answer. With 4
+senders, 388 of 521 events were unsent when the process was killed."""
+_TRIES: Final = 12
+"""How often an event is sent that the server can't take, as in client-go."""
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 10.0
+"""Seconds between tries, unless the server says how many: the last try is a minute after the first."""
+_SERIES_ENDS: Final = 360.0
+"""Seconds without the event, after which its series has ended."""
+_SERIES_TOLD: Final = 1800.0
+"""Seconds after which the count of a series that goes on is told."""
+_SWEEP_SECONDS: Final = 30.0
+
+
+@attrs.define(eq=False)
+class _Told:
+    """An event, and how many times it was recorded. Guarded by the recorder's lock."""
+
+    content: Content
+    last: float
+    count: int = 1
+    told_count: int = 0
+    told_at: float = 0.0
+    tries: int = 0
+    """Failed ones, since the last one that wasn't."""
+    is_queued: bool = False
+    """Whether it is in the backlog or being sent."""
+
+    @property
+    def path(self) -> str:
+        metadata = self.content["metadata"]
+        return EVENTS.path(metadata["namespace"], metadata["name"])
+
+
+_Key = tuple[object, ...]
+
+
+class EventRecorder:
+    """Takes events from any thread, never blocks and never raises, from `start` to `close`.
+
+    Where the server can't keep up, or refuses an event, it is dropped; the log says how many.
+    """
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client, self._clock = client, clock
+        self._changed = threading.Condition()
+        """Guards all below; notified when there is something to send."""
+        self._told: OrderedDict[_Key, _Told] = OrderedDict()
+        self._backlog: list[tuple[float, int, _Told]] = []
+        """A heap of events by the time from which on they may be sent. An event that the server asks to send later
+        waits here, not in a sender: with 5 % of writes throttled for a second, waiting senders lost two thirds."""
+        self._numbers = itertools.count()
+        self._sending = 0
+        self._lost = 0
+        self._deadline = math.inf
+        """When the senders end; known from `close` on, and then they end as soon as nothing is left."""
+        self._swept = clock.monotonic()
+        self._host = printable(socket.gethostname(), 60)
+        self._started = False
+        self._threads: list[threading.Thread] = []
+        """The senders, made as needed."""
+        self._idle = 0
+
+    def start(self) -> None:
+        with self._changed:
+            self._started = True
+            self._make_sender()
+
+    def record(self, regarding: Named, type: str, reason: str, message: str) -> None:
+        """Have an event sent."""
+        try:
+            self._record(regarding, type, reason, printable(message, _LONGEST_NOTE))
+        except Exception:  # whatever it is, it isn't worth a decision
+            _LOG.exception("can't record the event %s of %s", reason, regarding.key)
+
+    def close(self, timeout: float) -> None:
+        """Send what is left for at most so many seconds, then close the client."""
+        with self._changed:
+            self._deadline = self._clock.monotonic() + timeout
+            for told in self._told.values():
+                if self._is_due(told):
+                    self._send_later(told)
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join(max(0.0, self._deadline - self._clock.monotonic()))
+        with self._changed:
+            left = len(self._backlog) + self._sending + self._lost
+        self._client.close()
+        if left:
+            _LOG.warning("%d events were not sent", left)
+
+    # --- recording ---
+
+    def _record(self, regarding: Named, type: str, reason: str, note: str) -> None:
+        now = self._clock.monotonic()
+        controller = _DEFAULT_CONTROLLER
+        if isinstance(regarding, Pod):
+            controller = regarding.spec.scheduler_name or controller
+        identity: Content = {
+            "reportingController": controller,
+            "action": _ACTIONS.get(reason, reason)[:_LONGEST_NAME],
+            "reason": reason[:_LONGEST_NAME],
+            "regarding": _reference(regarding),
+            "type": type,
+        }
+        key = (controller, identity["action"], identity["reason"], type, *identity["regarding"].items())
+        with self._changed:
+            told = self._told.get(key)
+            if told is None or now - told.last > _SERIES_ENDS:
+                told = self._told[key] = _Told(self._content(regarding, identity, note), now)
+            else:
+                told.count += 1
+                told.last = now
+            self._told.move_to_end(key)
+            if self._is_due(told):
+                self._send_later(told)
+            if len(self._told) > _REMEMBERED:
+                self._sweep(now)
+
+    def _sweep(self, now: float) -> None:
+        """Have the counts of series told that have ended, or went on for long, and forget what nobody records."""
+        self._swept = now
+        surplus = len(self._told) - _REMEMBERED * 3 // 4 if len(self._told) > _REMEMBERED else 0
+        ended = []
+        for position, (key, told) in enumerate(self._told.items()):
+            is_over = position < surplus or now - told.last > _SERIES_ENDS
+            if is_over:
+                ended.append(key)
+            is_due = is_over or now - told.told_at > _SERIES_TOLD
+            if is_due and told.told_count < told.count:
+                self._send_later(told)
+        for key in ended:
+            del self._told[key]
+
+    def _is_due(self, told: _Told) -> bool:
+        """Return whether the event is to be sent now: its first two occurrences are, at the end all that is left."""
+        is_ending = self._deadline < math.inf
+        return told.told_count < (told.count if is_ending else min(told.count, 2))
+
+    def _send_later(self, told: _Told) -> None:
+        """Put an event into the backlog, unless it is there; with the lock held."""
+        if told.is_queued:
+            return
+        if len(self._backlog) >= _QUEUED:
+            if not self._lost:
+                _LOG.warning("events come faster than the API server takes them; some are dropped")
+            self._lost += 1
+        else:
+            self._put(told, self._clock.monotonic())
+            if self._started and len(self._backlog) > self._idle and len(self._threads) < _SENDERS:
+                self._make_sender()
+
+    def _put(self, told: _Told, time: float) -> None:
+        told.is_queued = True
+        heapq.heappush(self._backlog, (time, next(self._numbers), told))
+        self._changed.notify()
+
+    def _make_sender(self) -> None:
+        thread = threading.Thread(target=self._run, name=f"events-{len(self._threads)}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    # --- sending ---
+
+    def _run(self) -> None:
+        while (told := self._next()) is not None:
+            with self._changed:
+                count = told.count
+                content = self._with_series(told, count)
+                is_new = not told.told_count
+            pause = self._send(told, content, is_new=is_new)
+            with self._changed:
+                now = self._clock.monotonic()
+                self._sending -= 1
+                told.is_queued = False
+                if pause is not None:
+                    told.tries += 1
+                    self._put(told, now + pause)
+                    continue
+                told.tries, told.told_count, told.told_at = 0, count, now
+                if self._is_due(told):
+                    self._send_later(told)
+
+    def _next(self) -> _Told | None:
+        """Wait for an event that may be sent, and take it; None where none can be before the deadline."""
+        with self._changed:
+            while True:
+                now = self._clock.monotonic()
+                if now >= self._swept + _SWEEP_SECONDS:
+                    self._sweep(now)
+                due = self._backlog[0][0] if self._backlog else math.inf
+                if now >= self._deadline or due > self._deadline:
+                    return None
+                if due <= now:
+                    self._sending += 1
+                    return heapq.heappop(self._backlog)[2]
+                wake = min(due, self._swept + _SWEEP_SECONDS)
+                self._idle += 1
+                self._clock.wait_until(self._changed, self._clock.now() + wake - now)
+                self._idle -= 1
+
+    def _send(self, told: _Told, content: Content, *, is_new: bool) -> float | None:
+        """Send an event once. Return after how many seconds it has to be sent again; None if that is of no use."""
+        try:
+            self._write(told.path, content, is_new=is_new)
+        except FencedError:
+            pass  # whoever is the leader now has its own to tell
+        except (ApiError, UnavailableError) as error:
+            backoff = Backoff(
+                self._client.chance, self._clock, min(_FIRST_PAUSE * 2**told.tries, _LONGEST_PAUSE)
+            )
+            pause = pause_after(error, backoff)
+            if pause is not None and told.tries + 1 < _TRIES:
+                return pause
+            self._drop(error)
+        except Exception as error:
+            self._drop(error)
+        return None
+
+    def _drop(self, error: Exception) -> None:
+        known = isinstance(error, ClusterError)
+        _LOG.warning("an event is dropped: %s", error, exc_info=None if known else error)
+
+    def _write(self, path: str, content: Content, *, is_new: bool) -> None:
+        if not is_new:
+            try:
+                series = {"series": content["series"]}
+                self._client.write("PATCH", path, series, content_type=MERGE_PATCH, attempts=1)
+                return
+            except NotFoundError:
+                pass  # it was too old
+        with contextlib.suppress(AlreadyExistsError):  # an answer got lost
+            collection = EVENTS.collection(content["metadata"]["namespace"])
+            self._client.write("POST", collection, content, attempts=1)
+
+    def _with_series(self, told: _Told, count: int) -> Content:
+        if count == 1:
+            return told.content
+        seen = self._clock.now() - (self._clock.monotonic() - told.last)
+        return {**told.content, "series": {"count": count, "lastObservedTime": micro_time(seen)}}
+
+    def _content(self, regarding: Named, identity: Content, note: str) -> Content:
+        now = self._clock.now()
+        return {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {
+                "name": self._name(regarding, now),
+                "namespace": regarding.namespace or DEFAULT_NAMESPACE,
+            },
+            "eventTime": micro_time(now),
+            "reportingInstance": f"{identity['reportingController']}-{self._host}"[:_LONGEST_NAME],
+            "note": note,
+            **identity,
+        }
+
+    def _name(self, regarding: Named, now: float) -> str:
+        """The event's name: the object's and the time, or a random one where that is too long for a name."""
+        name = f"{regarding.name}.{int(now * 1e9):x}"
+        if subdomain_problems(name):
+            return str(uuid.UUID(int=self._client.chance.getrandbits(128), version=4))
+        return name
+
+
+def _reference(obj: Named) -> Content:
+    if isinstance(obj, CustomObject | CustomResource):
+        kind, version = obj.kind.name, obj.kind.api_version
+    else:
+        kind, version = KIND_OF[type(obj)].name, KIND_OF[type(obj)].api_version
+    reference = {
+        "kind": kind,
+        "apiVersion": version,
+        "namespace": obj.namespace,
+        "name": obj.name,
+        "uid": obj.uid,
+        "resourceVersion": obj.metadata.resource_version,
+    }
+    return {key: value for key, value in reference.items() if value}

@@ -1,0 +1,34 @@
+"""Holds writes back while this process may not be the leader."""
+
+from __future__ import annotations
+
+import math
+
+from kschedfw import Clock
+from kschedfw_kubernetes.cluster.errors import FencedError
+
+
+class Fence:
+    """Until when writes may leave, on the monotonic clock: for ever, unless leaders are elected. Thread-safe.
+
+    A process that is stopped for a while and wakes up finds the moment passed, whatever it was about to do.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._until = math.inf
+
+    def open_until(self, monotonic: float) -> None:
+        """Let writes leave until then."""
+        self._until = monotonic
+
+    def close(self) -> None:
+        """Let no write leave."""
+        self._until = -math.inf
+
+    def check(self) -> None:
+        """Raise a FencedError where no write may leave."""
+        if self._clock.monotonic() >= self._until:
+            raise FencedError(
+                "nothing is written: this process isn't the leader, or couldn't renew its lease"
+            )

@@ -1,0 +1,319 @@
+"""Elects one of several processes to do the work: a Lease that the leader renews (client-go `leaderelection`).
+
+Clocks of different machines aren't compared: a lease has run out when it hasn't changed for its duration, as seen
+from here. Beyond client-go there is a fence: the leader's writes leave only until `renew_deadline` after the last
+renewal was sent, and others don't take over before `lease_duration`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+import attrs
+import msgspec
+
+from kschedfw.api.reading import printable
+from kschedfw.cluster import NotFoundError
+from kschedfw_kubernetes.cluster.client import Client, micro_time
+from kschedfw_kubernetes.cluster.decoding import Content
+from kschedfw_kubernetes.cluster.errors import KubernetesError, UnavailableError
+from kschedfw_kubernetes.cluster.resources import Resource
+from kschedfw_kubernetes.cluster.stopping import StopSignal
+
+_LOG = logging.getLogger(__name__)
+
+LEASES: Final = Resource("Lease", "coordination.k8s.io/v1", "leases")
+_JITTER: Final = 1.2
+"""So many retry periods must fit into the renew deadline, as with client-go."""
+_SHORTEST: Final = 1.0
+"""Seconds that a request may take at least, as far as there is time."""
+
+
+_Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
+
+
+class LeaderElectionConfigError(KubernetesError, ValueError):
+    """The times of a leader election don't fit together."""
+
+
+class MalformedLeaseError(KubernetesError):
+    """A lease isn't what an API server writes."""
+
+
+class _LeaseSpec(
+    msgspec.Struct,
+    rename={
+        "holder": "holderIdentity",
+        "transitions": "leaseTransitions",
+        "acquire_time": "acquireTime",
+        "duration": "leaseDurationSeconds",
+    },
+):
+    holder: str | None = None
+    transitions: _Int32 | None = None
+    acquire_time: str | None = None
+    duration: _Int32 | None = None
+
+
+class _Lease(msgspec.Struct):
+    metadata: dict[str, Any]
+    spec: _LeaseSpec | None = None
+
+
+@attrs.frozen
+class LeaderRecord:
+    """What a lease says of its leader (client-go `LeaderElectionRecord`)."""
+
+    holder: str = ""
+    transitions: int = 0
+    acquire_time: str = ""
+    duration: float = 0.0
+
+
+class LeaderElector:
+    """Takes part in an election, from `run` to `stop`.
+
+    As long as it isn't the leader, no write of the client, and of those that share its fence, leaves. Whether it is:
+    `is_leader`. Who is: `leader`, empty as long as that isn't known.
+
+    `on_started_leading` is called on a thread of its own; `on_stopped_leading` on that of `run`, when the lease is lost
+    or given up, and not without `on_started_leading` before. `on_held` is called before any write may leave, and with
+    each renewal: with the moment, on the monotonic clock, until which nobody else becomes the leader.
+
+    Raises:
+        LeaderElectionConfigError: not `lease_duration` > `renew_deadline` > 1.2 × `retry_period` > 0.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        identity: str,
+        namespace: str,
+        name: str,
+        lease_duration: float = 15.0,
+        renew_deadline: float = 10.0,
+        retry_period: float = 2.0,
+        on_started_leading: Callable[[], None],
+        on_stopped_leading: Callable[[], None],
+        on_held: Callable[[float], None] = lambda _until: None,
+    ) -> None:
+        if not identity:
+            raise LeaderElectionConfigError("leader election: identity must not be empty")
+        if not lease_duration > renew_deadline > _JITTER * retry_period > 0:
+            raise LeaderElectionConfigError(
+                "leader election: must be leaseDuration > renewDeadline > 1.2 × retryPeriod > 0, "
+                f"not {lease_duration:g} s, {renew_deadline:g} s, {retry_period:g} s"
+            )
+        self._client, self._identity = client, identity
+        self._namespace, self._name = namespace, name
+        self._collection = LEASES.collection(namespace)
+        self._path = LEASES.path(namespace, name)
+        self._lease_duration, self._renew_deadline = lease_duration, renew_deadline
+        self._retry_period = retry_period
+        self._started, self._stopped, self._held = on_started_leading, on_stopped_leading, on_held
+        self._clock, self._chance = client.clock, client.chance
+        self._lease: Content | None = None
+        self._record = LeaderRecord()
+        self._observed_at = 0.0
+        self._stopping = StopSignal(self._clock)
+        self._release = False
+        self._ended = threading.Event()
+        self._ended.set()
+        client.fence.close()
+
+    @property
+    def leader(self) -> str:
+        return self._record.holder
+
+    @property
+    def standing_by(self) -> str | None:
+        """Who holds the lease, since when, and what helps if that is another scheduler; None while nobody else does."""
+        record = self._record
+        if record.holder in ("", self._identity):
+            return None
+        return (
+            f"standing by: lease {self._namespace}/{self._name} is held by {printable(record.holder, 200)} since "
+            f"{printable(record.acquire_time, 40) or 'an unknown time'}; if that isn't a replica of this scheduler, "
+            "give this one a lease of its own by --leader-elect-resource-name"
+        )
+
+    @property
+    def is_leader(self) -> bool:
+        return self._record.holder == self._identity
+
+    def run(self) -> None:
+        """Wait to become the leader, and stay it as long as possible; returns when the lease is lost or given up."""
+        self._ended.clear()
+        try:
+            if not self._acquire():
+                return
+            _LOG.info("became the leader: %s holds lease %s/%s", self._identity, self._namespace, self._name)
+            threading.Thread(target=self._started, name="leading", daemon=True).start()
+            try:
+                self._renew()
+            finally:
+                self._client.fence.close()
+                self._stopped()
+        finally:
+            self._give_up()
+            self._ended.set()
+
+    def stop(self, *, release: bool = True, timeout: float = 10.0) -> None:
+        """End `run`, and wait for that. With `release` the next leader needn't wait until the lease has run out."""
+        self._release = release
+        self._stopping.set()
+        self._ended.wait(timeout)
+
+    # --- the election ---
+
+    def _acquire(self) -> bool:
+        while not self._stopping.is_set:
+            if self._try(self._retry_period + self._renew_deadline):
+                return True
+            # Others that wait come at other times, and none later than when the lease has run out. So a leader that
+            # dies is followed by the next after the lease duration and two retry periods at most.
+            pause = self._retry_period * (1 + self._chance.random())
+            left = self._observed_at + self._record.duration - self._clock.monotonic()
+            self._stopping.wait(min(pause, left) if left > 0 else pause)
+        return False
+
+    def _renew(self) -> None:
+        """Renew until that fails for as long as the deadline says."""
+        deadline = self._clock.monotonic() + self._renew_deadline
+        while not self._stopping.wait(min(self._retry_period, deadline - self._clock.monotonic())):
+            left = deadline - self._clock.monotonic()
+            if left <= 0:
+                _LOG.error(
+                    "lost lease %s/%s: not renewed within %g s",
+                    self._namespace,
+                    self._name,
+                    self._renew_deadline,
+                )
+                return
+            sent = self._clock.monotonic()
+            if self._try(left):
+                deadline = sent + self._renew_deadline
+            elif not self.is_leader:
+                _LOG.error("lost lease %s/%s to %s", self._namespace, self._name, self.leader)
+                return
+
+    def _try(self, seconds: float) -> bool:
+        """Take or renew the lease, as far as that is possible within so many seconds; whether it is ours now."""
+        sent = self._clock.monotonic()
+        try:
+            mine = self._renewed(sent + seconds) if self.is_leader else self._taken(sent + seconds)
+        except KubernetesError as error:
+            _LOG.warning("lease %s/%s: %s", self._namespace, self._name, error)
+            return False
+        if mine:
+            self._held(sent + self._lease_duration)
+            self._client.fence.open_until(sent + self._renew_deadline)
+        return mine
+
+    def _renewed(self, deadline: float) -> bool:
+        """Renew what is ours without reading it first."""
+        assert self._lease is not None
+        try:
+            self._write(self._lease, deadline)
+        except KubernetesError as error:
+            # Somebody has written it, or an answer got lost: what does it say now?
+            _LOG.info("lease %s/%s: %s", self._namespace, self._name, error)
+            return self._taken(deadline)
+        return True
+
+    def _taken(self, deadline: float) -> bool:
+        """Take a lease that nobody holds."""
+        try:
+            lease = self._client.get_once(self._path, self._left(deadline))
+        except NotFoundError:
+            self._write(None, deadline)
+            return True
+        self._observe(lease)
+        is_valid = self._observed_at + self._record.duration > self._clock.monotonic()
+        if self._record.holder and is_valid and not self.is_leader:
+            return False
+        self._write(lease, deadline)
+        return True
+
+    def _left(self, deadline: float) -> float:
+        """How many seconds the next request may take. Raises UnavailableError where there are none until then.
+
+        As with client-go, no request has all of the renew deadline: where a connection is dead, another one follows.
+        """
+        left = deadline - self._clock.monotonic()
+        if left <= 0:
+            raise UnavailableError("no answer in time")
+        return min(left, max(_SHORTEST, self._renew_deadline / 2))
+
+    def _observe(self, lease: Content) -> None:
+        record = _record(lease)
+        if self._lease is not None and lease.get("spec") == self._lease.get("spec"):
+            self._lease = lease
+            return
+        before = self._record.holder
+        self._lease, self._record = lease, record
+        self._observed_at = self._clock.monotonic()
+        if self._record.holder not in ("", before, self._identity):
+            _LOG.info("%s", self.standing_by)
+
+    def _write(self, lease: Content | None, deadline: float) -> None:
+        now = micro_time(self._clock.now())
+        record = LeaderRecord() if lease is None else _record(lease)
+        is_ours = record.holder == self._identity
+        spec = {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": math.ceil(self._lease_duration),
+            "acquireTime": record.acquire_time if is_ours and record.acquire_time else now,
+            "renewTime": now,
+            "leaseTransitions": record.transitions + (0 if is_ours or lease is None else 1),
+        }
+        self._put(lease, spec, self._left(deadline))
+
+    def _put(self, lease: Content | None, spec: Content, timeout: float) -> None:
+        if lease is None:
+            metadata = {"name": self._name, "namespace": self._namespace}
+            method, path = "POST", self._collection
+        else:
+            metadata = lease["metadata"]
+            method, path = "PUT", self._path
+        content = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
+        self._observe(self._client.write_past_fence(method, path, content, timeout))
+
+    def _give_up(self) -> None:
+        """Leave the lease to whoever comes first, if that was wanted."""
+        lease = self._lease
+        if not self._release or not self.is_leader or lease is None:
+            return
+        now = micro_time(self._clock.now())
+        spec = {
+            "holderIdentity": "",
+            "leaseDurationSeconds": 1,
+            "acquireTime": now,
+            "renewTime": now,
+            "leaseTransitions": self._record.transitions,
+        }
+        try:
+            self._put(lease, spec, self._renew_deadline)
+        except KubernetesError as error:
+            _LOG.warning("lease %s/%s can't be given up: %s", self._namespace, self._name, error)
+
+
+def _record(lease: Content) -> LeaderRecord:
+    """Read what a lease says.
+
+    Raises:
+        MalformedLeaseError: it isn't what an API server writes; the election goes on when somebody has mended it.
+    """
+    try:
+        found = msgspec.convert(lease, _Lease)
+    except msgspec.ValidationError as error:
+        raise MalformedLeaseError(f"is malformed: {error}") from None
+    spec = found.spec or _LeaseSpec()
+    return LeaderRecord(
+        spec.holder or "", spec.transitions or 0, spec.acquire_time or "", float(spec.duration or 0)
+    )

@@ -1,0 +1,121 @@
+"""A node's commit record: the claims of schedulers on it that may not be seen as bound yet, kept in a Lease.
+
+The Lease's resource version is what a commit is checked against: an update that was made from an older one is refused
+by the API server.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+import msgspec
+
+from kschedfw import CustomKind
+from kschedfw_kubernetes.cluster.client import micro_time
+from kschedfw_kubernetes.cluster.decoding import UNREADABLE, Content
+from kschedfw_kubernetes.cluster.errors import KubernetesError
+from kschedfw_kubernetes.cluster.resources import Resource
+
+LEASE: Final = CustomKind("coordination.k8s.io/v1", "Lease")
+LEASES: Final = Resource("Lease", "coordination.k8s.io/v1", "leases")
+LABEL: Final = "kschedfw.dev/record"
+"""The label of the Leases that are records; its value is `claims`."""
+CLAIMS: Final = "kschedfw.dev/claims"
+"""The annotation with the claims and the watermark, as JSON."""
+
+_PREFIX: Final = "kschedfw."
+_LONGEST_NAME: Final = 253
+_LARGEST_SEQUENCE: Final = (1 << 31) - 1  # leaseTransitions is an int32
+_MOST_CLAIMS: Final = 4096
+
+
+class RecordError(KubernetesError):
+    """A Lease isn't a record that can be read, or a node can't have one."""
+
+
+class PodClaim(msgspec.Struct, frozen=True):
+    """A pod that somebody is about to bind to the node.
+
+    `version` is the pod's resource version as its claimant knew it; `holder` is the claimant.
+    """
+
+    uid: str
+    key: str
+    version: int
+    holder: str
+
+
+class _Claims(msgspec.Struct, frozen=True):
+    watermark: int = 0
+    claims: tuple[PodClaim, ...] = ()
+
+
+@attrs.frozen
+class NodeRecord:
+    """What a node's Lease says.
+
+    `sequence` counts the commits. A claim is taken out once somebody has seen the pod bound, or gone; `watermark` is
+    the resource version up to which one has to have followed the pods to have seen all those bindings, too.
+    """
+
+    sequence: int = 0
+    watermark: int = 0
+    claims: tuple[PodClaim, ...] = ()
+
+
+def lease_name(node_name: str) -> str:
+    """The name of a node's Lease. Raises RecordError for a node whose name is too long."""
+    name = f"{_PREFIX}{node_name}"
+    if len(name) > _LONGEST_NAME:
+        raise RecordError(
+            f"node {node_name}: its Lease would have a name of more than {_LONGEST_NAME} characters"
+        )
+    return name
+
+
+def node_of(lease: Content) -> str:
+    """The name of the node that a Lease is the record of; empty if it is none."""
+    name = str((lease.get("metadata") or {}).get("name") or "")
+    return name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else ""
+
+
+def read_record(lease: Content) -> NodeRecord:
+    """The record in a Lease. Raises RecordError where it can't be read."""
+    metadata, spec = lease.get("metadata") or {}, lease.get("spec") or {}
+    text = (metadata.get("annotations") or {}).get(CLAIMS, "{}")
+    try:
+        found = msgspec.json.decode(text, type=_Claims)
+        sequence = int(spec.get("leaseTransitions") or 0)
+    except (*UNREADABLE, ValueError) as error:
+        raise RecordError(
+            f"Lease {metadata.get('name')}: its annotation {CLAIMS} can't be read: {error}"
+        ) from None
+    if len(found.claims) > _MOST_CLAIMS:
+        raise RecordError(f"Lease {metadata.get('name')}: more than {_MOST_CLAIMS} claims")
+    return NodeRecord(sequence, found.watermark, found.claims)
+
+
+def write_record(
+    record: NodeRecord, node_name: str, namespace: str, version: str, *, holder: str, now: float
+) -> Content:
+    """The Lease with this record, as an update of that resource version, or as a new one if the version is empty."""
+    text = msgspec.json.encode(_Claims(record.watermark, record.claims)).decode()
+    metadata: Content = {
+        "name": lease_name(node_name),
+        "namespace": namespace,
+        "labels": {LABEL: "claims"},
+        "annotations": {CLAIMS: text},
+    }
+    if version:
+        metadata["resourceVersion"] = version
+    return {
+        "apiVersion": LEASES.api_version,
+        "kind": LEASES.kind,
+        "metadata": metadata,
+        "spec": {
+            "holderIdentity": holder,
+            "leaseTransitions": record.sequence % _LARGEST_SEQUENCE,
+            "renewTime": micro_time(now),
+        },
+    }

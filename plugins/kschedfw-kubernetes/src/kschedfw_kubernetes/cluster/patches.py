@@ -1,0 +1,43 @@
+"""What has to be written for an object to become another (RFC 7386, JSON Merge Patch).
+
+kschedfw reads only a part of each object. So what it writes are differences: everything that it doesn't know stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kschedfw_kubernetes.cluster.decoding import Content
+
+
+def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Content:
+    """What makes `new` of `old`; empty where nothing does. Lists are replaced as a whole."""
+    patch: Content = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        before = old.get(key)
+        if value == before and key in old:
+            continue
+        if isinstance(value, Mapping):
+            # Also where nothing was: a patch must not be taken for the object itself, which could have nulls.
+            patch[key] = merge_patch(before if isinstance(before, Mapping) else {}, value)
+        else:
+            patch[key] = value
+    return patch
+
+
+def contains(present: object, patch: object) -> bool:
+    """Whether the patch would change nothing.
+
+    Objects in lists may have fields more than the patch gives them: the server fills in defaults.
+    """
+    if isinstance(patch, Mapping):
+        if not isinstance(present, Mapping):
+            return not patch and present is None
+        return all(
+            (present.get(key) in (None, "", [], {}) if value is None else contains(present.get(key), value))
+            for key, value in patch.items()
+        )
+    if isinstance(patch, list) and isinstance(present, list):
+        return len(patch) == len(present) and all(map(contains, present, patch))
+    return present == patch

@@ -1,0 +1,26 @@
+"""How many requests leave in a second (client-go `flowcontrol`, a token bucket)."""
+
+from __future__ import annotations
+
+import math
+import threading
+
+from kschedfw import Clock
+
+
+class TokenBucket:
+    """Lets `burst` requests go at once, and `qps` in a second; all at once where `qps` isn't positive. Thread-safe."""
+
+    def __init__(self, qps: float, burst: int, clock: Clock) -> None:
+        self._qps, self._burst, self._clock = qps, max(1, burst), clock
+        self._lock = threading.Lock()
+        self._last_turn = -math.inf
+
+    def reserve(self) -> float:
+        """Take the next turn, and tell how many seconds there are until then."""
+        if self._qps <= 0:
+            return 0.0
+        with self._lock:
+            now = self._clock.monotonic()
+            self._last_turn = max(self._last_turn, now - self._burst / self._qps) + 1 / self._qps
+            return max(0.0, self._last_turn - now)

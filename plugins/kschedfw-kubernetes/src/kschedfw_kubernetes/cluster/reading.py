@@ -1,0 +1,203 @@
+"""Reads a live cluster once, and writes nothing: the same objects that commands take from files."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from kschedfw import CustomKind, CustomObject, CustomResource, Node, Pod
+from kschedfw.api import (
+    ManifestError,
+    Manifests,
+    Named,
+    PriorityClass,
+    ResourceClaimTemplate,
+    without_collections,
+)
+from kschedfw_kubernetes.cluster.client import Client, connect
+from kschedfw_kubernetes.cluster.decoding import read
+from kschedfw_kubernetes.cluster.errors import (
+    ExpiredError,
+    ForbiddenError,
+    KubernetesError,
+    MissingObjectError,
+)
+from kschedfw_kubernetes.cluster.resources import (
+    SCHEDULER_KINDS,
+    UNFINISHED_PODS,
+    FollowedKind,
+    Resource,
+    resources_of,
+)
+
+READ_KINDS: Final = (*SCHEDULER_KINDS, PriorityClass, ResourceClaimTemplate)
+"""What is read of a cluster, beside custom kinds: all that decisions depend on."""
+
+Progress = Callable[[int, int], None]
+"""Told while reading how many objects of how many are read, as far as that is known."""
+
+_AT_THE_SAME_TIME: Final = 4
+_NEEDED: Final = (Node, Pod)
+"""Without these there is nothing to say."""
+_READING_ATTEMPTS: Final = 3
+
+
+class MissingRightsError(KubernetesError):
+    """The user may not read what every decision depends on; its text names each right."""
+
+
+@attrs.frozen
+class MissingRight:
+    """What the user may not read, in the words of a ClusterRole.
+
+    `read_of` is the one namespace of which it was read instead; empty if it wasn't read at all.
+    """
+
+    resource: str
+    read_of: str = ""
+
+    def __str__(self) -> str:
+        instead = f"; only namespace {self.read_of} was read" if self.read_of else ""
+        return f"may not list {self.resource} of the whole cluster{instead}"
+
+
+@attrs.frozen
+class LiveCluster:
+    """What was read, and what couldn't be.
+
+    Attributes:
+        manifests: the objects; what can't be read is among its problems.
+        missing_rights: kinds that the user may not list.
+        source: the context that it was read from.
+    """
+
+    manifests: Manifests
+    missing_rights: tuple[MissingRight, ...]
+    source: str
+
+
+def read_cluster(
+    kubeconfig: Path | str | None = None,
+    context: str | None = None,
+    namespace: str | None = None,
+    *,
+    client: Client | None = None,
+    custom_kinds: Iterable[CustomKind] = (),
+    progress: Progress | None = None,
+) -> LiveCluster:
+    """Read all that decisions depend on, a list of each kind; pods that have ended are left out.
+
+    Workloads aren't expanded: in a cluster, pods that aren't there are not to be scheduled. A kind that may be listed
+    in `namespace` alone (by default the context's) is read of it.
+
+    Raises:
+        MissingRightsError: nodes or pods may not be listed at all.
+        KubernetesError: the server can't be asked, or refuses for another reason.
+    """
+    if client is not None:
+        return _Reading(client, namespace or client.namespace, progress).read(custom_kinds)
+    with connect(kubeconfig, context, qps=-1) as own:
+        return _Reading(own, namespace or own.namespace, progress).read(custom_kinds)
+
+
+def kinds_of_plugins() -> tuple[CustomKind, ...]:
+    """The custom kinds for which there are classes by now, such as those of plugins that a profile has enabled."""
+    found: dict[CustomKind, None] = {}
+    classes = [CustomResource]
+    while classes:
+        cls = classes.pop()
+        classes += cls.__subclasses__()
+        if isinstance(kind := getattr(cls, "kind", None), CustomKind):
+            found[kind] = None
+    return tuple(sorted(found, key=str))
+
+
+class _Reading:
+    def __init__(self, client: Client, namespace: str, progress: Progress | None) -> None:
+        self._client, self._namespace, self._progress = client, namespace, progress
+        self._lock = threading.Lock()
+        self._done = 0
+        self._expected: dict[str, int] = {}
+        """How many objects of each kind are still to come."""
+        self._rights: dict[str, MissingRight] = {}
+        self._problems: dict[str, list[ManifestError]] = {}
+
+    def read(self, custom_kinds: Iterable[CustomKind]) -> LiveCluster:
+        kinds: list[FollowedKind] = [*READ_KINDS, *custom_kinds]
+        with without_collections(), ThreadPoolExecutor(_AT_THE_SAME_TIME, "reading") as executor:
+            lists = list(executor.map(self._kind, kinds))
+        rights = tuple(self._rights[resource] for resource in sorted(self._rights))
+        needed = {str(resources_of(kind)[0]) for kind in _NEEDED}
+        if any(right.resource in needed and not right.read_of for right in rights):
+            missing = ", ".join(right.resource for right in rights if not right.read_of)
+            raise MissingRightsError(
+                f"{self._client.config.source}: may not list {missing} of the whole cluster"
+            )
+        objects = [obj for each in lists for obj in each]
+        problems = [problem for resource in sorted(self._problems) for problem in self._problems[resource]]
+        return LiveCluster(Manifests.collect(objects, problems=problems), rights, self._client.config.source)
+
+    def _kind(self, kind: FollowedKind) -> list[Named]:
+        """All objects of a kind, oldest first; none of one that the server doesn't have."""
+        for resource in resources_of(kind):
+            try:
+                return self._listed(kind, resource)
+            except MissingObjectError:
+                continue
+        return []
+
+    def _listed(self, kind: FollowedKind, resource: Resource) -> list[Named]:
+        try:
+            return self._list(kind, resource, "")
+        except ForbiddenError:
+            right = MissingRight(str(resource))
+            if not resource.namespaced:
+                self._rights[str(resource)] = right
+                return []
+        try:
+            found = self._list(kind, resource, self._namespace)
+            right = attrs.evolve(right, read_of=self._namespace)
+        except ForbiddenError:
+            found = []
+        self._rights[str(resource)] = right
+        return found
+
+    def _list(self, kind: FollowedKind, resource: Resource, namespace: str) -> list[Named]:
+        for attempt in range(1, _READING_ATTEMPTS + 1):
+            self._problems.pop(str(resource), None)
+            try:
+                return sorted(self._objects(kind, resource, namespace), key=_age)
+            except ExpiredError:  # the server has forgotten by now what the list is of
+                if attempt == _READING_ATTEMPTS:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _objects(self, kind: FollowedKind, resource: Resource, namespace: str) -> Iterator[Named]:
+        query = {"fieldSelector": UNFINISHED_PODS} if kind is Pod else {}
+        for page in self._client.pages(resource.collection(namespace), query):
+            items = page.items or ()
+            self._tell(str(resource), len(items), page.remaining)
+            for content in items:
+                try:
+                    yield read(content, resource)
+                except ManifestError as error:
+                    problem = ManifestError(error.errors, error.subject, self._client.config.source)
+                    self._problems.setdefault(str(resource), []).append(problem)
+
+    def _tell(self, resource: str, read_now: int, remaining: int) -> None:
+        if self._progress is not None:
+            with self._lock:
+                self._done += read_now
+                self._expected[resource] = remaining
+                self._progress(self._done, self._done + sum(self._expected.values()))
+
+
+def _age(obj: Named) -> tuple[str, str]:
+    created = obj.metadata.creation_timestamp
+    name = str(obj.kind) if isinstance(obj, CustomObject) else ""
+    return f"{name} {'' if created is None else created.isoformat()}", obj.metadata.key

@@ -1,0 +1,303 @@
+"""Follows the objects of one kind: a list, then a watch from there on, for ever (client-go `Reflector`)."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+import attrs
+
+from kschedfw import Clock, KschedfwError, Pod
+from kschedfw.api import ManifestError, Named
+from kschedfw.api.reading import printable
+from kschedfw.cluster import EventType, WatchEvent
+from kschedfw_kubernetes.cluster.client import Client
+from kschedfw_kubernetes.cluster.decoding import (
+    UNREADABLE,
+    Content,
+    WatchLine,
+    decode_line,
+    key_of,
+    read,
+    version_of,
+)
+from kschedfw_kubernetes.cluster.errors import ExpiredError, MissingObjectError, UnavailableError, api_error
+from kschedfw_kubernetes.cluster.resources import UNFINISHED_PODS, FollowedKind, Resource, resources_of
+from kschedfw_kubernetes.cluster.stopping import Backoff, StopSignal
+from kschedfw_kubernetes.cluster.store import Store
+from kschedfw_kubernetes.cluster.transport import Stream
+
+_LOG = logging.getLogger(__name__)
+
+_WATCH_SECONDS: Final = 20
+"""The shortest time after which the API server is to end a watch; the longest is half as much again, by chance.
+
+An end within this time is the sign that the server is still there, whatever proxies lie between, for HTTP/1.1 has no
+pings (client-go: 5 to 10 minutes, and HTTP/2 pings); `TransportLimits.quiet` says when it is overdue. Two seconds
+before it the server sends a bookmark, so the next watch begins at a recent version.
+"""
+_NOT_SERVED_SECONDS: Final = 60.0
+"""After which a kind that the server doesn't have is asked for again: its definition may come later."""
+_SHORT_WATCH: Final = 1.0
+"""Seconds. A watch that ends sooner and tells nothing, not even a bookmark, isn't repeated at once (client-go)."""
+_LONGEST_TOLD: Final = 500
+
+Changes: TypeAlias = Callable[[Store], Iterator[WatchEvent]]
+Apply: TypeAlias = Callable[[Changes], None]
+"""Makes changes to a store, with the lock held that it needs, and tells the watchers of them."""
+
+
+@attrs.frozen
+class KindStatus:
+    """How a kind is followed.
+
+    Attributes:
+        synced: whether its objects have been listed.
+        objects: how many there are.
+        unreadable: how many more there are that can't be read.
+        last_error: what went wrong; empty once all is well again.
+    """
+
+    kind: str
+    synced: bool = False
+    objects: int = 0
+    unreadable: int = 0
+    last_error: str = ""
+
+
+class Reflector:
+    """Keeps a store in step with the API server, on a thread of its own, from `start` to `stop`.
+
+    Attributes:
+        kind: what is followed.
+        store: where it goes; `apply` alone changes it.
+        resource: the version of the kind that the server has.
+        synced: whether the objects have been listed once.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        kind: FollowedKind,
+        apply: Apply,
+        chance: random.Random,
+        clock: Clock,
+        *,
+        namespace: str = "",
+        query: Mapping[str, str] | None = None,
+    ) -> None:
+        """Without `namespace`, objects of all namespaces are followed; `query` has selectors."""
+        self.kind = kind
+        self.store = Store()
+        self.synced = False
+        self._resources: Sequence[Resource] = resources_of(kind)
+        self.resource = self._resources[0]
+        self._client, self._apply, self._chance, self._clock = client, apply, chance, clock
+        self._namespace = namespace
+        self._query = {"fieldSelector": UNFINISHED_PODS} if kind is Pod else dict(query or {})
+        self._unreadable: dict[str, str] = {}
+        self._last_error = ""
+        self._stream: Stream | None = None
+        self._stopping = StopSignal(clock)
+        self._thread = threading.Thread(
+            target=self._run, name=f"reflector-{self.resource.plural}", daemon=True
+        )
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End soon; nothing is told after the change that is being told now."""
+        self._stopping.set()
+        if (stream := self._stream) is not None:
+            stream.close()
+
+    def join(self, timeout: float) -> None:
+        if self._thread.ident is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+
+    def status(self) -> KindStatus:
+        """How it is going; to be asked with the lock held that `apply` takes."""
+        return KindStatus(
+            str(self.resource), self.synced, len(self.store), len(self._unreadable), self._last_error
+        )
+
+    # --- the loop ---
+
+    def _run(self) -> None:
+        backoff = Backoff(self._chance, self._clock)
+        version = ""
+        while not self._stopping.is_set:
+            try:
+                if not version:
+                    version = self._list()
+                version, well = self._watch(version)
+                pause = 0.0 if well else backoff.next()
+            except MissingObjectError as error:
+                version, pause = "", self._not_served(error)
+            except ExpiredError as error:
+                # A version may be too old again as soon as it was listed, where many objects change.
+                _LOG.info("%s: list anew: %s", self.resource, error)
+                version, pause = "", backoff.next()
+            except Exception as error:
+                # Whatever it is, a kind that nobody follows any more would be worse.
+                pause = backoff.next()
+                self._report(error)
+            if pause:
+                self._stopping.wait(pause)
+
+    def _report(self, error: Exception) -> None:
+        if self._stopping.is_set:
+            return
+        known = isinstance(error, KschedfwError)
+        self._last_error = printable(str(error), _LONGEST_TOLD)
+        _LOG.warning("%s: %s", self.resource, self._last_error, exc_info=None if known else error)
+
+    def _not_served(self, error: MissingObjectError) -> float:
+        """How long to wait before the kind, or the next version of it, is asked for again."""
+        position = self._resources.index(self.resource) + 1
+        self.resource = self._resources[position % len(self._resources)]
+        if position < len(self._resources):
+            return 0.0
+        self._last_error = "the API server doesn't have this kind"
+        if not self.synced:
+            _LOG.info("%s: %s", self.resource, error)
+        self._fill((), {})
+        return _NOT_SERVED_SECONDS
+
+    # --- list ---
+
+    def _list(self) -> str:
+        """Put all objects into the store; the version that they are of."""
+        objects: list[Named] = []
+        unreadable: dict[str, str] = {}
+        version = ""
+        for page in self._client.pages(self.resource.collection(self._namespace), self._query):
+            version = page.resource_version
+            for content in page.items or ():
+                obj = self._read(content, unreadable)
+                if obj is not None:
+                    objects.append(obj)
+            if self._stopping.is_set:
+                raise UnavailableError("stopped")
+        if not version:
+            raise UnavailableError(f"{self.resource}: the list has no resourceVersion")
+        self._fill(objects, unreadable)
+        return version
+
+    def _fill(self, objects: Sequence[Named], unreadable: dict[str, str]) -> None:
+        def changes(store: Store) -> Iterator[WatchEvent]:
+            self._unreadable = unreadable
+            yield from store.replace(objects, unreadable)
+            self.synced = True
+
+        self._apply(changes)
+
+    def _read(self, content: Content, unreadable: dict[str, str]) -> Named | None:
+        key = key_of(content)
+        try:
+            obj = read(content, self.resource)
+        except ManifestError as error:
+            problem = printable(str(error), _LONGEST_TOLD)
+            if self._unreadable.get(key) != problem:
+                _LOG.error("%s %s can't be read, and is passed over: %s", self.resource, key, problem)
+            unreadable[key] = problem
+            return None
+        unreadable.pop(key, None)
+        return obj
+
+    # --- watch ---
+
+    def _watch(self, version: str) -> tuple[str, bool]:
+        """Follow the changes since the version until the watch ends: the version then, and whether it went well.
+
+        Raises:
+            ExpiredError: the version is too old; all has to be listed anew.
+            Exception: see `Client.watch`. The watch may be begun anew where the last one was heard of.
+        """
+        seconds = _WATCH_SECONDS * (1 + 0.5 * self._chance.random())
+        query = {
+            **self._query,
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(int(seconds)),
+        }
+        stream = self._client.watch(self.resource.collection(self._namespace), query)
+        self._stream = stream
+        told, begun = False, self._clock.monotonic()
+        try:
+            if self._stopping.is_set:
+                return version, True
+            self._last_error = ""
+            for lines in _lines(stream, self._client.limits.event):
+                told = True
+                version = self._take(lines) or version
+        except UnavailableError as error:
+            self._report(error)  # what came before it counts; go on from there
+        finally:
+            self._stream = None
+            stream.close()
+        return version, told or self._clock.monotonic() - begun >= _SHORT_WATCH
+
+    def _take(self, lines: Sequence[bytes]) -> str:
+        """Put changes into the store; the version of the last one.
+
+        What comes before an error counts.
+        """
+        changes: list[Callable[[Store], Iterator[WatchEvent]]] = []
+        version = ""
+        try:
+            for line in lines:
+                try:
+                    decoded = decode_line(line)
+                except UNREADABLE as error:
+                    raise UnavailableError(f"{self.resource}: a change can't be read: {error}") from None
+                if decoded.type == "ERROR":
+                    raise self._error(decoded.object)
+                if decoded.type != "BOOKMARK":
+                    changes.append(self._change(decoded))
+                version = version_of(decoded.object) or version
+        finally:
+            if changes and not self._stopping.is_set:
+                self._apply(lambda store: (event for change in changes for event in change(store)))
+        return version
+
+    def _change(self, line: WatchLine) -> Callable[[Store], Iterator[WatchEvent]]:
+        key = key_of(line.object)
+        obj = self._read(line.object, self._unreadable)
+        if line.type == EventType.DELETED:
+            self._unreadable.pop(key, None)
+            return lambda store: store.remove(key if obj is None else obj.key, obj)
+        if obj is None:
+            return lambda _store: iter(())  # its state before, if there is one, is the best that is known
+        return lambda store: store.put(obj)
+
+    def _error(self, status: Content) -> Exception:
+        code = status.get("code")
+        return api_error(
+            f"watch {self.resource}",
+            code if isinstance(code, int) else 500,
+            str(status.get("reason") or ""),
+            str(status.get("message") or ""),
+        )
+
+
+def _lines(stream: Stream, longest: int) -> Iterator[list[bytes]]:
+    """Whole lines, as many at a time as there are. Raises UnavailableError where one is too long."""
+    pending: list[bytes] = []
+    size = 0
+    for chunk in stream.chunks():
+        *complete, rest = chunk.split(b"\n")
+        if complete:
+            complete[0] = b"".join((*pending, complete[0]))
+            pending, size = [], 0
+            if lines := [line for line in complete if line]:
+                yield lines
+        if rest:
+            pending.append(rest)
+            size += len(rest)
+            if size > longest:
+                raise UnavailableError(f"a change has more than {longest} bytes")

@@ -1,0 +1,97 @@
+"""Where the API server keeps the objects of a kind: group, version and plural, and from them the paths."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import quote
+
+import attrs
+
+from kschedfw import CustomKind, CustomResource, Node, Pod
+from kschedfw.api import (
+    KIND_OF,
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    DeviceClass,
+    Named,
+    Namespace,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    ResourceClaim,
+    ResourceSlice,
+    Service,
+    StatefulSet,
+    StorageClass,
+    VolumeAttachment,
+)
+from kschedfw.api.reading import plural_of
+
+FollowedKind = type[Named] | CustomKind
+"""A class of `kschedfw.api`, a class of one's own for a custom kind, or the custom kind itself."""
+
+SCHEDULER_KINDS: Final[tuple[type[Named], ...]] = (
+    Node,
+    Pod,
+    Namespace,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    CSINode,
+    CSIDriver,
+    CSIStorageCapacity,
+    VolumeAttachment,
+    Service,
+    ReplicationController,
+    ReplicaSet,
+    StatefulSet,
+    PodDisruptionBudget,
+    ResourceClaim,
+    ResourceSlice,
+    DeviceClass,
+)
+"""What the plugins of kube-scheduler's default profile read."""
+
+UNFINISHED_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
+"""The field selector with which kube-scheduler follows pods."""
+
+
+@attrs.frozen
+class Resource:
+    """A kind as it is in paths of the API; `kind` is what objects say of themselves."""
+
+    kind: str
+    api_version: str
+    plural: str
+    namespaced: bool = True
+
+    def collection(self, namespace: str = "") -> str:
+        """The path of all objects, or of those in the namespace."""
+        prefix = "/apis/" if "/" in self.api_version else "/api/"
+        scope = f"/namespaces/{quote(namespace, safe='')}" if namespace and self.namespaced else ""
+        return f"{prefix}{self.api_version}{scope}/{self.plural}"
+
+    def path(self, namespace: str, name: str, subresource: str = "") -> str:
+        """The path of one object, or of a part of it that is written by itself."""
+        tail = f"/{subresource}" if subresource else ""
+        return f"{self.collection(namespace)}/{quote(name, safe='')}{tail}"
+
+    def __str__(self) -> str:
+        group = self.api_version.rpartition("/")[0]
+        return f"{self.plural}.{group}" if group else self.plural
+
+
+def resources_of(kind: FollowedKind) -> tuple[Resource, ...]:
+    """The kind in each version that its class can be read from, the preferred one first."""
+    if isinstance(kind, type) and issubclass(kind, CustomResource):
+        kind = kind.kind
+    if isinstance(kind, CustomKind):
+        return (Resource(kind.name, kind.api_version, plural_of(kind.name), kind.namespaced),)
+    known = KIND_OF[kind]
+    versions = known.versions or (known.api_version,)
+    return tuple(
+        Resource(known.name, version, plural_of(known.name), known.namespaced) for version in versions
+    )

@@ -1,0 +1,68 @@
+"""Waiting that ends early when it has to."""
+
+from __future__ import annotations
+
+import random
+import threading
+from typing import Final
+
+from kschedfw import Clock
+
+_JITTER: Final = 1.0
+
+
+class StopSignal:
+    """Tells threads to stop, and wakes those that wait. Thread-safe."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._condition = threading.Condition()
+        self._stopped = False
+
+    @property
+    def is_set(self) -> bool:
+        return self._stopped
+
+    def set(self) -> None:
+        with self._condition:
+            self._stopped = True
+            self._condition.notify_all()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long, or until the signal is set; whether it is."""
+        deadline = self._clock.monotonic() + seconds
+        with self._condition:
+            while not self._stopped and (left := deadline - self._clock.monotonic()) > 0:
+                self._clock.wait_until(self._condition, self._clock.now() + left)
+            return self._stopped
+
+
+class Backoff:
+    """How long to wait before the next attempt: twice as long each time, and up to twice that by chance (client-go).
+
+    The chance keeps many clients from coming back at the same moment. `forget_after` seconds of `clock` without a call,
+    the wait is `initial` again.
+    """
+
+    def __init__(
+        self,
+        chance: random.Random,
+        clock: Clock,
+        initial: float = 0.8,
+        longest: float = 30.0,
+        forget_after: float = 120.0,
+    ) -> None:
+        self._chance, self._clock = chance, clock
+        self._initial, self._longest, self._forget_after = initial, longest, forget_after
+        self._next = initial
+        self._called_at = clock.monotonic()
+
+    def next(self) -> float:
+        """Seconds."""
+        now = self._clock.monotonic()
+        if now - self._called_at > self._forget_after:
+            self._next = self._initial
+        self._called_at = now
+        seconds = self._next
+        self._next = min(2 * seconds, self._longest)
+        return seconds * (1 + _JITTER * self._chance.random())

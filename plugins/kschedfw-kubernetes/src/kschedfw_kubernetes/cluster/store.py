@@ -1,0 +1,86 @@
+"""The objects of one kind as they were last told, and what a change of them is to a watcher."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from kschedfw.api import Named
+from kschedfw.cluster import EventType, WatchEvent
+
+
+class Store:
+    """Objects by key, in the order in which they came. Not thread-safe: whoever uses it holds a lock.
+
+    What comes in may come twice, or late, as after a connection was cut. What comes out is each change once, in order.
+    """
+
+    def __init__(self) -> None:
+        self._objects: dict[str, Named] = {}
+        self._listed: dict[str | None, tuple[Named, ...]] = {}
+        """What `list` gave: plugins ask for Services with every pod, and they seldom change."""
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def get(self, key: str) -> Named | None:
+        return self._objects.get(key)
+
+    def list(self, namespace: str | None = None) -> Sequence[Named]:
+        listed = self._listed.get(namespace)
+        if listed is None:
+            listed = tuple(
+                obj for obj in self._objects.values() if namespace is None or obj.namespace == namespace
+            )
+            self._listed[namespace] = listed
+        return listed
+
+    def put(self, obj: Named) -> Iterator[WatchEvent]:
+        """Take a state of an object; older ones than the present are passed over."""
+        key = obj.key
+        old = self._objects.get(key)
+        if old is not None and old.uid != obj.uid:
+            yield from self.remove(key)
+            old = None
+        if old is not None and not _is_newer(obj, old):
+            return
+        self._objects[key] = obj
+        self._listed.clear()
+        if old is None:
+            yield WatchEvent(EventType.ADDED, obj)
+        else:
+            yield WatchEvent(EventType.MODIFIED, obj, old)
+
+    def remove(self, key: str, last: Named | None = None) -> Iterator[WatchEvent]:
+        """Take that an object is gone; `last` is its last state, where that is known."""
+        old = self._objects.get(key)
+        if old is None or (last is not None and last.uid != old.uid):
+            return
+        del self._objects[key]
+        self._listed.clear()
+        yield WatchEvent(EventType.DELETED, old if last is None else last)
+
+    def replace(self, objects: Iterable[Named], unreadable: Iterable[str] = ()) -> Iterator[WatchEvent]:
+        """Take a whole list. Objects that are absent from it are gone, unless they are `unreadable` now.
+
+        The first list is told in its own order, which is that of the keys: so are pods queued that wait at the start of
+        kube-scheduler (with streamed lists, its default, the order of pods of a priority is a random one).
+        A later list is told in the order of its changes, as by a watch: who has seen a version has seen all before it.
+        """
+        present = {obj.key: obj for obj in objects}
+        kept = {*present, *unreadable}
+        for key in [key for key in self._objects if key not in kept]:
+            yield from self.remove(key)
+        for obj in sorted(present.values(), key=_version) if self._objects else present.values():
+            yield from self.put(obj)
+
+
+def _version(obj: Named) -> tuple[int, str]:
+    version = obj.metadata.resource_version
+    return int(version) if version.isdecimal() else 0, obj.key
+
+
+def _is_newer(obj: Named, old: Named) -> bool:
+    version, known = obj.metadata.resource_version, old.metadata.resource_version
+    if version.isdecimal() and known.isdecimal():
+        return int(version) > int(known)
+    return version != known

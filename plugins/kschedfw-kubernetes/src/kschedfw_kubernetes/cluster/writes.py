@@ -1,0 +1,277 @@
+"""What a scheduler changes at the API server, such that each change is made once.
+
+An answer may get lost after the deed was done. So before a write is repeated the object is read, and tells whether it
+has taken effect.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar, cast
+
+from kschedfw import Clock, CustomResource, Pod
+from kschedfw.api import DEFAULT_NAMESPACE, KIND_OF, Named, PodCondition, to_manifest
+from kschedfw.api.reading import printable, write_time
+from kschedfw.cluster import AlreadyExistsError, ConflictError, NotFoundError
+from kschedfw_kubernetes.cluster.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client
+from kschedfw_kubernetes.cluster.decoding import Content, read
+from kschedfw_kubernetes.cluster.errors import MissingObjectError, WriteConflictError
+from kschedfw_kubernetes.cluster.patches import contains, merge_patch
+from kschedfw_kubernetes.cluster.resources import Resource, resources_of
+
+T = TypeVar("T", bound=Named)
+
+_POD: Final = resources_of(Pod)[0]
+_DONE: Final[Content] = {}
+"""What is told of a write whose answer nobody needs."""
+_SERVERS_OWN: Final = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp")
+_LONGEST_MESSAGE: Final = 32 * 1024
+"""Bytes of a condition's message that the API server takes."""
+
+
+class Writes:
+    """Makes the requests. Thread-safe.
+
+    `known` tells the present state of an object as far as it is known here, `resource_of` where its kind is kept.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        known: Callable[[Named], Named | None],
+        resource_of: Callable[[Named], Resource],
+    ) -> None:
+        self._client, self._clock = client, clock
+        self._known, self._resource_of = known, resource_of
+
+    # --- pods ---
+
+    def bind(self, pod: Pod, node_name: str, deadline: float = math.inf) -> None:
+        """See `Cluster.bind`. After `deadline`, on the monotonic clock, nothing is sent; FencedError then."""
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
+            "target": {"kind": "Node", "name": node_name},
+        }
+
+        def settle() -> Content | None:
+            present = self._present(pod, _POD)
+            there = (present.get("spec") or {}).get("nodeName") or ""
+            if there and there != node_name:
+                raise ConflictError(f"Pod {pod.key} is already assigned to node {there!r}")
+            return _DONE if there else None
+
+        path = _POD.path(pod.namespace, pod.name, "binding")
+        try:
+            self._client.write("POST", path, binding, settle=settle, deadline=deadline)
+        except WriteConflictError:
+            # The server says so, too, of a Binding that reached it twice, and where etcd gave no answer.
+            if settle() is None:
+                raise
+
+    def patch_pod_status(
+        self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
+        """See `Cluster.patch_pod_status`. That can be done twice, so nothing has to be settled."""
+        status: Content = {}
+        if condition is not None:
+            status["conditions"] = [self._condition(pod, condition)]
+        if nominated_node_name is not None:
+            status["nominatedNodeName"] = nominated_node_name or None
+        # The server refuses to change a uid; so this one sees to it that no other pod of the name is meant.
+        patch = {"metadata": {"uid": pod.uid}, "status": status} if pod.uid else {"status": status}
+        path = _POD.path(pod.namespace, pod.name, "status")
+        self._client.write("PATCH", path, patch, content_type=STRATEGIC_MERGE_PATCH)
+
+    def _condition(self, pod: Pod, condition: PodCondition) -> Content:
+        """The condition of the pod's generation, with the time of its last change if its status changes."""
+        present = self._known(pod)
+        conditions = present.status.conditions if isinstance(present, Pod) else pod.status.conditions
+        before = next((each for each in conditions if each.type == condition.type), None)
+        written: Content = {
+            "type": condition.type,
+            "status": condition.status,
+            "reason": condition.reason,
+            "message": printable(condition.message, _LONGEST_MESSAGE),
+        }
+        # The generation that is known here: by now the server may have a newer one. kube-scheduler writes it, too
+        # (PodObservedGenerationTracking, locked since v1.35), and doesn't patch for it alone either.
+        if pod.metadata.generation:
+            written["observedGeneration"] = pod.metadata.generation
+        if before is None or before.status != condition.status:
+            written["lastTransitionTime"] = self._now()
+        return written
+
+    def _now(self) -> str:
+        return write_time(datetime.fromtimestamp(int(self._clock.now()), UTC))
+
+    # --- all kinds ---
+
+    def delete(self, obj: Named) -> None:
+        """See `Cluster.delete`."""
+        obj = _stored_form(obj)
+        resource = self._resource_of(obj)
+        options: Content = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if obj.uid:
+            options["preconditions"] = {"uid": obj.uid}
+
+        def settle() -> Content | None:
+            try:
+                present = self._present(obj, resource)
+            except (NotFoundError, ConflictError):
+                return _DONE  # gone, or another one has its name by now
+            return _DONE if present["metadata"].get("deletionTimestamp") else None
+
+        self._client.write("DELETE", _path(obj, resource), options, settle=settle)
+
+    def add(self, obj: T) -> T:
+        """See `Cluster.add`."""
+        stored = _stored_form(obj)
+        resource = self._resource_of(stored)
+        manifest = _manifest(stored, resource)
+        namespace = stored.namespace or (DEFAULT_NAMESPACE if resource.namespaced else "")
+        path = _path(stored, resource)
+
+        def settle() -> Content | None:
+            try:
+                present = self._client.get(path)
+            except MissingObjectError:
+                return None
+            wanted = {key: value for key, value in manifest.items() if key != "status"}
+            if contains(present, wanted):
+                return present
+            raise AlreadyExistsError(f"{resource.kind} {stored.metadata.key} already exists")
+
+        made = self._client.write("POST", resource.collection(namespace), manifest, settle=settle)
+        # Of what has a status of its own, the server takes none when it is made.
+        if (status := manifest.get("status")) and not contains(made.get("status"), status):
+            made = self._patch(stored, resource, {"status": status}, made, "status")
+        return self._as(obj, made, resource)
+
+    def update(self, obj: T) -> T:
+        """See `Cluster.update`."""
+        stored = _stored_form(obj)
+        resource = self._resource_of(stored)
+        old = self._base(stored, resource)
+        new = _manifest(stored, resource, keep=old)
+        # Section by section: one that has nothing that is known here isn't to be emptied.
+        sections: Content = {key: {} for key, value in old.items() if isinstance(value, Mapping)}
+        patch = {key: value for key, value in merge_patch(old, {**sections, **new}).items() if value != {}}
+        status = {"status": patch.pop("status")} if "status" in patch else {}
+        if not patch and not status:
+            return obj
+        parts = [(patch, ""), (status, "status")]
+        if _lost_finalizers(old, new):
+            parts.reverse()  # what a finalizer guards is given up before it goes
+        if resource.kind not in _WITH_STATUS:
+            parts = [
+                ({**patch, **status}, ""),
+                (status, "status"),
+            ]  # a custom kind may or may not have a part for it
+        present: Content = {**old, "metadata": {**old["metadata"]}}
+        version = stored.metadata.resource_version
+        for part, subresource in parts:
+            if part and not (subresource and contains(present, part)):
+                present = self._patch(stored, resource, part, present, subresource, guarded=bool(version))
+        return self._as(obj, present, resource)
+
+    def _base(self, obj: Named, resource: Resource) -> Content:
+        """The manifest of the state that an update was made from.
+
+        Raises:
+            NotFoundError, ConflictError: it isn't the present one.
+        """
+        version = obj.metadata.resource_version
+        known = self._known(obj)
+        if known is not None and version and known.metadata.resource_version == version:
+            return to_manifest(known)
+        # Nothing here says what the server has: it was written a moment ago, or the caller doesn't know either.
+        present = read(self._present(obj, resource), resource)
+        if version and present.metadata.resource_version != version:
+            raise ConflictError(
+                f"{resource.kind} {obj.metadata.key} has been modified: the update is for resource version {version}, "
+                f"the present one is {present.metadata.resource_version}"
+            )
+        return to_manifest(present)
+
+    def _patch(
+        self,
+        obj: Named,
+        resource: Resource,
+        patch: Content,
+        base: Content,
+        subresource: str,
+        *,
+        guarded: bool = True,
+    ) -> Content:
+        """Patch the object if it is the one and, where `guarded`, in the state that `base` is."""
+        version = base["metadata"].get("resourceVersion") if guarded else None
+        guards = {"uid": base["metadata"].get("uid"), "resourceVersion": version}
+        metadata = {**patch.get("metadata", {}), **{key: value for key, value in guards.items() if value}}
+        path = _path(obj, resource, subresource)
+
+        def settle() -> Content | None:
+            present = self._present(obj, resource)
+            if contains(present, patch):
+                return present
+            if version and present["metadata"].get("resourceVersion") != version:
+                raise ConflictError(f"{resource.kind} {obj.metadata.key} has been modified")
+            return None
+
+        return self._client.write(
+            "PATCH", path, {**patch, "metadata": metadata}, content_type=MERGE_PATCH, settle=settle
+        )
+
+    def _present(self, obj: Named, resource: Resource) -> Content:
+        """The object as the server has it. Raises NotFoundError, and ConflictError if it is another one."""
+        present = self._client.get(_path(obj, resource))
+        uid = present.get("metadata", {}).get("uid")
+        if obj.uid and uid != obj.uid:
+            raise ConflictError(
+                f"{resource.kind} {obj.metadata.key} is another one by now: uid {uid}, not {obj.uid}"
+            )
+        return present
+
+    def _as(self, obj: T, content: Content, resource: Resource) -> T:
+        """What the server answered, as the class that was written."""
+        stored = read(content, resource)
+        if isinstance(obj, CustomResource):
+            return cast("T", type(obj).of(stored))
+        return cast("T", stored)
+
+
+_WITH_STATUS: Final = frozenset(
+    kind.name
+    for cls, kind in KIND_OF.items()
+    if any(field.name == "status" for field in cls.__attrs_attrs__)  # type: ignore[attr-defined]  # each kind is an attrs class
+)
+
+
+def _stored_form(obj: Named) -> Named:
+    return obj.as_custom_object() if isinstance(obj, CustomResource) else obj
+
+
+def _path(obj: Named, resource: Resource, subresource: str = "") -> str:
+    namespace = obj.metadata.namespace or (DEFAULT_NAMESPACE if resource.namespaced else "")
+    return resource.path(namespace, obj.metadata.name, subresource)
+
+
+def _manifest(obj: Named, resource: Resource, keep: Mapping[str, Any] | None = None) -> Content:
+    """The manifest to write; with the server's own metadata as in `keep`, or without any."""
+    manifest = to_manifest(obj)
+    kept = {} if keep is None else keep["metadata"]
+    metadata = {key: value for key, value in manifest.get("metadata", {}).items() if key not in _SERVERS_OWN}
+    own = {key: kept[key] for key in (*_SERVERS_OWN, "namespace") if key in kept}
+    return {
+        **manifest,
+        "apiVersion": resource.api_version if keep is None else keep["apiVersion"],
+        "metadata": {**metadata, **own},
+    }
+
+
+def _lost_finalizers(old: Content, new: Content) -> bool:
+    return bool({*old["metadata"].get("finalizers", ())} - {*new["metadata"].get("finalizers", ())})

@@ -1,0 +1,17 @@
+"""Errors in answering requests."""
+
+from __future__ import annotations
+
+from kschedfw import KschedfwError
+
+
+class RequestError(KschedfwError, ValueError):
+    """The request is invalid; the text says why."""
+
+
+class EvaluationError(KschedfwError):
+    """A plugin failed."""
+
+
+class AbandonedError(KschedfwError):
+    """The client no longer waits, so the work was stopped."""

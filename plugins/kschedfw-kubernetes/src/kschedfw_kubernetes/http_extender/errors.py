@@ -1,0 +1,36 @@
+"""Errors of calls to extenders; those of their configuration are in `kschedfw.config.errors`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kschedfw import KschedfwError
+from kschedfw.api.reading import printable
+from kschedfw.config import without_password
+
+_LONGEST: Final = 1024
+
+
+def as_told(text: str) -> str:
+    """An extender's text, shortened and without control characters, for logs, conditions and events."""
+    return printable(text, _LONGEST)
+
+
+class ExtenderError(KschedfwError):
+    """A call to an extender failed.
+
+    Attributes:
+        extender: the extender's name, which is its URL prefix (without a password).
+        verb: the verb that was called, as it stands in the URL.
+        url: where it was sent (without a password).
+        cause: what went wrong; the extender's own text where it reported an error. It is one line of at most 1024
+            characters, in which control characters are spelled out.
+    """
+
+    def __init__(self, extender: str, verb: str, url: str, cause: str) -> None:
+        self.extender, self.url = without_password(extender), without_password(url)
+        self.verb, self.cause = verb, as_told(cause)
+        super().__init__(self.extender, self.verb, self.url, self.cause)
+
+    def __str__(self) -> str:
+        return f'extender "{self.extender}": {self.verb} at {self.url} failed: {self.cause}'

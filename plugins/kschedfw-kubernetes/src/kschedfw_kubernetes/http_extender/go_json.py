@@ -1,0 +1,202 @@
+"""JSON as Go's encoding/json reads it, which kube-scheduler and most extenders use.
+
+Keys match in any case, unknown keys are ignored, null means missing, and a value of the wrong type is an error. As
+Go's Decoder, this reads only the first value of a text.
+
+Bodies have thousands of nodes, most of which needn't be decoded. So `members` and `elements` split a text into
+`Json` parts without decoding them; `decode` decodes a part.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NoReturn, TypeVar
+
+import msgspec
+
+from kschedfw import KschedfwError
+from kschedfw.api import EMPTY
+
+Manifest = Mapping[str, object]
+Json = msgspec.Raw
+"""The undecoded text of a JSON value. It refers to the whole body, which it keeps in memory."""
+ValueT = TypeVar("ValueT")
+
+_INT64: Final = range(-(1 << 63), 1 << 63)
+_SPACE: Final = " \t\r\n"
+_SHOWN: Final = 60
+_BYTES_PER_VALUE: Final = 13
+
+
+class WireError(KschedfwError, ValueError):
+    """A body breaks the protocol; the text names the field."""
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise WireError(f"no JSON: {name} is no number")
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
+_MEMBERS: Final = msgspec.json.Decoder(dict[str, Json] | None)
+_ELEMENTS: Final = msgspec.json.Decoder(list[Json] | None)
+
+
+def decode(body: bytes | Json) -> object:
+    """The first JSON value of the body.
+
+    Raises:
+        WireError: there is none.
+    """
+    text = bytes(body).decode("utf-8", errors="replace").lstrip(_SPACE)
+    if not text:
+        raise WireError("no JSON: it is empty")
+    try:
+        value: object = _DECODER.raw_decode(text)[0]
+    except json.JSONDecodeError as error:
+        raise WireError(f"no JSON: {error.msg} at character {error.pos}: {_excerpt(text)}") from None
+    except RecursionError:
+        raise WireError("no JSON: it is nested too deeply") from None
+    except ValueError as error:  # an integer of thousands of digits
+        if isinstance(error, WireError):
+            raise
+        raise WireError(f"no JSON: {error}") from None
+    return value
+
+
+def has_too_many_values(body: bytes, max_bytes: int) -> bool:
+    """Whether a body has more values than allowed: one for every 13 of `max_bytes`.
+
+    API objects have about one value for 20 bytes. A value takes many times its text in memory, so that `[[],[],…`
+    could exhaust it. What looks like a value inside a string counts, too.
+    """
+    return sum(body.count(mark) for mark in (b",", b"[", b"{")) > max_bytes // _BYTES_PER_VALUE
+
+
+def encode(value: object) -> bytes:
+    """Compact JSON; `Json` in it stays as it is."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:  # half a surrogate pair, which only an escape can express
+        return json.dumps(value, separators=(",", ":"), default=decode).encode("ascii")
+
+
+def members(text: bytes | Json, path: str) -> Mapping[str, Json]:
+    """The members of an object by lower-case name, not decoded; none for null.
+
+    Raises:
+        WireError: the text is no JSON, or no object.
+    """
+    found = _taken_apart(text, _MEMBERS, path, "an object")
+    return EMPTY if found is None else {key.lower(): content for key, content in found.items()}
+
+
+def elements(text: Json | None, path: str) -> Sequence[Json]:
+    """The elements of a list, not decoded; none for null.
+
+    Raises:
+        WireError: the text is no JSON, or no list.
+    """
+    found = None if text is None else _taken_apart(text, _ELEMENTS, path, "a list")
+    return () if found is None else found
+
+
+def is_null(text: Json | None) -> bool:
+    """Whether a member is missing, or null."""
+    return text is None or bytes(memoryview(text)[:4]) == b"null"
+
+
+def _taken_apart(
+    text: bytes | Json, decoder: msgspec.json.Decoder[ValueT], path: str, expected: str
+) -> ValueT:
+    try:
+        try:
+            return decoder.decode(text)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            if isinstance(error, msgspec.ValidationError):
+                raise
+            return decoder.decode(_mended(text))
+    except msgspec.ValidationError:
+        raise _wrong(decode(text), path, expected) from None
+
+
+def _mended(text: bytes | Json) -> str:
+    """The text without what Go accepts and JSON doesn't allow, such as text behind the value and halves of surrogate
+    pairs.
+    """
+    written = json.dumps(decode(text), ensure_ascii=False)
+    return written.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def fields(value: object, path: str) -> Mapping[str, object]:
+    """The fields of an object by lower-case name; none for null."""
+    if value is None:
+        return EMPTY
+    return {key.lower(): content for key, content in _mapping(value, path).items()}
+
+
+def string(value: object, path: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise _wrong(value, path, "a string")
+    return value
+
+
+def integer(value: object, path: str) -> int:
+    if value is None:
+        return 0
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _wrong(value, path, "an integer")
+    if value not in _INT64:
+        raise WireError(f"{path}: must be an integer of 64 bits")
+    return value
+
+
+def items(value: object, path: str) -> Iterator[tuple[str, object]]:
+    """The items of a list, each with its path; none for null."""
+    if value is None:
+        return
+    if not isinstance(value, list):
+        raise _wrong(value, path, "a list")
+    for index, content in enumerate(value):
+        yield f"{path}[{index}]", content
+
+
+def entries(value: object, path: str) -> Iterator[tuple[str, str, object]]:
+    """The entries of a map: key, path, content; none for null."""
+    if value is None:
+        return
+    for key, content in _mapping(value, path).items():
+        yield key, f"{path}[{key}]", content
+
+
+def manifest(value: object, path: str) -> Manifest:
+    """An API object, as it is."""
+    return EMPTY if value is None else _mapping(value, path)
+
+
+def strings(value: object, path: str) -> tuple[str, ...] | None:
+    """A list of strings; None for null, which differs from an empty list."""
+    if isinstance(value, list) and set(map(type, value)) == {str}:
+        return tuple(value)  # the names of all nodes, say: twenty times as fast
+    return None if value is None else tuple(string(content, place) for place, content in items(value, path))
+
+
+def string_map(value: object, path: str) -> dict[str, str]:
+    return {key: string(content, place) for key, place, content in entries(value, path)}
+
+
+def _mapping(value: object, path: str) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise _wrong(value, path, "an object")
+    return value
+
+
+def _wrong(value: object, path: str, expected: str) -> WireError:
+    return WireError(f"{path}: must be {expected}, not {_excerpt(json.dumps(value))}")
+
+
+def _excerpt(text: str) -> str:
+    shown = " ".join(text[: _SHOWN + 1].split())
+    return repr(shown if len(text) <= _SHOWN else f"{shown[:_SHOWN]}…")

@@ -1,0 +1,380 @@
+"""The scheduler's metrics for Prometheus, under kube-scheduler v1.36's names, labels and buckets.
+
+Needs the extra `metrics`; nothing else in the package imports this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import attrs
+
+from kschedfw import (
+    AttemptResult,
+    CachedObject,
+    Code,
+    DevicePreparation,
+    HintResult,
+    MeasuredPoint,
+    Operation,
+    VolumeStage,
+)
+from kschedfw.scheduler import MissingExtraError
+
+try:
+    from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+    from prometheus_client.metrics import MetricWrapperBase
+except ImportError as error:
+    raise MissingExtraError(
+        "Prometheus metrics need prometheus-client; install it with: pip install 'kschedfw-kubernetes[metrics]'"
+    ) from error
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+
+MetricT = TypeVar("MetricT", bound=MetricWrapperBase)
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+"""The content type of `PrometheusMetrics.exposition`."""
+
+MAX_ATTEMPTS_LABEL: Final = 15
+"""The durations of pods with this many attempts or more are in one series."""
+
+_CODES: Final = {code: str(code) for code in Code}
+
+
+def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
+    """The upper bounds of buckets, each greater than the one before by the factor; +Inf is added by the library."""
+    bounds = []
+    for _ in range(count):
+        bounds.append(start)
+        start *= factor
+    return tuple(bounds)
+
+
+ATTEMPT_SECONDS: Final = exponential(0.001, 2, 15)
+POD_SECONDS: Final = exponential(0.01, 2, 20)
+POINT_SECONDS: Final = exponential(0.0001, 2, 12)
+PLUGIN_SECONDS: Final = exponential(0.00001, 1.5, 20)
+ATTEMPTS: Final = exponential(1, 2, 5)
+PREPARATION_SECONDS: Final = exponential(0.1, 2, 14)
+VICTIMS: Final = exponential(1, 2, 7)
+
+
+class Registry(CollectorRegistry):
+    """A registry without the metrics in `disabled`, by their exposed names.
+
+    It also has none of the creation times that prometheus-client adds, which are read from the wall clock.
+    """
+
+    def __init__(self, disabled: Collection[str] = ()) -> None:
+        super().__init__()
+        self._disabled = frozenset(disabled)
+
+    def collect(self) -> Iterable[Metric]:
+        for metric in super().collect():
+            exposed = f"{metric.name}_total" if metric.type == "counter" else metric.name
+            if exposed in self._disabled:
+                continue
+            created = f"{metric.name}_created"
+            metric.samples = [sample for sample in metric.samples if sample.name != created]
+            yield metric
+
+
+@attrs.frozen
+class _Maker:
+    """Creates metrics of the subsystem `scheduler` in one registry."""
+
+    registry: CollectorRegistry
+
+    def counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(name, text, labels, subsystem="scheduler", registry=self.registry)
+
+    def gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(name, text, labels, subsystem="scheduler", registry=self.registry)
+
+    def histogram(self, name: str, text: str, buckets: Sequence[float], *labels: str) -> Histogram:
+        return Histogram(name, text, labels, subsystem="scheduler", buckets=buckets, registry=self.registry)
+
+
+class PrometheusMetrics:
+    """A `MetricsRecorder` with a registry of its own, so that several schedulers fit into one process.
+
+    Serve `exposition()` over HTTP, or give `registry` to prometheus-client's own servers. As in kube-scheduler,
+    a series with labels appears with its first observation. Metrics whose names are in `disabled` are left out.
+
+    Raises:
+        MissingExtraError: on import of this module, where prometheus-client isn't installed.
+    """
+
+    def __init__(self, disabled: Collection[str] = ()) -> None:
+        self.registry: CollectorRegistry = Registry(disabled)
+        make = _Maker(self.registry)
+        self._make_attempts(make)
+        self._make_plugins(make)
+        self._make_devices(make)
+        self._volume_failures = children(
+            make.counter(
+                "volume_scheduling_stage_error_total",
+                "Failures to reserve a pod's volumes (assume) or to bind them (bind).",
+                "operation",
+            )
+        )
+        self._make_queue(make)
+
+    def _make_attempts(self, make: _Maker) -> None:
+        self._attempts = children(
+            make.counter(
+                "schedule_attempts_total",
+                "Attempts to schedule a pod: scheduled, unschedulable (it fits nowhere) or error (something failed).",
+                "result",
+                "profile",
+            )
+        )
+        self._attempt_seconds = children(
+            make.histogram(
+                "scheduling_attempt_duration_seconds",
+                "How long attempts to schedule a pod take, from the scheduling cycle to the end of binding.",
+                ATTEMPT_SECONDS,
+                "result",
+                "profile",
+            )
+        )
+        self._algorithm_seconds = make.histogram(
+            "scheduling_algorithm_duration_seconds",
+            "How long it takes to look for a node, preemption included.",
+            ATTEMPT_SECONDS,
+        )
+        self._pod_attempts = make.histogram(
+            "pod_scheduling_attempts", "Attempts that pods needed until they were bound.", ATTEMPTS
+        )
+        self._pod_seconds = children(
+            make.histogram(
+                "pod_scheduling_sli_duration_seconds",
+                "Time from a pod's first attempt until it was bound, by the number of attempts.",
+                POD_SECONDS,
+                "attempts",
+            )
+        )
+        self._after_flush = make.counter(
+            "pod_scheduled_after_flush_total",
+            "Pods bound after they were retried only because they had been unschedulable for very long; "
+            "if there are many, a plugin's queueing hints or events are wrong.",
+        )
+        self._preemption_attempts = make.counter(
+            "preemption_attempts_total", "Attempts to make room by preemption."
+        )
+        self._preemption_victims = make.histogram(
+            "preemption_victims", "Pods chosen to be evicted, per preemption.", VICTIMS
+        )
+        self._cache_size = children(
+            make.gauge("cache_size", "Nodes, pods and assumed pods in the scheduler's cache.", "type")
+        )
+        self._workers = children(
+            make.gauge("goroutines", "Workers that are busy, by what they are busy with.", "operation")
+        )
+        self._event_seconds = children(
+            make.histogram(
+                "event_handling_duration_seconds",
+                "How long it takes to tell cache and queue of an event.",
+                POINT_SECONDS,
+                "event",
+            )
+        )
+
+    def _make_plugins(self, make: _Maker) -> None:
+        self._point_seconds = children(
+            make.histogram(
+                "framework_extension_point_duration_seconds",
+                "How long all plugins of an extension point take for a pod.",
+                POINT_SECONDS,
+                "extension_point",
+                "status",
+                "profile",
+            )
+        )
+        self._plugin_seconds = children(
+            make.histogram(
+                "plugin_execution_duration_seconds",
+                "How long a plugin takes at an extension point, in a sample of the scheduling cycles.",
+                PLUGIN_SECONDS,
+                "plugin",
+                "extension_point",
+                "status",
+            )
+        )
+        self._evaluations = children(
+            make.counter(
+                "plugin_evaluation_total",
+                "How often a plugin was asked (PreFilter, Filter, PreScore and Score only).",
+                "plugin",
+                "extension_point",
+                "profile",
+            )
+        )
+        self._permit_seconds = children(
+            make.histogram(
+                "permit_wait_duration_seconds", "How long pods wait on permit.", ATTEMPT_SECONDS, "result"
+            )
+        )
+
+    def _make_devices(self, make: _Maker) -> None:
+        self._claims_created = children(
+            make.counter(
+                "resourceclaim_creates_total", "Claims made for pods' extended resources, or not.", "status"
+            )
+        )
+        self._preparations = children(
+            make.counter(
+                "dra_bindingconditions_allocations_total",
+                "Attempts that waited for a driver's devices to be prepared.",
+                *("profile", "driver", "status"),
+            )
+        )
+        self._preparation_seconds = children(
+            make.histogram(
+                "dra_bindingconditions_wait_duration_seconds",
+                "How long pods wait until their devices are prepared, before they are bound.",
+                PREPARATION_SECONDS,
+                *("profile", "driver", "status"),
+            )
+        )
+
+    def _make_queue(self, make: _Maker) -> None:
+        self._pending = children(
+            make.gauge(
+                "pending_pods",
+                "Pods in the queue: active (ready to be tried), backoff (ready after a while), unschedulable "
+                "(were tried and refused) or gated (not to be tried yet).",
+                "queue",
+            )
+        )
+        self._incoming = children(
+            make.counter(
+                "queue_incoming_pods_total",
+                "Pods put into a part of the queue, by the event that did it.",
+                "queue",
+                "event",
+            )
+        )
+        self._unschedulable = children(
+            make.gauge(
+                "unschedulable_pods",
+                "Pods that a plugin has rejected, alone or among others: the sum over plugins counts pods repeatedly.",
+                "plugin",
+                "profile",
+            )
+        )
+        self._hint_seconds = children(
+            make.histogram(
+                "queueing_hint_execution_duration_seconds",
+                "How long a plugin's queueing hint takes.",
+                PLUGIN_SECONDS,
+                "plugin",
+                "event",
+                "hint",
+            )
+        )
+        self._in_flight = children(
+            make.gauge("inflight_events", "Events kept for pods that are being scheduled.", "event")
+        )
+
+    def exposition(self) -> bytes:
+        """All metrics in Prometheus' text format, to be served as `CONTENT_TYPE`."""
+        return generate_latest(self.registry)
+
+    # Attempts
+
+    def scheduling_attempt(self, result: AttemptResult, profile: str, seconds: float) -> None:
+        self._attempts(result, profile).inc()
+        self._attempt_seconds(result, profile).observe(seconds)
+
+    def scheduling_algorithm(self, seconds: float) -> None:
+        self._algorithm_seconds.observe(seconds)
+
+    def pod_scheduled(self, attempts: int, seconds: float | None) -> None:
+        self._pod_attempts.observe(attempts)
+        if seconds is not None:
+            label = str(attempts) if attempts < MAX_ATTEMPTS_LABEL else f"{MAX_ATTEMPTS_LABEL}+"
+            self._pod_seconds(label).observe(seconds)
+
+    def pod_scheduled_after_flush(self) -> None:
+        self._after_flush.inc()
+
+    def cache_size(self, kind: CachedObject, count: int) -> None:
+        self._cache_size(kind).set(count)
+
+    def workers(self, operation: Operation, change: int) -> None:
+        self._workers(operation).inc(change)
+
+    def event_handled(self, event: str, seconds: float) -> None:
+        self._event_seconds(event).observe(seconds)
+
+    # Plugins
+
+    def extension_point(self, point: MeasuredPoint, code: Code, profile: str, seconds: float) -> None:
+        self._point_seconds(point, _CODES[code], profile).observe(seconds)
+
+    def plugin_execution(self, plugin: str, point: MeasuredPoint, code: Code, seconds: float) -> None:
+        self._plugin_seconds(plugin, point, _CODES[code]).observe(seconds)
+
+    def plugin_evaluations(self, plugin: str, point: MeasuredPoint, profile: str, count: int) -> None:
+        self._evaluations(plugin, point, profile).inc(count)
+
+    def permit_wait(self, code: Code, seconds: float) -> None:
+        self._permit_seconds(_CODES[code]).observe(seconds)
+
+    # Preemption
+
+    def preemption_attempt(self) -> None:
+        self._preemption_attempts.inc()
+
+    def preemption_victims(self, count: int) -> None:
+        self._preemption_victims.observe(count)
+
+    # Devices
+
+    def claim_created(self, *, success: bool) -> None:
+        self._claims_created("success" if success else "failure").inc()
+
+    def devices_prepared(self, profile: str, driver: str, result: DevicePreparation, seconds: float) -> None:
+        self._preparations(profile, driver, result).inc()
+        self._preparation_seconds(profile, driver, result).observe(seconds)
+
+    # Volumes
+
+    def volume_stage_failed(self, stage: VolumeStage) -> None:
+        self._volume_failures(stage).inc()
+
+    # Queue
+
+    def pending_pods(self, queue: str, count: int) -> None:
+        self._pending(queue).set(count)
+
+    def pod_incoming(self, queue: str, event: str) -> None:
+        self._incoming(queue, event).inc()
+
+    def unschedulable_pods(self, plugin: str, profile: str, change: int) -> None:
+        self._unschedulable(plugin, profile).inc(change)
+
+    def queueing_hint(self, plugin: str, event: str, result: HintResult, seconds: float) -> None:
+        self._hint_seconds(plugin, event, result).observe(seconds)
+
+    def in_flight_events(self, event: str, change: int) -> None:
+        self._in_flight(event).inc(change)
+
+
+def children(metric: MetricT) -> Callable[..., MetricT]:
+    """A cached function from label values to the metric with these labels; `labels` takes a lock and converts each
+    time.
+    """
+    known: dict[tuple[str, ...], MetricT] = {}
+
+    def child(*labels: str) -> MetricT:
+        found = known.get(labels)
+        if found is None:
+            found = known[labels] = metric.labels(*labels)
+        return found
+
+    return child

@@ -1,0 +1,131 @@
+"""Who asks, and may they? The API server says so (TokenReview, SubjectAccessReview), as for kube-scheduler's endpoints.
+
+A caller without a token is anonymous. Answers are remembered for 10 s, as in kube-scheduler; of a token only a hash is.
+Callers with a certificate aren't asked about: see `kschedfw_kubernetes.serve.client_certificates`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
+
+import attrs
+from cachetools import TTLCache, cached
+
+from kschedfw.scheduler import Structured
+
+_log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+AnswerT = TypeVar("AnswerT")
+
+Review: TypeAlias = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
+"""Creates an object at this path of the API server, and gives it back with its status; raises whatever goes wrong."""
+
+TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
+ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+REMEMBERED_SECONDS: Final = 10.0
+MOST_REMEMBERED: Final = 4096
+
+_ALMIGHTY: Final = "system:masters"
+"""Whoever is in this group is not asked about."""
+
+
+@attrs.frozen
+class User:
+    """Whom the API server takes a caller for."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+ANONYMOUS: Final = User("system:anonymous", groups=("system:unauthenticated",))
+
+
+@attrs.frozen
+class Verdict:
+    """Whether a user may do something, and the API server's reason if it gives one."""
+
+    allowed: bool
+    reason: str = ""
+
+
+class Access:
+    """Asks the API server, which takes time, or remembers. Thread-safe.
+
+    `timer` gives seconds; answers grow old by it. The reviews may be those of two API servers, as kube-scheduler has
+    a kubeconfig for each.
+    """
+
+    def __init__(self, authentication: Review, authorization: Review, timer: Callable[[], float]) -> None:
+        self._authentication = authentication
+        self._authorization = authorization
+        self._user = _remembering(_hashed, timer, self._review_token)
+        self._verdict = _remembering(lambda *asked: asked, timer, self._review_access)
+
+    def user(self, token: str | None) -> User | None:
+        """The user with this token; None where there is none, or the API server can't be asked."""
+        if token is None:
+            return ANONYMOUS
+        try:
+            return self._user(token)
+        except Exception as error:  # whatever kind of client this is
+            _log.error(Structured("Unable to authenticate the request", err=error))
+            return None
+
+    def verdict(self, user: User, verb: str, path: str) -> Verdict:
+        """Whether the user may do that; raises what the review does."""
+        if _ALMIGHTY in user.groups:
+            return Verdict(allowed=True)
+        return self._verdict(user, verb, path)
+
+    def _review_token(self, token: str) -> User | None:
+        review = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenReview",
+            "spec": {"token": token},
+        }
+        status = self._authentication(TOKEN_REVIEWS, review).get("status") or {}
+        return _user(status.get("user") or {}) if status.get("authenticated") else None
+
+    def _review_access(self, user: User, verb: str, path: str) -> Verdict:
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {
+                "user": user.name,
+                "uid": user.uid,
+                "groups": list(user.groups),
+                "extra": {name: list(values) for name, values in user.extra},
+                "nonResourceAttributes": {"path": path, "verb": verb},
+            },
+        }
+        status = self._authorization(ACCESS_REVIEWS, review).get("status") or {}
+        allowed = bool(status.get("allowed")) and not status.get("denied")
+        return Verdict(allowed, str(status.get("reason") or ""))
+
+
+def _remembering(
+    key: Callable[..., Hashable], timer: Callable[[], float], ask: Callable[P, AnswerT]
+) -> Callable[P, AnswerT]:
+    cache: TTLCache[Hashable, AnswerT] = TTLCache(MOST_REMEMBERED, REMEMBERED_SECONDS, timer)
+    return cached(cache, key=key, lock=threading.Lock())(ask)
+
+
+def _hashed(token: str) -> bytes:
+    return hashlib.sha256(token.encode("latin-1")).digest()
+
+
+def _user(info: Mapping[str, Any]) -> User:
+    extra: Mapping[str, Sequence[str]] = info.get("extra") or {}
+    return User(
+        name=str(info.get("username") or ""),
+        uid=str(info.get("uid") or ""),
+        groups=tuple(info.get("groups") or ()),
+        extra=tuple((name, tuple(values)) for name, values in sorted(extra.items())),
+    )

@@ -1,0 +1,89 @@
+"""A cluster that is read as it is, and to which nothing is written."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from kschedfw import ExtensionPoint, Pod, SchedulerConfiguration
+from kschedfw.api import Named, PodCondition
+from kschedfw.cluster import Cluster, Handler, T
+from kschedfw.config import ConfiguredPlugin, Origin
+from kschedfw.scheduler import Structured
+
+_log = logging.getLogger(__name__)
+
+_BINDER = ConfiguredPlugin("DefaultBinder", Origin.EXPLICIT)
+
+
+class DryRunCluster:
+    """Passes on what reads, and only logs what would write.
+
+    A pod that is bound here stays assumed: its node's room is taken, as if it were bound. Victims of a preemption stay,
+    so the pod that they should make room for keeps waiting.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        return self._cluster.get(kind, key)
+
+    def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
+        return self._cluster.list(kind, namespace)
+
+    def watch(self, handler: Handler) -> Callable[[], None]:
+        return self._cluster.watch(handler)
+
+    def add(self, obj: T) -> T:
+        _tell("add", obj)
+        return obj
+
+    def update(self, obj: T) -> T:
+        _tell("update", obj)
+        return obj
+
+    def bind(self, pod: Pod, node_name: str) -> None:
+        _tell("bind", pod, node=node_name)
+
+    def delete(self, obj: Named) -> None:
+        _tell("delete", obj)
+
+    def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
+    ) -> None:
+        _tell("patch the status of", pod, condition=condition, nominatedNodeName=nominated_node_name)
+
+    def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
+        """Nothing: what is recorded is in the log anyway."""
+
+
+def without_writes(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
+    """The configuration without what writes by other ways than the cluster: plugins after reserve, extenders that bind,
+    and leader election."""
+    profiles = tuple(
+        attrs.evolve(
+            profile,
+            plugins={
+                **profile.plugins,
+                ExtensionPoint.PRE_BIND: (),
+                ExtensionPoint.BIND: (_BINDER,),
+                ExtensionPoint.POST_BIND: (),
+            },
+        )
+        for profile in configuration.profiles
+    )
+    return attrs.evolve(
+        configuration,
+        profiles=profiles,
+        extenders=tuple(attrs.evolve(extender, bind_verb="") for extender in configuration.extenders),
+        leader_election=attrs.evolve(configuration.leader_election, leader_elect=False),
+    )
+
+
+def _tell(verb: str, obj: Named, **values: object) -> None:
+    _log.debug(
+        Structured("Dry run: not written", verb=verb, kind=type(obj).__name__, object=obj.key, **values)
+    )

@@ -1,0 +1,339 @@
+"""A scheduler's life as a process: it follows the cluster, becomes the leader, schedules, and ends as it is told to."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import logging
+import os
+import signal
+import socket
+import threading
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from random import Random
+from types import FrameType
+from typing import Final
+
+import attrs
+
+from kschedfw import Clock, SchedulerConfiguration, scheduler_from_configuration
+from kschedfw.api import EMPTY, without_collections
+from kschedfw.cluster import Cluster
+from kschedfw.scheduler import Structured, profiles_of
+from kschedfw_kubernetes.cluster import ClaimingCluster, Client, KubernetesCluster, LeaderElector
+from kschedfw_kubernetes.serve.access import Access
+from kschedfw_kubernetes.serve.certificates import DEFAULT_TLS, ServerCertificate, TlsSettings, self_signed
+from kschedfw_kubernetes.serve.claim_metrics import in_words
+from kschedfw_kubernetes.serve.client_certificates import ClientCertificates
+from kschedfw_kubernetes.serve.client_metrics import RestClientMetrics
+from kschedfw_kubernetes.serve.dry_run import DryRunCluster, without_writes
+from kschedfw_kubernetes.serve.endpoints import Endpoints
+from kschedfw_kubernetes.serve.report import Report
+from kschedfw_kubernetes.serve.server import EndpointServer
+from kschedfw_kubernetes.serve.sharing import Sharing
+from kschedfw_kubernetes.serve.slow_attempts import TracingMetrics
+
+_log = logging.getLogger(__name__)
+
+BINDING_THREADS: Final = 256
+"""Binding cycles at a time. Most wait for the API server, some for minutes for a volume; threads are made as needed."""
+BINDING_SECONDS: Final = 10.0
+"""Seconds that binding cycles have to end after the first signal."""
+EVENT_SECONDS: Final = 5.0
+"""Seconds that events have to be sent after that."""
+RELEASE_SECONDS: Final = 5.0
+"""Seconds that giving up the lease may take."""
+
+_LISTING_SECONDS: Final = 120.0
+"""Seconds after which garbage is collected although a kind can't be listed."""
+_SYNC_POLL: Final = 0.2
+_SIGNAL_POLL: Final = 0.5
+"""Seconds."""
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_EXIT_FAILED: Final = 1
+_AT_ONCE: Final = 1e-3
+"""Seconds. A timer of 0 would be none."""
+
+
+@attrs.frozen(kw_only=True)
+class ServingOptions:
+    """How the process shows itself. Port 0: not at all. `loop_seconds` see `Report`."""
+
+    bind_address: str = "0.0.0.0"
+    secure_port: int = 10259
+    tls_cert_file: Path | None = None
+    tls_private_key_file: Path | None = None
+    cert_dir: Path | None = None
+    always_allow_paths: Sequence[str] = ("/healthz", "/readyz", "/livez")
+    loop_seconds: float | None = None
+    dry_run: bool = False
+    sharing: Sharing | None = None
+    tls: TlsSettings = DEFAULT_TLS
+    flags: Mapping[str, str] = EMPTY
+    profiling: bool = False
+    disabled_metrics: Sequence[str] = ()
+
+
+@attrs.frozen
+class _Ending:
+    """Why the process ends, and its exit code. At once: nothing is waited for, since nothing may be written."""
+
+    code: int
+    at_once: bool = False
+
+
+class SchedulerProcess:
+    """Schedules the cluster behind `client` from `run` until a signal, or until the lease is lost.
+
+    `client` must be used by nobody else: its writes stop where this process isn't the leader. `access` and `callers`
+    decide about the endpoints, with clients of their own. `requests` are the metrics of all these clients.
+
+    Raises:
+        CertificateError, ListenError, OSError: the endpoints can't be served.
+        PluginError, ProfileError, MissingExtraError: the configuration can't be run.
+    """
+
+    def __init__(
+        self,
+        configuration: SchedulerConfiguration,
+        client: Client,
+        access: Access,
+        options: ServingOptions,
+        *,
+        callers: ClientCertificates,
+        requests: RestClientMetrics,
+    ) -> None:
+        self._clock = client.clock
+        self._configuration = without_writes(configuration) if options.dry_run else configuration
+        self._endings = SimpleQueue[_Ending]()  # the one queue whose put may interrupt itself, as signals do
+        self._stopping = False
+        self._is_scheduling = False
+        self._lock = threading.Lock()
+        """Decides whether scheduling begins before the process ends, or not at all."""
+        self._scheduled = threading.Event()
+        self._client = client
+        self._cluster = KubernetesCluster(client)
+        self._metrics = TracingMetrics(self._clock, options.disabled_metrics)
+        self._metrics.registry.register(requests)
+        self._bindings = ThreadPoolExecutor(BINDING_THREADS, "kschedfw-binding")
+        written: Cluster = DryRunCluster(self._cluster) if options.dry_run else self._cluster
+        self._claiming: ClaimingCluster | None = None
+        if options.sharing is not None and not options.dry_run:
+            profiles = profiles_of(self._configuration)
+            written = self._claiming = options.sharing.claiming(self._cluster, client, _identity(), profiles)
+        self._scheduler = scheduler_from_configuration(
+            self._configuration,
+            written,
+            clock=self._clock,
+            random=Random(),
+            executor=self._bindings,
+            metrics=self._metrics,
+        )
+        self._scheduler.algorithm = self._metrics.following(self._scheduler.algorithm)
+        self._elector = self._make_elector()
+        self._report = Report(
+            self._configuration,
+            self._cluster,
+            self._scheduler,
+            self._elector,
+            self._metrics,
+            self._clock,
+            loop_seconds=options.loop_seconds,
+            claiming=self._claiming,
+            flags=options.flags,
+            profiling=options.profiling,
+            disabled=options.disabled_metrics,
+        )
+        self._server: EndpointServer | None = None
+        if options.secure_port:
+            certificate = _certificate(options, self._clock)
+            self._server = EndpointServer(
+                options.bind_address, options.secure_port, certificate, callers, options.tls
+            )
+            self._endpoints = Endpoints(
+                self._report.health(),
+                self._report.contents(),
+                access,
+                callers,
+                pages=self._report.pages(),
+                always_allow=options.always_allow_paths,
+            )
+
+    def run(self) -> int:
+        """Schedule, and give the exit code: 0 after a signal, 1 where the lease was lost or scheduling broke off.
+
+        Must be called on the main thread, which gets the signals. A second signal ends the process at once. When it
+        returns, some threads may still be at work: end the process without waiting for them.
+        """
+        for number in _SIGNALS:
+            signal.signal(number, self._on_signal)
+        if self._elector is not None:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            if os.getpid() == 1:
+                _log.warning(
+                    "this is process 1, which no alarm ends: if it is paused beyond its lease, a write may leave late; "
+                    "run it under an init process, or with shareProcessNamespace"
+                )
+        close_debugger = self._scheduler.debugger.install_signal_handler(write=_log_lines)
+        _log.info(Structured("Starting kschedfw", version=version("kschedfw"), pid=os.getpid()))
+        if self._server is not None:
+            self._server.start(self._endpoints)
+        threading.Thread(target=self._work, name="kschedfw-scheduler", daemon=True).start()
+        ending = self._wait_for_ending()
+        self._stopping = True
+        self._report.stopping = True
+        if ending.at_once:
+            return ending.code
+        self._end()
+        close_debugger()
+        _log.info(Structured("Ended", code=ending.code))
+        return ending.code
+
+    def _wait_for_ending(self) -> _Ending:
+        # The system may deliver a signal to another thread. Then it interrupts no wait of this one, on which Python
+        # runs the handler: so waits are short.
+        while True:
+            with contextlib.suppress(Empty):
+                return self._endings.get(timeout=_SIGNAL_POLL)
+
+    # --- what it does, on threads beside the main one ---
+
+    def _work(self) -> None:
+        try:
+            delayed = self._elector is not None and self._configuration.delay_cache_until_active
+            if not delayed:
+                self._follow()
+            if self._stopping:
+                return
+            if self._elector is None:
+                self._schedule()
+            else:
+                self._elector.run()
+        except Exception:
+            _log.exception("the scheduler broke off")
+            self._endings.put(_Ending(_EXIT_FAILED))
+
+    def _follow(self) -> None:
+        """Follow the cluster, and wait until everything is listed and told to cache and queue."""
+        listed_by = self._clock.monotonic() + _LISTING_SECONDS
+        self._cluster.start()
+        with without_collections():
+            while not self._is_synced() and self._clock.monotonic() < listed_by:
+                pass
+        gc.freeze()  # what was listed stays: the collector needn't look through it again
+        while not self._is_synced():
+            pass
+        if self._claiming is not None:
+            self._claiming.start()
+            while not self._stopping and not self._claiming.wait_for_sync(_SYNC_POLL):
+                pass
+        if not self._stopping:
+            self._report.synced = True
+            _log.info("the caches are synced")
+
+    def _is_synced(self) -> bool:
+        """Wait for a moment; whether there is nothing to wait for any more."""
+        return self._stopping or self._cluster.wait_for_sync(_SYNC_POLL)
+
+    def _lead(self) -> None:
+        try:
+            if not self._report.synced:
+                self._follow()
+            self._schedule()
+        except Exception:
+            _log.exception("the scheduler broke off")
+            self._endings.put(_Ending(_EXIT_FAILED))
+
+    def _schedule(self) -> None:
+        with self._lock:
+            if self._stopping:
+                return
+            self._is_scheduling = True
+        self._report.begin_scheduling()
+        try:
+            self._scheduler.run()
+        finally:
+            self._report.end_scheduling()
+            self._scheduled.set()
+            if not self._stopping:
+                self._endings.put(_Ending(_EXIT_FAILED))
+
+    def _stopped_leading(self) -> None:
+        if not self._stopping:
+            _log.error("Leaderelection lost")
+            self._endings.put(_Ending(_EXIT_FAILED, at_once=True))
+
+    def _make_elector(self) -> LeaderElector | None:
+        election = self._configuration.leader_election
+        if not election.leader_elect:
+            return None
+        return LeaderElector(
+            self._client,
+            identity=_identity(),
+            namespace=election.resource_namespace,
+            name=election.resource_name,
+            lease_duration=election.lease_duration,
+            renew_deadline=election.renew_deadline,
+            retry_period=election.retry_period,
+            on_started_leading=self._lead,
+            on_stopped_leading=self._stopped_leading,
+            on_held=self._end_at,
+        )
+
+    def _end_at(self, moment: float) -> None:
+        """Have the kernel end this process at that moment of the monotonic clock, when another may lead.
+
+        The fence in front of writes can't keep this process from being stopped between the check and the write, and
+        from being continued after its lease. A signal that came due meanwhile ends it before it gets to the write.
+        """
+        signal.setitimer(signal.ITIMER_REAL, max(moment - self._clock.monotonic(), _AT_ONCE))
+
+    # --- how it ends ---
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if self._stopping:
+            os._exit(128 + number)
+        self._stopping = True
+        self._endings.put(_Ending(0))
+
+    def _end(self) -> None:
+        """No new cycles, binding cycles to their end, events sent, lease given up; each within its time."""
+        _log.info("no new scheduling cycles; binding cycles have %g s to end", BINDING_SECONDS)
+        self._scheduler.stop()
+        with self._lock:
+            is_scheduling = self._is_scheduling
+        if not is_scheduling:
+            self._scheduler.close()
+        elif not self._scheduled.wait(BINDING_SECONDS):
+            _log.warning("binding cycles are still at work after %g s; they are left alone", BINDING_SECONDS)
+        if self._claiming is not None:
+            self._claiming.close()
+            _log.info(Structured("Claims", **in_words(self._claiming)))
+        self._cluster.close(EVENT_SECONDS)
+        if self._elector is not None:
+            self._elector.stop(release=True, timeout=RELEASE_SECONDS)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        if self._server is not None:
+            self._server.close()
+        self._client.close()
+        self._bindings.shutdown(wait=False, cancel_futures=True)
+
+
+def _identity() -> str:
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+def _certificate(options: ServingOptions, clock: Clock) -> ServerCertificate:
+    if options.tls_cert_file is not None and options.tls_private_key_file is not None:
+        return ServerCertificate(options.tls_cert_file, options.tls_private_key_file)
+    return self_signed(clock, ("localhost", "127.0.0.1"), options.cert_dir)
+
+
+def _log_lines(text: str) -> None:
+    for line in text.splitlines():
+        _log.info("%s", line)

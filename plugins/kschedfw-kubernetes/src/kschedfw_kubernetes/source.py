@@ -1,0 +1,47 @@
+"""The source of clusters that `--context` and `--kubeconfig` name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from kschedfw.cli import Given, Progress, Source, SourceCluster, SourceOption
+
+
+def read(given: Given, progress: Progress | None) -> SourceCluster:
+    """Read the cluster that the options name, with the custom kinds of plugins.
+
+    Raises:
+        KubernetesError: it can't be reached, or may not be read.
+    """
+    from kschedfw_kubernetes.cluster.reading import kinds_of_plugins, read_cluster
+
+    context, namespace = (
+        None if name not in given else str(given[name]) for name in ("context", "namespace")
+    )
+    found = read_cluster(
+        given.get("kubeconfig"), context, namespace, custom_kinds=kinds_of_plugins(), progress=progress
+    )
+    missing = [str(right) for right in found.missing_rights]
+    return SourceCluster(found.manifests, found.source, missing, namespace)
+
+
+KUBERNETES: Final = Source(
+    options=(
+        SourceOption(
+            "kubeconfig",
+            "FILE",
+            "Read a live cluster instead of files: the one that this kubeconfig names. Nothing is written to it.",
+            Path,
+        ),
+        SourceOption("context", "NAME", "Read the live cluster of this context of the kubeconfig."),
+        SourceOption(
+            "namespace",
+            "NAME",
+            "With a live cluster: where POD is looked for, and what is read where the user may not list all "
+            "namespaces. Default: the context's.",
+            names_cluster=False,
+        ),
+    ),
+    read=read,
+)

@@ -1,0 +1,70 @@
+"""Events have two faces, `v1` and `events.k8s.io/v1`, and are one set of objects (kept as `v1`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kschedfw_kubernetes.testing.resources import EVENTS
+from kschedfw_kubernetes.testing.status import invalid
+
+_NAMES: Final = (
+    ("regarding", "involvedObject"),
+    ("note", "message"),
+    ("reportingController", "reportingComponent"),
+    ("deprecatedSource", "source"),
+    ("deprecatedFirstTimestamp", "firstTimestamp"),
+    ("deprecatedLastTimestamp", "lastTimestamp"),
+    ("deprecatedCount", "count"),
+)
+_AS_KEPT: Final = dict(_NAMES)
+_AS_SHOWN: Final = {kept: shown for shown, kept in _NAMES}
+
+
+def as_kept(event: Mapping[str, Any]) -> dict[str, Any]:
+    """An event of `events.k8s.io/v1` as one of `v1`."""
+    return {_AS_KEPT.get(key, key): value for key, value in event.items()}
+
+
+def as_shown(event: Mapping[str, Any]) -> dict[str, Any]:
+    """An event of `v1` as one of `events.k8s.io/v1`."""
+    return {_AS_SHOWN.get(key, key): value for key, value in event.items()}
+
+
+_REQUIRED: Final = ("eventTime", "reportingComponent", "reportingInstance", "action", "reason")
+_LONGEST: Final = {
+    "message": 1024,
+    "action": 128,
+    "reason": 128,
+    "reportingComponent": 128,
+    "reportingInstance": 128,
+}
+
+
+def check_new_event(event: Mapping[str, Any]) -> None:
+    """Raises StatusError for an event that `events.k8s.io/v1` doesn't take; it comes as one of `v1`."""
+    problems = [(_AS_SHOWN.get(each, each), "Required value") for each in _REQUIRED if not event.get(each)]
+    problems += [
+        (field, f'Invalid value: "": can have at most {longest} characters')
+        for field, longest in _LONGEST.items()
+        if len(str(event.get(field, "")).encode()) > longest
+    ]
+    if event.get("type") not in ("Normal", "Warning"):
+        problems.append(("type", f'Invalid value: "": has invalid value: {event.get("type", "")}'))
+    about = (event.get("involvedObject") or {}).get("namespace")
+    if not about and event["metadata"]["namespace"] != "default":
+        problems.append(("involvedObject.namespace", 'Invalid value: "": does not match event.namespace'))
+    if problems:
+        raise invalid(EVENTS, event["metadata"]["name"], problems)
+
+
+def check_event_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """Raises StatusError where something else changes than `events.k8s.io/v1` lets: an event's series, and metadata."""
+    changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+    problems = [
+        (key, f'Invalid value: "{new.get(key, "")}": field is immutable')
+        for key in changed
+        if key not in ("metadata", "series")
+    ]
+    if problems:
+        raise invalid(EVENTS, old["metadata"]["name"], problems)

@@ -1,0 +1,185 @@
+"""Runs the API server on a thread, for tests."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import attrs
+
+from kschedfw import Clock, CustomKind, InMemoryCluster, KschedfwError, ObjectMeta, SystemClock
+from kschedfw.api import Namespace
+from kschedfw_kubernetes.testing.access import Access, User
+from kschedfw_kubernetes.testing.answering import Answering
+from kschedfw_kubernetes.testing.app import ApiApp
+from kschedfw_kubernetes.testing.audit import AuditLog
+from kschedfw_kubernetes.testing.faults import Faults, FaultyApp
+from kschedfw_kubernetes.testing.resources import LEASES, Catalogue
+from kschedfw_kubernetes.testing.store import Store
+
+if TYPE_CHECKING:
+    from kschedfw_kubernetes.testing.serving import ServingThread
+
+NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
+"""The namespaces that every cluster has."""
+
+
+class ServerError(KschedfwError):
+    """The API server for tests can't be started."""
+
+
+@attrs.frozen
+class Certificate:
+    """Files for TLS: the server's certificate with its key in one, and the authority's that clients trust."""
+
+    chain: Path
+    authority: Path
+
+
+class ApiServer:
+    """An API server over a cluster in memory: a context manager that serves it on this machine, from a thread.
+
+    What clients write is in `cluster`, and what is written to the cluster is served. Needs the extra `serve`.
+
+    Without users every request is the administrator's; `add_user` gives one a token, and from then on every request
+    needs one and is allowed what the roles say that are bound to its user.
+
+    Args:
+        cluster: What is served; an empty one if it isn't given. It gets the namespaces that every cluster has.
+        custom: Custom kinds that are served without a CustomResourceDefinition.
+        history: How many changes of each resource are remembered for watches that go on from an older version.
+        bookmark_seconds: How often a watch gets a bookmark, if it wants them.
+        seed: Of what is drawn: uids, the letters of generated names.
+        faults: What goes wrong.
+        certificate: Serve https with it.
+        port: 0 for any that is free.
+    """
+
+    def __init__(
+        self,
+        cluster: InMemoryCluster | None = None,
+        *,
+        custom: Iterable[CustomKind] = (),
+        history: int = 100_000,
+        bookmark_seconds: float = 60.0,
+        seed: int = 0,
+        faults: Faults | None = None,
+        clock: Clock | None = None,
+        certificate: Certificate | None = None,
+        port: int = 0,
+    ) -> None:
+        self.cluster = InMemoryCluster() if cluster is None else cluster
+        clock = SystemClock() if clock is None else clock
+        self._store = Store(self.cluster, Catalogue(custom), clock, history=history)
+        for name in NAMESPACES:
+            if self.cluster.get(Namespace, name) is None:
+                self.cluster.add(Namespace(ObjectMeta(name)))
+        self._access = Access(self._store)
+        answering = Answering(self._store, self._access, clock, Random(seed))
+        self._app = ApiApp(self._store, answering, self._access, clock, bookmark_seconds=bookmark_seconds)
+        self.app = FaultyApp(self._app, Faults() if faults is None else faults)
+        self._certificate = certificate
+        self._port = port
+        self._thread: ServingThread | None = None
+
+    @property
+    def audit(self) -> AuditLog:
+        return self._app.audit
+
+    @property
+    def faults(self) -> Faults:
+        """What goes wrong; may be set at any time."""
+        return self.app.faults
+
+    @faults.setter
+    def faults(self, faults: Faults) -> None:
+        self.app.faults = faults
+
+    @property
+    def url(self) -> str:
+        """Where it is served, on 127.0.0.1; there once it has been started."""
+        return f"{'https' if self._certificate else 'http'}://127.0.0.1:{self._port}"
+
+    def add_user(self, token: str, user: User) -> None:
+        """Whoever has this token is this user."""
+        self._access.add(token, user)
+
+    def compact(self) -> None:
+        """Forget the past: watches that go on from an earlier version, and continue tokens, are answered 410."""
+        self._store.compact()
+
+    def hand_lease(self, name: str, holder: str = "", *, namespace: str = "kube-system") -> None:
+        """Give a lease to somebody else; to nobody, if there is no `holder`. Its last holder isn't told."""
+        lease = self._store.get(LEASES, namespace, name)
+        if lease is None:
+            raise ServerError(f"there is no Lease {namespace}/{name}")
+        spec = {**lease.manifest.get("spec", {}), "holderIdentity": holder}
+        self._store.replace(lease, {**lease.manifest, "spec": spec})
+
+    def kubeconfig(self, path: Path, *, token: str = "", namespace: str = "default") -> Path:
+        """Write a kubeconfig to this file that clients reach the server with, and return its path."""
+        cluster: dict[str, Any] = {"server": self.url}
+        if self._certificate is not None:
+            cluster["certificate-authority"] = str(self._certificate.authority)
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "test", "cluster": cluster}],
+            "users": [{"name": "test", "user": {"token": token} if token else {}}],
+            "contexts": [
+                {"name": "test", "context": {"cluster": "test", "user": "test", "namespace": namespace}}
+            ],
+            "current-context": "test",
+        }
+        path.write_text(json.dumps(document))
+        return path
+
+    def start(self) -> Self:
+        """Serve until `stop`, on the same port as before.
+
+        Raises:
+            ServerError: the extra isn't installed.
+            OSError: the port is taken.
+        """
+        try:
+            from kschedfw_kubernetes.testing.serving import ServingThread
+        except ImportError:
+            raise ServerError(
+                "the API server for tests needs the extra serve: pip install 'kschedfw-kubernetes[serve]'"
+            ) from None
+        context = None
+        if self._certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self._certificate.chain)
+        self._thread = ServingThread(self.app, self._port, context)
+        self._port = self._thread.port
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Break off all connections and serve no more, as if the server were killed; its objects stay."""
+        if self._thread is not None:
+            self._thread.stop()
+            self._thread = None
+
+    def cut_connections(self) -> None:
+        """Break off all connections; new ones are served."""
+        if self._thread is not None:
+            self._thread.cut_connections()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+        self._store.close()

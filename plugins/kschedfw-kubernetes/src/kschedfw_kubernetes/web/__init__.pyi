@@ -1,0 +1,13 @@
+from .asgi import PLAIN_TEXT as PLAIN_TEXT
+from .asgi import Header as Header
+from .asgi import Message as Message
+from .asgi import Receive as Receive
+from .asgi import Response as Response
+from .asgi import Scope as Scope
+from .asgi import Send as Send
+from .asgi import bearer_token as bearer_token
+from .hosts import HostRule as HostRule
+from .http_server import ListenError as ListenError
+from .http_server import Server as Server
+from .http_server import configured as configured
+from .http_server import listen as listen

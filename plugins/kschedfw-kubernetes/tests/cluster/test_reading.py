@@ -1,0 +1,139 @@
+"""A live cluster, read once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from kschedfw_kubernetes.cluster import Client, connect
+from kschedfw_kubernetes.cluster.reading import MissingRightsError, read_cluster
+from kschedfw_kubernetes.testing import ApiServer, User
+
+from kschedfw import InMemoryCluster
+from kschedfw.api import ReplicaSet, parse_manifests
+from kschedfw.api.meta import Named
+from kschedfw.api.pod import Pod
+
+CLUSTER = """
+apiVersion: v1
+kind: Node
+metadata: {name: n}
+status: {allocatable: {cpu: "4", pods: "10"}}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: rs}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: a}}
+  template:
+    metadata: {labels: {app: a}}
+    spec: {containers: [{name: c, image: i}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: waiting}
+spec: {containers: [{name: c, image: i}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: done}
+spec: {containers: [{name: c, image: i}]}
+status: {phase: Succeeded}
+"""
+
+
+@pytest.fixture
+def filled(server: ApiServer) -> ApiServer:
+    manifests = parse_manifests(CLUSTER)
+    for obj in manifests.objects():
+        if isinstance(obj, Pod) and obj.name not in ("waiting", "done"):
+            continue  # the loader makes the pods of workloads; in a cluster their controller would have
+        server.cluster.add(obj)
+    return server
+
+
+def names(objects: tuple[Named, ...]) -> list[str]:
+    return [obj.name for obj in objects]
+
+
+def test_all_that_decisions_depend_on_is_read_and_nothing_is_made_of_it(
+    filled: ApiServer, client: Client
+) -> None:
+    told: list[tuple[int, int]] = []
+    found = read_cluster(client=client, progress=lambda done, total: told.append((done, total)))
+    assert names(found.manifests.nodes) == ["n"]
+    assert names(found.manifests.of(ReplicaSet)) == ["rs"]
+    assert names(found.manifests.pods) == ["waiting"]
+    assert found.missing_rights == ()
+    assert told[-1][0] == told[-1][1] == sum(1 for _ in found.manifests.objects())
+    assert {each.verb for each in filled.audit.events} == {"list"}
+    assert InMemoryCluster(found.manifests.objects()).list(Pod)
+
+
+def rules(*resources: str, kind: str = "ClusterRole", namespace: str = "") -> list[dict[str, object]]:
+    group = {"nodes": "", "pods": ""}
+    rule = [
+        {"apiGroups": [group.get(each, "")], "resources": [each], "verbs": ["list"]} for each in resources
+    ]
+    metadata = {"name": "reader", **({"namespace": namespace} if namespace else {})}
+    binding = kind.replace("Role", "RoleBinding")
+    api = "rbac.authorization.k8s.io/v1"
+    return [
+        {"apiVersion": api, "kind": kind, "metadata": metadata, "rules": rule},
+        {
+            "apiVersion": api,
+            "kind": binding,
+            "metadata": metadata,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": "reader"},
+            "subjects": [{"kind": "User", "name": "reader", "apiGroup": "rbac.authorization.k8s.io"}],
+        },
+    ]
+
+
+def grant(client: Client, manifests: list[dict[str, object]]) -> None:
+    for manifest in manifests:
+        metadata = manifest["metadata"]
+        assert isinstance(metadata, dict)
+        namespace = f"namespaces/{metadata['namespace']}/" if "namespace" in metadata else ""
+        plural = f"{str(manifest['kind']).lower()}s"
+        client.write("POST", f"/apis/rbac.authorization.k8s.io/v1/{namespace}{plural}", manifest)
+
+
+@pytest.fixture
+def reader(filled: ApiServer, client: Client, tmp_path: Path) -> Callable[..., Client]:
+    """Gives the user `reader` rights, and a client of his."""
+
+    def make(*manifests: list[dict[str, object]]) -> Client:
+        for each in manifests:
+            grant(client, each)
+        filled.add_user("secret", User("reader"))
+        return connect(filled.kubeconfig(tmp_path / "reader", token="secret"), qps=-1)
+
+    return make
+
+
+def test_rights_that_are_missing_are_said_and_the_rest_is_read(reader: Callable[..., Client]) -> None:
+    with reader(rules("nodes", "pods")) as client:
+        found = read_cluster(client=client)
+    assert names(found.manifests.pods) == ["waiting"]
+    missing = {right.resource for right in found.missing_rights}
+    assert "replicasets.apps" in missing
+    assert not {"nodes", "pods"} & missing
+    assert "may not list replicasets.apps of the whole cluster" in map(str, found.missing_rights)
+
+
+def test_what_may_be_read_of_one_namespace_alone_is_read_of_it(reader: Callable[..., Client]) -> None:
+    with reader(rules("nodes"), rules("pods", kind="Role", namespace="default")) as client:
+        found = read_cluster(client=client)
+    assert names(found.manifests.pods) == ["waiting"]
+    right = next(right for right in found.missing_rights if right.resource == "pods")
+    assert str(right) == "may not list pods of the whole cluster; only namespace default was read"
+
+
+def test_without_nodes_and_pods_there_is_nothing_to_say(reader: Callable[..., Client]) -> None:
+    with reader(rules("pods")) as client, pytest.raises(MissingRightsError) as caught:
+        read_cluster(client=client)
+    assert "nodes" in str(caught.value)
+    assert "pods," not in str(caught.value)

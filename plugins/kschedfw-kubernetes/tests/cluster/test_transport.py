@@ -1,0 +1,227 @@
+"""Requests over kept connections: reuse, deadlines, limits, and answers that break off."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import trustme
+from cluster.raw_server import Answer, RawServer, reply, serving
+from kschedfw_kubernetes.cluster.credentials import Credentials
+from kschedfw_kubernetes.cluster.errors import ConnectionConfigError, FencedError, UnavailableError
+from kschedfw_kubernetes.cluster.kubeconfig import ClusterSection, ConnectionConfig, UserSection
+from kschedfw_kubernetes.cluster.transport import Reply, Request, Transport, TransportLimits
+
+from kschedfw.framework.clock import SystemClock
+
+GET = Request("GET", "/api")
+POST = Request("POST", "/api", b"{}")
+
+
+def transport_to(
+    server: str, user: UserSection | None = None, limits: TransportLimits | None = None, **cluster: object
+) -> Transport:
+    section = ClusterSection(server=server, **cluster)  # type: ignore[arg-type]
+    config = ConnectionConfig(section, user or UserSection(), source="config")
+    clock = SystemClock()
+    return Transport(config, Credentials(config, clock, {}), clock, "test", limits or TransportLimits())
+
+
+@contextmanager
+def talking(answer: Answer, limits: TransportLimits | None = None) -> Iterator[tuple[RawServer, Transport]]:
+    with serving(answer) as server:
+        transport = transport_to(f"http://127.0.0.1:{server.port}", limits=limits)
+        try:
+            yield server, transport
+        finally:
+            transport.close()
+
+
+def test_a_connection_is_used_again() -> None:
+    with talking(lambda connection, _: connection.sendall(reply(b'{"a":1}'))) as (server, transport):
+        assert [transport.request(POST).body for _ in range(3)] == [b'{"a":1}'] * 3
+        assert server.connections == 1
+        assert server.requests[0].startswith(b"POST /api HTTP/1.1\r\nHost: 127.0.0.1:")
+
+
+def test_a_connection_that_was_closed_while_idle_isnt_used_again() -> None:
+    def answer(connection: socket.socket, _head: bytes) -> None:
+        connection.sendall(reply())
+        connection.shutdown(socket.SHUT_RDWR)
+
+    with talking(answer) as (server, transport):
+        for _ in range(2):
+            assert transport.request(POST).status == 200
+            time.sleep(1.1)
+        assert server.connections == 2
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\nContent-Le",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nhalf",
+        b"garbage\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    ],
+)
+def test_an_answer_that_breaks_off_leaves_open_whether_the_write_was_made(sent: bytes) -> None:
+    def answer(connection: socket.socket, _head: bytes) -> None:
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_RDWR)
+
+    with talking(answer) as (_, transport):
+        with pytest.raises(UnavailableError) as caught:
+            transport.request(POST)
+        assert caught.value.uncertain
+        with pytest.raises(UnavailableError) as caught:
+            transport.request(GET)
+        assert not caught.value.uncertain
+
+
+def test_an_answer_that_trickles_in_ends_at_its_deadline() -> None:
+    def answer(connection: socket.socket, _head: bytes) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\n")
+        for number in range(1000):
+            connection.sendall(f"X-{number}: a\r\n".encode())
+            time.sleep(0.01)
+
+    # Otherwise it would be told at the end that the answer breaks off.
+    with (
+        talking(answer, TransportLimits(request=0.2)) as (_, transport),
+        pytest.raises(UnavailableError, match="timed out"),
+    ):
+        transport.request(GET)
+
+
+def test_an_answer_has_a_largest_size() -> None:
+    limits = TransportLimits(response=100)
+    with (
+        talking(lambda connection, _: connection.sendall(reply(b"x" * 101)), limits) as (_, transport),
+        pytest.raises(UnavailableError, match="more than 100 bytes"),
+    ):
+        transport.request(GET)
+
+
+def test_a_server_that_isnt_there_leaves_nothing_open() -> None:
+    transport = transport_to("http://127.0.0.1:1")
+    with pytest.raises(UnavailableError, match=r"http://127\.0\.0\.1:1: can't connect") as caught:
+        transport.request(POST)
+    assert not caught.value.uncertain
+
+
+def test_what_is_held_back_at_the_last_moment_isnt_sent() -> None:
+    def hold_back() -> None:
+        raise FencedError("no")
+
+    with talking(lambda connection, _: connection.sendall(reply())) as (server, transport):
+        with pytest.raises(FencedError):
+            transport.request(POST, before_send=hold_back)
+        transport.request(GET)
+        assert [head.split()[0] for head in server.requests] == [b"GET"]
+
+
+def test_a_stream_is_told_as_it_comes_and_ends_with_its_connection() -> None:
+    def answer(connection: socket.socket, _head: bytes) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for line in (b"one\n", b"two\n"):
+            connection.sendall(b"%x\r\n%s\r\n" % (len(line), line))
+            time.sleep(0.02)
+        connection.shutdown(socket.SHUT_RDWR)
+
+    with talking(answer) as (_, transport):
+        stream = transport.stream("/watch")
+        assert not isinstance(stream, Reply)
+        chunks = stream.chunks()
+        assert [next(chunks), next(chunks)] == [b"one\n", b"two\n"]
+        with pytest.raises(UnavailableError):
+            next(chunks)
+
+
+def test_a_stream_in_which_nothing_comes_is_given_up() -> None:
+    def answer(connection: socket.socket, _head: bytes) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        time.sleep(5)
+
+    with talking(answer, TransportLimits(quiet=0.1)) as (_, transport):
+        stream = transport.stream("/watch")
+        assert not isinstance(stream, Reply)
+        with pytest.raises(UnavailableError, match="timed out"):
+            list(stream.chunks())
+
+
+def test_close_ends_a_stream_that_another_thread_reads() -> None:
+    def answer(connection: socket.socket, _head: bytes) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+
+    with talking(answer) as (_, transport):
+        stream = transport.stream("/watch")
+        assert not isinstance(stream, Reply)
+        ended = threading.Event()
+
+        def read() -> None:
+            with pytest.raises(UnavailableError):
+                list(stream.chunks())
+            ended.set()
+
+        threading.Thread(target=read, daemon=True).start()
+        time.sleep(0.05)
+        transport.close()
+        assert ended.wait(5)
+
+
+def test_a_refused_token_is_read_again_once(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("old")
+
+    def answer(connection: socket.socket, head: bytes) -> None:
+        ok = b"Authorization: Bearer new" in head
+        token.write_text("new")
+        connection.sendall(reply() if ok else reply(status="401 Unauthorized"))
+
+    with serving(answer) as server:
+        transport = transport_to(f"http://127.0.0.1:{server.port}", UserSection(token_file=str(token)))
+        assert transport.request(GET).status == 200
+        assert len(server.requests) == 2
+        transport.close()
+
+
+def test_a_certificate_is_checked_against_the_authority_and_the_name(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("api.example.com").configure_cert(context)
+    with serving(lambda connection, _: connection.sendall(reply()), context) as server:
+        address, ca = f"https://127.0.0.1:{server.port}", str(tmp_path / "ca")
+        named = transport_to(address, certificate_authority=ca, tls_server_name="api.example.com")
+        assert named.request(GET).status == 200
+        named.close()
+        with pytest.raises(UnavailableError, match=r"its certificate isn't accepted: .*IP address mismatch"):
+            transport_to(address, certificate_authority=ca).request(GET)
+        with pytest.raises(UnavailableError, match="its certificate isn't accepted"):
+            transport_to(address, tls_server_name="api.example.com").request(GET)
+        unchecked = transport_to(address, insecure_skip_tls_verify=True)
+        assert unchecked.request(GET).status == 200
+        unchecked.close()
+
+
+def test_requests_go_through_the_proxy_that_the_kubeconfig_names() -> None:
+    def answer(connection: socket.socket, head: bytes) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" if head.startswith(b"CONNECT") else reply(b"{1}"))
+
+    with serving(answer) as proxy:
+        transport = transport_to("http://api.invalid:80", proxy_url=f"http://u:p@127.0.0.1:{proxy.port}")
+        assert transport.request(GET).body == b"{1}"
+        assert proxy.requests[0].startswith(b"CONNECT api.invalid:80")
+        assert b"Proxy-Authorization: Basic dTpw" in proxy.requests[0]
+        transport.close()
+    with pytest.raises(ConnectionConfigError, match="a proxy has to be an HTTP one"):
+        transport_to("https://api.invalid", proxy_url="socks5://127.0.0.1:1")

@@ -1,0 +1,189 @@
+"""Sources of clusters: the options that they add to commands, and what is told where one isn't installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import attrs
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from kschedfw import make_node
+from kschedfw.api import Manifests, Node
+from kschedfw.cli import (
+    NO_LIVE_CLUSTER,
+    Given,
+    InputFormat,
+    Live,
+    Progress,
+    Source,
+    SourceCluster,
+    SourceOption,
+    UsageError,
+    read_input,
+    with_sources,
+)
+from kschedfw.cli import live as live_module
+
+WITHOUT_KUBERNETES = """
+import importlib.metadata as metadata, sys
+installed = metadata.entry_points
+def entry_points(**selection):
+    kept = [each for each in installed(**selection) if each.dist is None or each.dist.name != "kschedfw-kubernetes"]
+    return metadata.EntryPoints(kept)
+metadata.entry_points = entry_points
+sys.modules["kschedfw_kubernetes"] = None
+from kschedfw.cli import main
+main()
+"""
+NOT_INSTALLED = (
+    "live clusters are read by the distribution kschedfw-kubernetes, which isn't installed: "
+    "pip install kschedfw-kubernetes"
+)
+EXTENDERS = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+extenders: [{urlPrefix: "http://localhost:1", filterVerb: filter}]
+"""
+
+
+def read_backup(given: Given, progress: Progress | None) -> SourceCluster:
+    name = Path(given["backup"]).name
+    node = make_node(name).build()
+    return SourceCluster(Manifests.collect([node]), f"backup {name}", ["may not list secrets"])
+
+
+BACKUPS = Source(
+    (
+        SourceOption("backup", "DIR", "Read the cluster of this backup.", Path),
+        SourceOption("at", "TIME", "As it was then.", names_cluster=False),
+    ),
+    read_backup,
+)
+ARCHIVE = Source((SourceOption("archive", "NAME", "Read the cluster of this archive."),), read_backup)
+NO_SOURCE = object()
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """The sources of this module, by the names in the parameter, and no others."""
+    offers = [EntryPoint(name, f"{__name__}:{name}", "kschedfw.sources") for name in request.param]
+    monkeypatch.setattr("kschedfw.api.extensions.entry_points", lambda group: offers)
+    monkeypatch.setattr(live_module, "SOURCES", attrs.evolve(live_module.SOURCES))  # which looks again
+
+
+def asking() -> tuple[typer.Typer, list[Live]]:
+    """A command that asks about a cluster, and the clusters that it was asked about."""
+    app, asked = typer.Typer(), list[Live]()
+
+    @app.command()
+    @with_sources
+    def ask(live: Live = NO_LIVE_CLUSTER) -> None:
+        asked.append(live)
+
+    return app, asked
+
+
+def without_kubernetes(*args: object) -> tuple[int, str]:
+    command = [sys.executable, "-c", WITHOUT_KUBERNETES, *map(str, args)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("installed", [["BACKUPS"]], indirect=True)
+def test_an_option_of_an_installed_source_names_the_cluster_that_is_read(installed: None) -> None:
+    app, asked = asking()
+    shown = CliRunner().invoke(app, ["--help"]).output
+    assert "--backup" in shown
+    assert "--context" not in shown
+    assert CliRunner().invoke(app, ["--backup", "some/where", "--at", "noon"]).exit_code == 0
+    (live,) = asked
+    assert (live.is_wanted, live.title) == (True, "where")
+    loaded = read_input(InputFormat.MANIFESTS, [], [], live=live)
+    assert [node.name for node in loaded.cluster.list(Node)] == ["where"]
+    assert loaded.notes[:2] == ["read from backup where", "backup where: may not list secrets"]
+    assert loaded.problems == ["warning: backup where: may not list secrets"]
+
+
+@pytest.mark.parametrize("installed", [["BACKUPS"]], indirect=True)
+def test_without_a_source_s_option_no_cluster_is_wanted(installed: None) -> None:
+    app, asked = asking()
+    assert CliRunner().invoke(app, []).exit_code == 0
+    assert asked == [NO_LIVE_CLUSTER]
+    assert (asked[0].is_wanted, asked[0].title) == (False, "")
+
+
+@pytest.mark.parametrize("installed", [["BACKUPS", "ARCHIVE"]], indirect=True)
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["--at", "noon"], "--at noon: goes with a live cluster; say which with --backup"),
+        (
+            ["--backup", "b", "--archive", "a"],
+            "--archive a, --backup b: a cluster is read from one source, not from ARCHIVE and BACKUPS",
+        ),
+        (
+            ["--context", "prod"],
+            f"--context prod: {NOT_INSTALLED}",
+        ),
+    ],
+)
+def test_options_that_name_no_single_cluster_are_refused(installed: None, args: list[str], told: str) -> None:
+    app, asked = asking()
+    error = CliRunner().invoke(app, args).exception
+    assert isinstance(error, UsageError)
+    assert str(error) == told
+    assert asked == []
+
+
+@pytest.mark.parametrize("installed", [["BACKUPS", "NO_SOURCE"]], indirect=True)
+def test_a_source_that_cannot_be_loaded_is_a_warning(
+    installed: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app, asked = asking()
+    assert "NO_SOURCE is object, expected an instance of Source" in capsys.readouterr().err
+    assert CliRunner().invoke(app, ["--backup", "b"]).exit_code == 0
+    assert asked[0].is_wanted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["simulate", "explain", "pending", "compare"])
+def test_a_context_without_kschedfw_kubernetes_is_refused_with_its_name(command: str) -> None:
+    assert without_kubernetes(command, "--context", "prod", "x") == (
+        2,
+        f"kschedfw: --context prod: {NOT_INSTALLED}\n",
+    )
+
+
+@pytest.mark.slow
+def test_files_are_simulated_without_kschedfw_kubernetes(cluster_dir: Path) -> None:
+    assert without_kubernetes("simulate", cluster_dir) == (0, "")
+
+
+@pytest.mark.slow
+def test_extenders_without_kschedfw_kubernetes_are_refused_with_its_name(
+    cluster_dir: Path, tmp_path: Path
+) -> None:
+    configuration = tmp_path / "extenders.yaml"
+    configuration.write_text(EXTENDERS)
+    code, told = without_kubernetes("simulate", cluster_dir, "--config", configuration)
+    assert code == 2
+    assert told == (
+        "kschedfw: extender client 'HTTP' is in the distribution kschedfw-kubernetes, which isn't installed: "
+        "pip install kschedfw-kubernetes\n"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["run", "dump", "serve-extender"])
+def test_a_command_of_kschedfw_kubernetes_is_refused_with_its_name(command: str) -> None:
+    code, told = without_kubernetes(command)
+    assert code == 2
+    assert (
+        "is in the distribution kschedfw-kubernetes, which isn't installed: pip install kschedfw-kubernetes"
+        in told
+    )
