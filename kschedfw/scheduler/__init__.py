@@ -5,7 +5,12 @@ from kschedfw.framework.extender import Extender, ExtenderFilterResult
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.bindings import BindingExecutor, InlineExecutor
 from kschedfw.scheduler.cache import Cache, CacheError
-from kschedfw.scheduler.errors import ConcurrentCycleError, MissingExtraError, SchedulingError
+from kschedfw.scheduler.errors import (
+    ConcurrentCycleError,
+    MissingExtraError,
+    SchedulingError,
+    StandstillError,
+)
 from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult, num_feasible_nodes_to_find
 from kschedfw.scheduler.http_extender import make_extenders
@@ -32,6 +37,7 @@ __all__ = [
     "Cache",
     "CacheError",
     "ConcurrentCycleError",
+    "StandstillError",
     "Diagnosis",
     "Extender",
     "ExtenderFilterResult",
