@@ -152,7 +152,11 @@ def _kschedfw_configuration(
     except TypeError as error:
         _refuse(str(error))
     except KschedfwError as error:
-        _refuse(f"configuration {given}: {error}")
+        blocked = "is blocked in this registry" in str(error) and not _kschedfw_options.entry_points
+        remedy = (
+            "; for plugins of installed distributions give the marker entry_points=True" if blocked else ""
+        )
+        _refuse(f"configuration {given}: {error}{remedy}")
     except OSError as error:
         _refuse(f"configuration {given}: {error} (a relative path starts from the test's own file)")
 
@@ -171,13 +175,15 @@ def kschedfw_registry(_kschedfw_options: _Options) -> Registry:
     from kschedfw.framework.runtime.registry import Registry
 
     registry = Registry()
-    if not _kschedfw_options.entry_points:
-        for name in registry.names():
-            if not (registry.distribution(name) or "").startswith("kschedfw "):
-                registry.block(name)
     for plugin in _kschedfw_options.plugins:
         if not isinstance(plugin, str):
             registry.register(plugin, replace=True)
+    if not _kschedfw_options.entry_points:
+        for name in registry.names():
+            if not (registry.distribution(name) or "kschedfw ").startswith(
+                "kschedfw "
+            ):  # None: a class of the test's
+                registry.block(name)
     return registry
 
 

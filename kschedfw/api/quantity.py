@@ -75,7 +75,7 @@ _SPACE: Final = (
 
 
 @functools.total_ordering
-@attrs.frozen(repr=False)
+@attrs.frozen(repr=False, init=False)
 class Quantity:
     """An exact amount, with the format it was written in. Made by `parse` or `parse_quantity`.
 
@@ -91,6 +91,15 @@ class Quantity:
     """None: narrow. Else wide, and Kubernetes' big integer counts units of 10 ** `_grain`."""
     _verbatim: str = attrs.field(eq=False)
     """The text it was read from where Kubernetes takes that for canonical, else empty."""
+
+    def __init__(self, *parts: object) -> None:
+        """Refuse to be called: a quantity is read.
+
+        Raises:
+            TypeError: always; it says how a quantity is made.
+        """
+        text = parts[0] if len(parts) == 1 else "100m"
+        raise TypeError(f"a quantity is made from a text or a number: Quantity.parse({text!r})")
 
     @classmethod
     def parse(cls, text: str | int | float) -> "Quantity":
@@ -198,11 +207,11 @@ class Quantity:
         grains = [_NANO if q._grain is None else q._grain for q in (self, other)]
         narrow = self._grain is other._grain is None and -_INT64_MAX <= number <= _INT64_MAX
         format = self.format if self.sign else other.format
-        return Quantity(*_without_factors_of_ten(number, scale), format, None if narrow else min(grains), "")
+        return _quantity(*_without_factors_of_ten(number, scale), format, None if narrow else min(grains), "")
 
     def __neg__(self) -> "Quantity":
         """Give the amount with the other sign, in the same format."""
-        return Quantity(-self._unscaled, self._scale, self.format, self._grain, "")
+        return _quantity(-self._unscaled, self._scale, self.format, self._grain, "")
 
     def __lt__(self, other: "Quantity") -> bool:
         if not isinstance(other, Quantity):
@@ -217,6 +226,14 @@ class Quantity:
         if gap >= 0:
             return bool(self._unscaled * 10**gap < other._unscaled)
         return bool(self._unscaled < other._unscaled * 10**-gap)
+
+
+def _quantity(
+    unscaled: int, scale: int, format: QuantityFormat, grain: int | None, verbatim: str
+) -> Quantity:
+    made = object.__new__(Quantity)
+    made.__attrs_init__(unscaled, scale, format, grain, verbatim)
+    return made
 
 
 def parse_quantity(value: str | int | float) -> Quantity:
@@ -296,7 +313,7 @@ def _parse(text: str) -> Quantity:
         if format is QuantityFormat.BINARY_SI and scale < 0 < number < 10**-scale:
             format = QuantityFormat.DECIMAL_SI  # less than one
     number, scale = _without_factors_of_ten(-number if sign == "-" else number, scale)
-    return Quantity(number, scale, format, grain, text if narrow and looks_canonical else "")
+    return _quantity(number, scale, format, grain, text if narrow and looks_canonical else "")
 
 
 def _meaning_of(suffix: str, text: str) -> tuple[int, int, QuantityFormat]:

@@ -26,6 +26,8 @@ class PluginCatalog:
 
     def problem(self, name: str) -> str | None:
         """Why the plugin can't be used, if so."""
+        if self._registry.is_blocked(name):
+            return f'plugin "{name}" is blocked in this registry'
         try:
             self._registry.load(name)
         except PluginNotFoundError:

@@ -40,6 +40,12 @@ class StateKey(Generic[T]):
         return f"StateKey({self.name!r})"
 
 
+def _not_a_key(key: object) -> TypeError:
+    return TypeError(
+        f"key: expected a StateKey, found {key!r}; make one beside the plugin: KEY = StateKey[int]({str(key)!r})"
+    )
+
+
 class CycleState:
     """Typed key/value store that lives from pre_filter to post_bind of one pod.
 
@@ -75,14 +81,25 @@ class CycleState:
 
         Raises:
             StateKeyError: nothing was written under it.
+            TypeError: `key` is no StateKey.
         """
         try:
             return self._data[key.name]  # type: ignore[return-value]  # the key carries the type of what it names
         except KeyError:
             raise StateKeyError(f"{key.name}: not found in the cycle state") from None
+        except AttributeError:
+            raise _not_a_key(key) from None
 
     def write(self, key: StateKey[T], value: T) -> None:
-        self._data[key.name] = value
+        """Keep the value under the key.
+
+        Raises:
+            TypeError: `key` is no StateKey.
+        """
+        try:
+            self._data[key.name] = value
+        except AttributeError:
+            raise _not_a_key(key) from None
 
     def delete(self, key: StateKey[T]) -> None:
         """Forget the key; no error where there is nothing."""

@@ -114,6 +114,15 @@ class ClusterEvent:
     hint: QueueingHintFunction | None = None
     custom_label: str = ""
 
+    def __attrs_post_init__(self) -> None:
+        """Raises TypeError where a field is of another type: the event would never match, and nobody would notice."""
+        if not isinstance(self.resource, EventResource | CustomKind):
+            raise TypeError(f"resource: expected an EventResource or a CustomKind, found {self.resource!r}")
+        if not isinstance(self.action, ActionType):
+            raise TypeError(f"action: expected an ActionType, found {self.action!r}")
+        if not (self.hint is None or callable(self.hint)):
+            raise TypeError(f"hint: expected a function of (pod, old, new), found {self.hint!r}")
+
     @cached_property
     def label(self) -> str:
         """The event's name in metrics and logs, such as `NodeUpdateNodeTaint`."""

@@ -52,7 +52,14 @@ def text_of(error: BaseException) -> str:
 
 
 def _texts(reasons: Iterable[str]) -> tuple[str, ...]:
-    return tuple(reasons)
+    if type(reasons) is not tuple:
+        if isinstance(reasons, str):  # its characters would become the reasons
+            raise TypeError(f"reasons: expected several texts, found one: {reasons!r}; write ({reasons!r},)")
+        reasons = tuple(reasons)
+    for reason in reasons:
+        if not isinstance(reason, str):
+            raise TypeError(f"reasons: expected texts, found {reason!r}")
+    return reasons
 
 
 @attrs.frozen
@@ -71,6 +78,13 @@ class Status:
     error: BaseException | None = attrs.field(default=None, eq=False)
     timeout: float | None = None
     retry_at: float | None = None
+
+    def __attrs_post_init__(self) -> None:
+        """Raises TypeError where `code` is no Code, such as the reason that belongs after it."""
+        if not isinstance(self.code, Code):
+            raise TypeError(
+                f"code: expected a Code, found {self.code!r}; Status.unschedulable(…) takes reasons alone"
+            )
 
     @staticmethod
     def success() -> Status:
@@ -96,8 +110,12 @@ class Status:
 
     @staticmethod
     def wait(timeout: float, *reasons: str) -> Status:
-        """Hold the pod at permit for at most `timeout` seconds (the framework caps it at 15 minutes)."""
-        return Status(Code.WAIT, reasons, timeout=timeout)
+        """Hold the pod at permit for at most `timeout` seconds (the framework caps it at 15 minutes).
+
+        Raises:
+            ValueError: `timeout` isn't above 0. A wait that ends at once is a refusal: `Status.unschedulable`.
+        """
+        return Status(Code.WAIT, reasons, timeout=_duration(timeout))
 
     @staticmethod
     def from_error(error: BaseException | str) -> Status:
@@ -151,6 +169,14 @@ def _moment(time: object) -> float | None:
     if time is None or (isinstance(time, int | float) and math.isfinite(time)):
         return time
     raise ValueError(f"retry_at: expected seconds since the epoch, found {time!r}")
+
+
+def _duration(seconds: object) -> float:
+    if isinstance(seconds, int | float) and seconds > 0:  # not NaN either
+        return seconds
+    raise ValueError(
+        f"timeout: expected seconds above 0, found {seconds!r}; Status.unschedulable(…) refuses the pod"
+    )
 
 
 _SUCCESS = Status()

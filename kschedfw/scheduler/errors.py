@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kschedfw.api.errors import KschedfwError
 from kschedfw.framework.status import Status
 
@@ -26,6 +28,25 @@ class SnapshotMismatchError(KschedfwError):
 
 class ConcurrentCycleError(KschedfwError, RuntimeError):
     """Two scheduling cycles ran at the same time, so that one didn't see the pod that the other assumed."""
+
+
+class StandstillError(KschedfwError, RuntimeError):
+    """Pods are tried again and again while the clock stands still, so that `run_until_idle` would never return."""
+
+    def __init__(self, pods: Sequence[str], attempts: int, plugins: Sequence[str]) -> None:
+        super().__init__(pods, attempts, plugins)
+        self.pods = pods
+        self.attempts = attempts
+        self.plugins = plugins
+
+    def __str__(self) -> str:
+        more = f" and {len(self.pods) - 3} more" if len(self.pods) > 3 else ""
+        whose = f", refused by {', '.join(self.plugins)}" if self.plugins else ""
+        return (
+            f"{', '.join(self.pods[:3])}{more}: tried {self.attempts} times while the clock stood still{whose}. A "
+            "plugin without events_to_register has its pods tried again after every change, also after those that its "
+            "refusals make. Have it name the events that help, or move the clock between attempts (schedule_one)"
+        )
 
 
 class BindingCancelledError(KschedfwError):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import math
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from random import Random
+from typing import Final
 
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster
@@ -16,7 +18,7 @@ from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.handle import check_cluster
-from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, PluginSampling, listens
+from kschedfw.framework.metrics import NO_METRICS, CachedObject, MetricsRecorder, PluginSampling, listens
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nominator import Nominator
@@ -32,7 +34,7 @@ from kschedfw.scheduler.binding_cycle import BindingCycle, release
 from kschedfw.scheduler.bindings import BindingExecutor, Bindings, InlineExecutor
 from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.debugger import CacheDebugger
-from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError
+from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError, StandstillError
 from kschedfw.scheduler.event_handlers import EventHandlers
 from kschedfw.scheduler.extenders import close_extenders, order_extenders
 from kschedfw.scheduler.failure import FailedGates, FailureHandler, look_up, record_event
@@ -43,6 +45,9 @@ from kschedfw.scheduler.scheduling_cycle import Algorithm, SchedulingCycle
 from kschedfw.scheduler.select import HostSelector
 
 _log = logging.getLogger(__name__)
+
+_MOST_TRIES: Final = 50
+"""Attempts of one pod in one moment, before the pods that are placed count."""
 
 _LONGEST_SLEEP = 1.0
 """Seconds. A signal handler that calls `stop` just before the wait begins can't interrupt it, and a binding that
@@ -213,13 +218,19 @@ class Scheduler:
 
         Raises:
             ConcurrentCycleError: as `run`.
+            StandstillError: a pod was tried 100 times, and once more for every pod that got a node meanwhile, while the
+                clock stood still. kube-scheduler goes on for ever there, slowed by its clock alone.
         """
         attempts = 0
+        moment = _Moment(self._clock.monotonic())
         with self._scheduling():
             while True:
                 self.tick()
-                if self._schedule_next():
+                if (info := self._schedule_next()) is not None:
                     attempts += 1
+                    if (now := self._clock.monotonic()) != moment.time:
+                        moment = _Moment(now)
+                    moment.check(info, self.cache)
                 elif not self._bindings.await_one():
                     return attempts
 
@@ -230,7 +241,7 @@ class Scheduler:
             ConcurrentCycleError: as `run`.
         """
         with self._scheduling():
-            return self._schedule_next()
+            return self._schedule_next() is not None
 
     def begin_attempt(self) -> Attempt | None:
         """Take the next pod from the queue, for the attempt that `make_attempt` makes; None if none is active.
@@ -319,12 +330,12 @@ class Scheduler:
         finally:
             self._cycle.release()
 
-    def _schedule_next(self) -> bool:
+    def _schedule_next(self) -> QueuedPodInfo | None:
         info = self.queue.try_pop()
         if info is not None:
             self._attempt(info)
         self._failed_gates.tell()
-        return info is not None
+        return info
 
     def tick(self) -> None:
         """Do what is due with time: end waits for permission that have timed out, expire assumed pods.
@@ -413,3 +424,33 @@ class Scheduler:
         if (expiry := self.cache.next_expiry()) is not None:
             deadlines.append(expiry)
         return min(max(0.0, min(deadlines, default=math.inf) - self._clock.now()), _LONGEST_SLEEP)
+
+
+class _Moment:
+    """The attempts of pods in one moment of a clock that stands still."""
+
+    def __init__(self, time: float) -> None:
+        self.time = time
+        self._tries: Counter[str] = Counter()
+        self._pods_on_nodes: int | None = None
+
+    def check(self, info: QueuedPodInfo, cache: Cache) -> None:
+        """Count an attempt of a pod.
+
+        A pod may be tried once for each pod that is placed, which is an event; a limit alone would end a long chain of
+        pods that wait for one another.
+
+        Raises:
+            StandstillError: the pod was tried too often.
+        """
+        self._tries[info.pod.key] += 1
+        tries = self._tries[info.pod.key]
+        if tries < _MOST_TRIES:
+            return
+        pods = cache.sizes()[CachedObject.PODS]
+        if self._pods_on_nodes is None:
+            self._pods_on_nodes = pods
+        if tries >= 2 * _MOST_TRIES + max(0, pods - self._pods_on_nodes):
+            plugins = sorted(info.unschedulable_plugins | info.pending_plugins)
+            stuck = [pod for pod, count in self._tries.most_common() if 2 * count > tries]
+            raise StandstillError(stuck, tries, plugins)

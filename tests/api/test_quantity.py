@@ -408,3 +408,8 @@ def test_the_negative_of_an_amount(amount: int) -> None:
 def test_only_whole_amounts_of_an_int64_are_one(text: str, expected: int | None) -> None:
     # The last one fits, but its text is too long for Kubernetes to keep it as an int64.
     assert Quantity.parse(text).as_int64() == expected
+
+
+def test_a_quantity_that_is_not_parsed_says_how_one_is_made() -> None:
+    with pytest.raises(TypeError, match=r"Quantity\.parse\('100'\)"):
+        Quantity("100")

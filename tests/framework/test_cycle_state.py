@@ -87,3 +87,13 @@ class TestClone:
         clone = state.clone()
         assert clone.skip_filter_plugins == {"A"}
         assert clone.skip_score_plugins == {"B"}
+
+
+def test_a_text_is_no_key() -> None:
+    state = CycleState()
+    with pytest.raises(
+        TypeError, match=r"key: expected a StateKey, found 'k'; .* KEY = StateKey\[int\]\('k'\)"
+    ):
+        state.write("k", 1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"key: expected a StateKey, found 'k'"):
+        state.read("k")  # type: ignore[arg-type]

@@ -197,10 +197,12 @@ class TestWhoListens:
             def permit_wait(self, code: Code, seconds: float) -> None:
                 seen.append(seconds)
 
-        bench = Bench.of(plugin("A", permit=answering(Status.wait(0))), recorder=Waits())
+        clock = FakeClock()
+        bench = Bench.of(plugin("A", permit=answering(Status.wait(2))), recorder=Waits(), clock=clock)
         bench.run("run_permit_plugins")
+        clock.advance(2)
         bench.framework.wait_on_permit(POD)
-        assert seen == [0.0]
+        assert seen == [2.0]
 
     def test_who_takes_part_in_a_point_stays_known(self) -> None:
         framework = Bench.of(plugin("A", filter=answering(None)), plugin("B")).framework

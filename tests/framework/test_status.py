@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from kschedfw import Code, Status
@@ -120,3 +122,22 @@ def test_with_plugin_changes_nothing_but_the_plugin() -> None:
     assert named.plugin == "Rack"
     assert named.with_plugin("") == status
     assert status.plugin == ""
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0, math.nan, "10"])
+def test_a_wait_that_would_end_at_once_is_refused(timeout: float) -> None:
+    with pytest.raises(
+        ValueError, match=r"timeout: expected seconds above 0, found .*; Status.unschedulable"
+    ):
+        Status.wait(timeout)
+
+
+def test_arguments_of_a_status_are_checked_when_it_is_made() -> None:
+    with pytest.raises(TypeError, match=r"code: expected a Code, found 'too hot'"):
+        Status("too hot")  # type: ignore[arg-type]
+    with pytest.raises(
+        TypeError, match=r"reasons: expected several texts, found one: 'too hot'; write \('too hot',\)"
+    ):
+        Status(Code.UNSCHEDULABLE, "too hot")
+    with pytest.raises(TypeError, match=r"reasons: expected texts, found 3"):
+        Status.unschedulable(3)  # type: ignore[arg-type]

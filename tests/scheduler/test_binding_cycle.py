@@ -154,12 +154,13 @@ class TestFailure:
 
         def permit(pod: Pod) -> Status:
             journal.append(pod.name)
-            return Status.wait(0)
+            return Status.wait(1)
 
         impatient = plugin("Impatient", permit=permit, events_to_register=answering([pod_deleted]))
         stage = Stage(impatient, nodes=[node()])
         stage.add(pod())
         assert stage.scheduler.schedule_one()
+        stage.clock.advance(1)
         stage.scheduler.tick()
         assert stage.place() is Place.UNSCHEDULABLE
         assert journal == ["pod"]

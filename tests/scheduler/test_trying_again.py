@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import attrs
+import pytest
 
 from kschedfw import (
     ActionType,
@@ -12,6 +13,7 @@ from kschedfw import (
     Node,
     Pod,
     PodInfo,
+    StandstillError,
     Status,
     make_node,
     make_pod,
@@ -195,6 +197,43 @@ class TestTryingAgain:
         answers.clear()
         stage.scheduler.queue.move_all_to_active_or_backoff(claims, None, None)
         assert stage.run() == 1, "pending pods skip the backoff"
+
+
+class TestWhileTheClockStandsStill:
+    def test_a_gang_that_refuses_itself_again_and_again_is_an_error(self) -> None:
+        """No event is named, so a member's own condition, which the scheduler writes, has it tried again."""
+        stage: Stage
+
+        def permit(pod: Pod) -> Status:
+            waiting = stage.scheduler.waiting_pods
+            if pod.name != "last":
+                return Status.wait(30)
+            for each in waiting:
+                each.reject("Gang", "the gang is too small")
+            return Status.unschedulable("the gang is too small")
+
+        stage = Stage(plugin("Gang", permit=permit), nodes=[node(cpu=8)])
+        with pytest.raises(StandstillError) as caught:
+            stage.run(pod("first"), pod("second"), pod("last"))
+        assert "default/last" in caught.value.pods
+        assert caught.value.plugins == ["Gang"]
+        assert f"tried {caught.value.attempts} times while the clock stood still" in str(caught.value)
+        assert "events_to_register" in str(caught.value)
+
+    def test_a_chain_of_pods_that_wait_for_one_another_is_none(self) -> None:
+        """Each placed pod has all others tried again, which is slow, and ends."""
+        placed: set[str] = set()
+
+        def permit(pod: Pod) -> Status | None:
+            number = int(pod.name)
+            if number and str(number - 1) not in placed:
+                return Status.unschedulable("its predecessor has no node")
+            placed.add(pod.name)
+            return None
+
+        stage = Stage(plugin("Chain", permit=permit), nodes=[node(cpu=200)])
+        stage.run(*(make_pod(str(number)).priority(number).build() for number in range(110)))
+        assert len(placed) == 110
 
 
 class TestGates:

@@ -302,6 +302,39 @@ def test_a_wrong_marker_is_one_clear_error(refusals: list[str], number: int, tex
     assert text in refusals[number]
 
 
+def test_a_given_class_is_there_although_its_own_distribution_is_installed(project: Project) -> None:
+    project.passes(
+        """
+import pytest
+from kschedfw_stranger import Stranger
+
+
+@pytest.mark.kschedfw(plugins=[Stranger])
+def test_it(kschedfw_framework):
+    assert "Stranger" in kschedfw_framework.plugins
+"""
+    )
+
+
+def test_a_configuration_with_a_strangers_plugin_asks_for_entry_points(project: Project) -> None:
+    (project.path / "scheduler.yaml").write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{plugins: {multiPoint: {enabled: [{name: Stranger}]}}}]\n"
+    )
+    code, output = project.run(
+        """
+import pytest
+
+@pytest.mark.kschedfw(configuration="scheduler.yaml")
+def test_it(kschedfw_scheduler):
+    pass
+"""
+    )
+    assert code == 1
+    assert "Stranger" in output
+    assert "give the marker entry_points=True" in output
+
+
 def test_the_contract_of_a_stranger_runs_under_it(project: Project) -> None:
     project.passes(
         """

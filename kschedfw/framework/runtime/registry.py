@@ -101,6 +101,9 @@ class Registry:
         """Never load or offer the plugin of this name, nor keep one that was registered."""
         self._manager.set_blocked(name)
 
+    def is_blocked(self, name: str) -> bool:
+        return self._manager.is_blocked(name)
+
     def names(self) -> list[str]:
         """All plugins on offer, sorted; nothing is imported."""
         registered = {name for name, plugin in self._manager.list_name_plugin() if plugin is not None}

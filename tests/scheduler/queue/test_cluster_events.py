@@ -231,3 +231,12 @@ def test_an_update_of_a_node_is_what_plugins_may_care_about(
     old: Node, new: Node, actions: list[ActionType]
 ) -> None:
     assert node_change_events(old, new) == [ClusterEvent(EventResource.NODE, action) for action in actions]
+
+
+def test_fields_of_an_event_are_checked_when_it_is_made() -> None:
+    with pytest.raises(TypeError, match=r"resource: expected an EventResource or a CustomKind, found 'Node'"):
+        ClusterEvent("Node", ActionType.ADD)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"action: expected an ActionType, found 1"):
+        ClusterEvent(EventResource.NODE, 1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"hint: expected a function of \(pod, old, new\), found 'queue'"):
+        ClusterEvent(EventResource.NODE, ActionType.ADD, "queue")  # type: ignore[arg-type]
