@@ -432,6 +432,7 @@ class _Moment:
     def __init__(self, time: float) -> None:
         self.time = time
         self._tries: Counter[str] = Counter()
+        self._infos: dict[str, QueuedPodInfo] = {}
         self._pods_on_nodes: int | None = None
 
     def check(self, info: QueuedPodInfo, cache: Cache) -> None:
@@ -444,6 +445,7 @@ class _Moment:
             StandstillError: the pod was tried too often.
         """
         self._tries[info.pod.key] += 1
+        self._infos[info.pod.key] = info
         tries = self._tries[info.pod.key]
         if tries < _MOST_TRIES:
             return
@@ -451,6 +453,11 @@ class _Moment:
         if self._pods_on_nodes is None:
             self._pods_on_nodes = pods
         if tries >= 2 * _MOST_TRIES + max(0, pods - self._pods_on_nodes):
-            plugins = sorted(info.unschedulable_plugins | info.pending_plugins)
             stuck = [pod for pod, count in self._tries.most_common() if 2 * count > tries]
-            raise StandstillError(stuck, tries, plugins)
+            infos = [
+                self._infos[pod] for pod in stuck
+            ]  # those that wait at the moment have no plugin that refused them
+            plugins = {
+                plugin for each in infos for plugin in each.unschedulable_plugins | each.pending_plugins
+            }
+            raise StandstillError(stuck, tries, sorted(plugins))
