@@ -73,7 +73,9 @@ def record_event(
 ) -> None:
     """Record an event as `Cluster.record_event`; never raise: no event is worth an attempt."""
     try:
-        cluster.record_event(regarding, type, reason, message, related)
+        # Clusters whose `record_event` was written before there was `related` miss only the events of preemption.
+        others = () if related is None else (related,)
+        cluster.record_event(regarding, type, reason, message, *others)
     except Exception as error:  # whatever kind of cluster this is
         _log.warning("can't record event %s of %s: %s", reason, regarding.key, error)
 
