@@ -56,7 +56,14 @@ def shared_data() -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="session")
-def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A kube-apiserver with an etcd of its own; only tests with the marks `needs_control_plane` may ask for it."""
+def lasting_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A kube-apiserver with an etcd of its own, for fixtures that outlive a test; tests ask for `real_server`."""
     with control_plane(tmp_path_factory.mktemp("control-plane"), users={"alices": "alice"}) as real:
         yield real
+
+
+@pytest.fixture
+def real_server(lasting_server: ControlPlane) -> Iterator[ControlPlane]:
+    """The kube-apiserver, without pods and nodes of tests before; for tests with the marks `needs_control_plane`."""
+    yield lasting_server
+    lasting_server.clear()

@@ -62,5 +62,7 @@ class Site(Cluster):
     ) -> None:
         """Jobs have a state here, tasks have none."""
 
-    def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
+    def record_event(
+        self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
+    ) -> None:
         """The site keeps no journal."""

@@ -114,7 +114,7 @@ def at(prefix: str, key: str | int) -> str:
 def shown(value: object) -> str:
     """A value as Kubernetes' errors show it (Go's %q of a text, else compact JSON), cut where it is long."""
     if isinstance(value, str):
-        text = _quoted(value[:_SHOWN])
+        text = quoted(value[:_SHOWN])
     else:
         plain = dict(value) if isinstance(value, Mapping) else value
         try:
@@ -144,7 +144,7 @@ def first_of(lines: Sequence[str], what: str) -> list[str]:
     return [*lines[:_MOST_LINES], f"… and {len(lines) - _MOST_LINES:,} more {what}"]
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """As Go quotes a text: invisible and control characters are escaped."""
     characters = (
         f"\\{character}"

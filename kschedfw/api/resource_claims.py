@@ -200,7 +200,11 @@ class AllocatedDeviceStatus:
     conditions: tuple[DeviceCondition, ...] = ()
 
     def is_true(self, condition: str) -> bool:
-        return any(each.type == condition and each.status == "True" for each in self.conditions)
+        found = self.condition(condition)
+        return found is not None and found.status == "True"
+
+    def condition(self, type: str) -> DeviceCondition | None:
+        return next((each for each in self.conditions if each.type == type), None)
 
 
 @attrs.frozen

@@ -186,9 +186,11 @@ class LocalCopy:
         self.state.truth.patch_pod_status(pod, condition=condition, nominated_node_name=nominated_node_name)
         self._catch_up_with(pod)
 
-    def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
+    def record_event(
+        self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
+    ) -> None:
         """As `Cluster.record_event`, at the truth."""
-        self.state.truth.record_event(regarding, type, reason, message)
+        self.state.truth.record_event(regarding, type, reason, message, related)
 
     def bind(self, pod: Pod, node_name: str) -> None:
         """Commit a transaction of this claim alone.

@@ -48,7 +48,8 @@ class RecordedEvent:
     """An event about an object, and how many times it was recorded.
 
     As in Kubernetes' event series, an event that equals an earlier one adds to its count. `regarding` is the object's
-    key and `kind` its kind; `type` is Normal or Warning.
+    key and `kind` its kind; `type` is Normal or Warning. `related` is the key of the pod that caused the event, if one
+    did: of a victim of preemption, the pod that preempted it.
     """
 
     regarding: str
@@ -56,6 +57,7 @@ class RecordedEvent:
     type: str
     reason: str
     message: str
+    related: str = ""
     count: int = 1
 
 
@@ -87,7 +89,7 @@ class InMemoryCluster:
         self._implied_namespaces: set[str] = set()
         self._version = 0
         self._uids = 0
-        self._events: BoundedDict[tuple[str, str, str, str, str], int] = BoundedDict(events_limit)
+        self._events: BoundedDict[tuple[str, str, str, str, str, str], int] = BoundedDict(events_limit)
         """How many times each event was recorded; the keys are the object's key, its kind, type, reason and message."""
         for obj in objects:
             self.add(obj)
@@ -290,10 +292,13 @@ class InMemoryCluster:
                 self._write(present.with_status(status), present)
         self._deliver()
 
-    def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
+    def record_event(
+        self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
+    ) -> None:
         """As `Cluster.record_event`; see `events`."""
         text = printable(message, _LONGEST_MESSAGE)  # it may contain text of a manifest
-        event = (regarding.metadata.key, name_of_kind(regarding), type, reason, text)
+        other = "" if related is None else related.metadata.key
+        event = (regarding.metadata.key, name_of_kind(regarding), type, reason, text, other)
         with self.lock:
             self._events[event] = self._events.get(event, 0) + 1
 

@@ -97,6 +97,11 @@ class Cluster(Protocol):
         """
         ...
 
-    def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
-        """Record an event about the object for its user. `type` is Normal or Warning. Never raises."""
+    def record_event(
+        self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
+    ) -> None:
+        """Record an event about the object for its user. `type` is Normal or Warning. Never raises.
+
+        `related` is another object that the event is about: for a victim of preemption, the pod that preempted it.
+        """
         ...

@@ -52,7 +52,9 @@ class Truth(Protocol):
         self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
     ) -> None: ...
 
-    def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None: ...
+    def record_event(
+        self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
+    ) -> None: ...
 
 
 class State(Protocol):

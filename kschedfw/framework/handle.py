@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from random import Random
 from typing import Protocol, TypeVar
@@ -23,6 +24,8 @@ from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
+
+_log = logging.getLogger(__name__)
 
 ObjectT = TypeVar("ObjectT", bound=Named)
 KeptT = TypeVar("KeptT")
@@ -55,7 +58,26 @@ class ClusterClient(Protocol):
         self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
     ) -> None: ...
 
-    def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None: ...
+    def record_event(
+        self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
+    ) -> None: ...
+
+
+def record_event(
+    cluster: ClusterClient,
+    regarding: Named,
+    type: str,
+    reason: str,
+    message: str,
+    related: Named | None = None,
+) -> None:
+    """Record an event as `Cluster.record_event`; never raise: no event is worth an attempt."""
+    try:
+        # Clusters whose `record_event` was written before there was `related` miss only the events of preemption.
+        others = () if related is None else (related,)
+        cluster.record_event(regarding, type, reason, message, *others)
+    except Exception as error:  # whatever kind of cluster this is
+        _log.warning("can't record event %s of %s: %s", reason, regarding.key, error)
 
 
 def check_cluster(cluster: object, protocol: type, who: str) -> None:

@@ -76,6 +76,8 @@ class DevicePreparation(StrEnum):
     SUCCESS = "success"
     FAILURE = "failure"
     TIMEOUT = "timeout"
+    ERROR = "error"
+    """By something other than a device: its claim is gone, or the pod was preempted."""
 
 
 class VolumeStage(StrEnum):

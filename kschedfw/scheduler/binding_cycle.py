@@ -11,6 +11,7 @@ from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import take_pods_to_activate
 from kschedfw.framework.diagnosis import Diagnosis, FitError
 from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.handle import record_event
 from kschedfw.framework.metrics import NO_METRICS, AttemptResult, MetricsRecorder
 from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.status import Status
@@ -18,7 +19,7 @@ from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt
 from kschedfw.scheduler.cache import Cache, CacheError
 from kschedfw.scheduler.extenders import bind_with_extenders
-from kschedfw.scheduler.failure import FailureHandler, look_up, patch_nomination, record_event
+from kschedfw.scheduler.failure import FailureHandler, look_up, patch_nomination
 from kschedfw.scheduler.queue import PodQueue, PreCheck
 from kschedfw.scheduler.queue.cluster_events import ASSIGNED_POD_DELETE
 from kschedfw.scheduler.structured import Structured

@@ -15,6 +15,7 @@ from kschedfw.cluster import Cluster
 from kschedfw.cluster.errors import LostRaceError
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.diagnosis import FitError
+from kschedfw.framework.handle import record_event
 from kschedfw.framework.metrics import NO_METRICS, AttemptResult, MetricsRecorder
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nominator import Nominator
@@ -119,19 +120,11 @@ class FailureHandler:
     def _tell(self, pod: Pod, status: Status, nomination: PostFilterResult | None) -> None:
         reason = REASON_UNSCHEDULABLE if status.is_rejected else REASON_SCHEDULER_ERROR
         message = status.message
-        record_event(self._cluster, pod, "Warning", "FailedScheduling", message)
+        record_event(self._cluster, pod, "Warning", "FailedScheduling", truncated(message))
         nominated: str | None = None
         if nomination is not None and nomination.mode is NominatingMode.OVERRIDE:
             nominated = nomination.nominated_node_name
         patch_condition(self._cluster, pod, PodCondition("PodScheduled", "False", reason, message), nominated)
-
-
-def record_event(cluster: Cluster, pod: Pod, type: str, reason: str, message: str) -> None:
-    """Record an event; never raises, even if the cluster does."""
-    try:
-        cluster.record_event(pod, type, reason, truncated(message))
-    except Exception as error:  # whatever kind of cluster this is
-        _log.warning("can't record event %s of %s: %s", reason, pod.key, error)
 
 
 def patch_condition(
@@ -194,7 +187,7 @@ class FailedGates:
             ):
                 continue
             _log.error("%s is gated: %s", pod.key, status.message, exc_info=bug_behind(status.error))
-            record_event(self._cluster, present, "Warning", "FailedScheduling", status.message)
+            record_event(self._cluster, present, "Warning", "FailedScheduling", truncated(status.message))
             patch_condition(self._cluster, present, condition)
 
 

@@ -17,7 +17,7 @@ from kschedfw.config import default_profile
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.extender import Extender
-from kschedfw.framework.handle import check_cluster
+from kschedfw.framework.handle import check_cluster, record_event
 from kschedfw.framework.metrics import NO_METRICS, CachedObject, MetricsRecorder, PluginSampling, listens
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
@@ -37,7 +37,7 @@ from kschedfw.scheduler.debugger import CacheDebugger
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError, StandstillError
 from kschedfw.scheduler.event_handlers import EventHandlers
 from kschedfw.scheduler.extenders import close_extenders, order_extenders
-from kschedfw.scheduler.failure import FailedGates, FailureHandler, look_up, record_event
+from kschedfw.scheduler.failure import FailedGates, FailureHandler, look_up
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
 from kschedfw.scheduler.placement import Placement, Placements, as_exception
 from kschedfw.scheduler.queue import IdleQueue, SchedulingQueue

@@ -303,7 +303,10 @@ def test_a_pod_with_devices_as_an_extended_resource_is_bound_with_these_rights_b
                 assert found is not None
                 return found
 
-            replica.wait_for(lambda: card().node_name)
+            # This client's copy may lag behind: at first it may not know the pod.
+            replica.wait_for(
+                lambda: (seen := cluster.get(Pod, "default/card")) is not None and seen.node_name
+            )
             made = card().status.extended_resource_claim_status
             assert made is not None
             claim = cluster.get(ResourceClaim, f"default/{made.resource_claim_name}")

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from kschedfw.api.pod import Pod, PodExtendedResourceClaimStatus
 from kschedfw.api.resource_claims import FINALIZER, AllocationResult, ResourceClaim
 from kschedfw.cel import STEPS_PER_SECOND, Budget, DeviceInput, compile_selector
-from kschedfw.cluster import InMemoryCluster
+from kschedfw.cluster import InMemoryCluster, WatchEvent
 from kschedfw.config import default_profile
-from kschedfw.framework.events import QueueingHint
+from kschedfw.framework.events import ActionType, EventResource, QueueingHint
 from kschedfw.framework.metrics import DevicePreparation, NoMetrics
 from kschedfw.plugins.dynamic_resources import DynamicResources, inventory
 from kschedfw.plugins.dynamic_resources.allocator import Search
 from kschedfw.plugins.dynamic_resources.args import DynamicResourcesArgs
-from kschedfw.plugins.dynamic_resources.claims import Claims
+from kschedfw.plugins.dynamic_resources.claims import Claims, without_allocation
 from kschedfw.plugins.dynamic_resources.hints import claim_events
 from kschedfw.plugins.dynamic_resources.inventory import PoolId
 from kschedfw.plugins.dynamic_resources.manager import DeviceManager
@@ -169,7 +169,7 @@ class Preparing:
         if isinstance(obj, ResourceClaim) and obj.status.allocation is not None and not self.said:
             self.said = True
             device = obj.status.allocation.devices.results[0].device
-            condition = {"type": self.condition, "status": "True", "reason": "r", "message": ""}
+            condition = {"type": self.condition, "status": "True", "reason": "r", "message": 'no "link"'}
             told = {"driver": DRIVER, "pool": "a", "device": device, "conditions": [condition]}
             read = made("ResourceClaim", obj.name, spec={}, status={"devices": [told]})
             assert isinstance(read, ResourceClaim)
@@ -227,6 +227,47 @@ def test_a_device_that_cannot_be_made_ready_is_given_back() -> None:
     world.scheduler.schedule_one()
     assert world.node_of("p") == ""
     assert claim_of(world, "c").status.allocation is None
+    assert world.told("p") == (
+        'running PreBind plugin "DynamicResources": device binding failed: claim=c, reason=r, message="no \\"link\\""'
+    )
+
+
+def test_waiting_for_devices_is_an_event_of_the_pod() -> None:
+    world = World(node("a"), gpu_class(), devices("a", "g0", more=BINDING), claim("c"), pod("p", "c"))
+    world.scheduler.schedule_one()
+    assert [
+        (each.regarding, each.type, each.message)
+        for each in world.cluster.events
+        if each.reason == "BindingConditionsPending"
+    ] == [("default/p", "Normal", "waiting for binding conditions for device on node a")]
+
+
+def test_a_pod_whose_devices_need_no_preparation_has_no_event_of_waiting() -> None:
+    world = World(node("a"), gpu_class(), devices("a", "g0"), claim("c"), pod("p", "c"))
+    world.run()
+    assert [each.reason for each in world.cluster.events] == ["Scheduled"]
+
+
+def test_waiting_for_devices_ends_with_an_error_when_the_claim_is_taken_away() -> None:
+    told = Told()
+    world = World(node("a"), gpu_class(), devices("a", "g0", more=BINDING), claim("c"), metrics=told)
+
+    def take_away(event: WatchEvent) -> None:
+        if isinstance(event.object, ResourceClaim) and event.object.status.reserved_for:
+            world.cluster.update(without_allocation(event.object))
+
+    world.cluster.watch(take_away)
+    world.cluster.add(pod("p", "c"))
+    world.scheduler.schedule_one()
+    assert told.prepared == [("default-scheduler", DRIVER, DevicePreparation.ERROR)]
+
+
+@pytest.mark.parametrize("plugin", ["DynamicResources", "InterPodAffinity"])
+def test_taints_of_nodes_are_no_event_for_plugins_that_dont_read_them(plugin: str) -> None:
+    registered = FrameworkHarness(plugin).framework.events_to_register()[plugin]
+    node_events = [each.action for each in registered if each.resource is EventResource.NODE]
+    assert node_events
+    assert not any(each & ActionType.UPDATE_NODE_TAINT for each in node_events)
 
 
 def test_an_allocation_without_a_timestamp_gets_one_when_it_is_reserved() -> None:

@@ -247,7 +247,9 @@ class TestClustersThatLoseAnswers:
 
     def test_events_that_can_not_be_recorded_cost_nothing(self) -> None:
         class Mute(InMemoryCluster):
-            def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
+            def record_event(
+                self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
+            ) -> None:
                 raise OSError("no journal")
 
         stage = Stage(cluster=Mute(), nodes=[SMALL])

@@ -77,18 +77,29 @@ class TestKubernetesClusterOfARealApiServer(ClusterContract):
     pytestmark = needs_control_plane
 
     @pytest.fixture
-    def cluster(self, of_a_real_server: Cluster) -> Cluster:
+    def cluster(self, of_a_real_server: Cluster, real_server: ControlPlane) -> Cluster:
         return of_a_real_server
+
+    @pytest.mark.parametrize("time", ["first", "second"])
+    def test_no_test_finds_nodes_or_pods_of_another(self, time: str, real_server: ControlPlane) -> None:
+        with real_server.client() as client:
+            for path in ("/api/v1/nodes", "/api/v1/pods"):
+                assert client.get(path).raise_for_status().json()["items"] == []
+            for path, name, spec in (
+                ("/api/v1/nodes", "left", {}),
+                ("/api/v1/namespaces/default/pods", time, {"containers": [{"name": "c", "image": "c"}]}),
+            ):
+                client.post(path, json={"metadata": {"name": name}, "spec": spec}).raise_for_status()
 
 
 @pytest.fixture(scope="module")
 def of_a_real_server(
-    real_server: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+    lasting_server: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
-    with real_server.client() as client:
+    with lasting_server.client() as client:
         definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         client.post(definitions, json=WIDGETS).raise_for_status()
-    yield from followed(real_server.kubeconfig(tmp_path_factory.mktemp("real") / "kubeconfig"))
+    yield from followed(lasting_server.kubeconfig(tmp_path_factory.mktemp("real") / "kubeconfig"))
 
 
 WIDGETS = {

@@ -184,7 +184,7 @@ class Snapshot:
     @property
     def selection(self) -> NodeSelection:
         """All nodes, in visiting order."""
-        if self._selection is None or self._selection.table is not self.table:
+        if self._selection is None:
             self._selection = NodeSelection.whole(self.table)
         return self._selection
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 
 from kschedfw.api.pod import Pod, PodCondition
-from kschedfw.framework.handle import Handle
+from kschedfw.framework.handle import Handle, record_event
 from kschedfw.framework.preemption.candidates import Candidate
 from kschedfw.framework.status import Status
 
@@ -54,10 +54,7 @@ def _evict(handle: Handle, plugin_name: str, victim: Pod, pod: Pod, node_name: s
     if not _hold_back(handle, plugin_name, victim) and not _delete(handle, victim, pod):
         return
     message = f"Preempted by pod {pod.uid} on node {node_name}"
-    try:
-        handle.cluster.record_event(victim, "Normal", "Preempted", message)
-    except Exception:  # whatever kind of cluster this is
-        logger.warning("can't record that pod %s was preempted", victim.key, exc_info=True)
+    record_event(handle.cluster, victim, "Normal", "Preempted", message, related=pod)
 
 
 def _hold_back(handle: Handle, plugin_name: str, victim: Pod) -> bool:

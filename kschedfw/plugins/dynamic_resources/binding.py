@@ -19,7 +19,9 @@ from kschedfw.api import (
     ResourceClaim,
     ResourceClaimSpec,
 )
-from kschedfw.api.resource_claims import FINALIZER, MAX_RESERVATIONS
+from kschedfw.api.field_errors import quoted
+from kschedfw.api.resource_claims import FINALIZER, MAX_RESERVATIONS, DeviceCondition
+from kschedfw.framework.handle import record_event
 from kschedfw.framework.metrics import DevicePreparation
 from kschedfw.framework.waiting_pods import PodInPreBind
 from kschedfw.plugins.dynamic_resources.claims import Claims, without_allocation
@@ -45,6 +47,15 @@ class DeviceBindingTimeoutError(ClaimBindingError):
 
     def __init__(self, cause: str) -> None:
         super().__init__(f"device binding timeout: {cause}")
+
+
+class DeviceBindingFailedError(ClaimBindingError):
+    """A driver says by a condition that a device of a pod's claim can't be made ready."""
+
+    def __init__(self, claim: ResourceClaim, failed: DeviceCondition) -> None:
+        super().__init__(
+            f"device binding failed: claim={claim.name}, reason={failed.reason}, message={quoted(failed.message)}"
+        )
 
 
 @attrs.define(eq=False)
@@ -97,7 +108,9 @@ class ClaimBinder:
                 others = tuple(each for each in present.status.reserved_for if each.uid != pod.uid)
                 self._update(attrs.evolve(present, status=attrs.evolve(present.status, reserved_for=others)))
 
-    def bind(self, reservation: Reservation, pod: Pod, in_pre_bind: PodInPreBind | None = None) -> None:
+    def bind(
+        self, reservation: Reservation, pod: Pod, node_name: str, in_pre_bind: PodInPreBind | None = None
+    ) -> None:
         """Write what was decided, and wait until devices that have to be prepared are, or the pod is cancelled.
 
         Raises:
@@ -107,7 +120,10 @@ class ClaimBinder:
         self.write(reservation, pod)
         if reservation.special is not None:
             self._make(reservation, reservation.special, pod)
-        self._wait(reservation, pod, in_pre_bind)
+        if drivers := self._preparing(reservation):
+            message = f"waiting for binding conditions for device on node {node_name}"
+            record_event(self._handle.cluster, pod, "Normal", "BindingConditionsPending", message)
+        self._wait(reservation, pod, in_pre_bind, drivers)
 
     def write(self, reservation: Reservation, pod: Pod) -> None:
         """Write allocations and reservations into the pod's claims."""
@@ -188,19 +204,28 @@ class ClaimBinder:
             self._claims.cache.assume(stored)  # reads lag behind
         return stored
 
-    def _wait(self, reservation: Reservation, pod: Pod, in_pre_bind: PodInPreBind | None) -> None:
+    def _wait(
+        self,
+        reservation: Reservation,
+        pod: Pod,
+        in_pre_bind: PodInPreBind | None,
+        drivers: Sequence[str],
+    ) -> None:
         clock = self._handle.clock
         started = clock.now()
-        result = DevicePreparation.FAILURE
+        result = DevicePreparation.ERROR
         try:
             self._wait_until_ready(reservation, pod, in_pre_bind, started + self._timeout)
             result = DevicePreparation.SUCCESS
         except DeviceBindingTimeoutError:
             result = DevicePreparation.TIMEOUT
             raise
+        except DeviceBindingFailedError:
+            result = DevicePreparation.FAILURE
+            raise
         finally:
             profile, seconds = self._handle.profile_name, clock.now() - started
-            for driver in self._preparing(reservation):
+            for driver in drivers:
                 self._handle.metrics.devices_prepared(profile, driver, result, seconds)
 
     def _wait_until_ready(
@@ -236,9 +261,9 @@ class ClaimBinder:
             if present is None or present.status.allocation is None or not present.is_reserved_for(pod):
                 raise ClaimBindingError(f"claim {claim.key} is not the pod's any more")
             readiness = binding_readiness(present)
-            if readiness is None:
+            if isinstance(readiness, DeviceCondition):
                 self._update(without_allocation(present))
-                raise ClaimBindingError(f"claim {claim.key}: binding its devices failed")
+                raise DeviceBindingFailedError(present, readiness)
             if not readiness:
                 # The allocation may be much older than this pod's wait, if other pods had the claim before.
                 if is_overdue(present, self._handle.clock.now(), self._timeout):

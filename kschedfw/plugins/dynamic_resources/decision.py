@@ -16,6 +16,7 @@ from kschedfw.api import (
     ResourceClaim,
     ResourceClaimSpec,
 )
+from kschedfw.api.resource_claims import DeviceCondition
 from kschedfw.plugins._node_terms import any_matches, usable_terms
 from kschedfw.plugins.dynamic_resources.answers import AllocationTimeoutError, Answers, Question
 from kschedfw.plugins.dynamic_resources.extended import (
@@ -168,7 +169,7 @@ class PodDevices:
     def may_be_ready(self, claim: ResourceClaim) -> bool:
         """Whether the devices of a claim, if it has any, are ready to be used, or may be so in time."""
         readiness = binding_readiness(claim)
-        if readiness is None:
+        if isinstance(readiness, DeviceCondition):
             return False
         return readiness or not is_overdue(claim, self.now, self.binding_timeout)
 
@@ -218,8 +219,8 @@ def _score_of_allocation(claim: ResourceClaim) -> int:
     )
 
 
-def binding_readiness(claim: ResourceClaim) -> bool | None:
-    """Whether the claim's devices are ready for a pod to be bound; None if one can't be made ready."""
+def binding_readiness(claim: ResourceClaim) -> bool | DeviceCondition:
+    """Return whether the claim's devices are ready for a pod to be bound, or the condition by which one can't be."""
     allocation = claim.status.allocation
     ready = True
     for result in () if allocation is None else allocation.devices.results:
@@ -234,8 +235,9 @@ def binding_readiness(claim: ResourceClaim) -> bool | None:
             ),
             AllocatedDeviceStatus(),
         )
-        if any(status.is_true(each) for each in result.binding_failure_conditions):
-            return None
+        for name in result.binding_failure_conditions:
+            if (failed := status.condition(name)) is not None and failed.status == "True":
+                return failed
         ready = ready and all(status.is_true(each) for each in result.binding_conditions)
     return ready
 

@@ -33,12 +33,7 @@ def claim_events(claims: Claims) -> Sequence[ClusterEvent]:
         return queue_if(own and (before is None or before.status != new.status))
 
     add_or_update = ActionType.ADD | ActionType.UPDATE
-    node_changes = (
-        ActionType.ADD
-        | ActionType.UPDATE_NODE_LABEL
-        | ActionType.UPDATE_NODE_TAINT
-        | ActionType.UPDATE_NODE_ALLOCATABLE
-    )
+    node_changes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
     return (
         ClusterEvent(
             EventResource.UNSCHEDULED_POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM, after_pod_change

@@ -213,9 +213,10 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         return PreBindPreFlightResult(allow_parallel=True) if RESERVATION in state else Status.skip()
 
     @hookimpl
-    def pre_bind(self, state: CycleState, pod: Pod) -> None:
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
         if RESERVATION in state:
-            self.binder.bind(state.read(RESERVATION), pod, self.handle.pods_in_pre_bind.get(pod.uid))
+            in_pre_bind = self.handle.pods_in_pre_bind.get(pod.uid)
+            self.binder.bind(state.read(RESERVATION), pod, node_name, in_pre_bind)
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:

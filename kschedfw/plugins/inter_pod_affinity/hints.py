@@ -24,8 +24,8 @@ class AffinityHints:
 
     def events(self) -> tuple[ClusterEvent, ...]:
         pod_actions = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.DELETE
-        # A new node may be tainted at first, and its addition passed over; so its taints count as well.
-        node_actions = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
+        # Not taints: with hints no node's addition is passed over, so there is nothing that they would make up for.
+        node_actions = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
         if self.complete:
             node_actions |= ActionType.DELETE
         return (

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kschedfw import KschedfwError, NodeInfo, Snapshot, make_node, make_pod
 from kschedfw.framework.nodes.node_info import ImageStateSummary
+from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.snapshot import NodeNotFoundError
 from tests.framework.support import nodes
 
@@ -83,6 +84,39 @@ def test_every_node_knows_on_how_many_nodes_its_images_are() -> None:
 def test_an_image_that_a_node_lists_twice_is_on_one_node() -> None:
     snapshot = Snapshot.of([make_node("a").image("app:1", size=1).image("app:1", size=1).build()])
     assert snapshot.get("a").image_states == {"app:1": ImageStateSummary(1, 1)}
+
+
+@given(st.lists(st.sampled_from("abcdef"), unique=True), st.data())
+def test_a_node_of_a_snapshot_is_read_only_and_its_clones_are_not(
+    names: list[str], data: st.DataObject
+) -> None:
+    snapshot = Snapshot.of(nodes(*names))
+    if names:
+        changed = data.draw(st.sampled_from(names))
+        snapshot.update([snapshot.get(changed).clone()])
+    for info in snapshot.node_infos:
+        with pytest.raises(
+            AttributeError, match=f"node '{info.name}': pods can't be set, since a snapshot's"
+        ):
+            info.pods = ()
+        with pytest.raises(AttributeError, match="read-only"):
+            info.add_pod(PodInfo.of(make_pod("p").build()))
+        info.clone().add_pod(PodInfo.of(make_pod("p").build()))
+        assert info.pods == ()
+
+
+@given(st.lists(st.permutations("abc").map(lambda names: names[:2]), min_size=1, max_size=5))
+def test_the_selection_and_the_uses_of_claims_are_those_of_the_nodes_that_are_there(
+    orders: list[list[str]],
+) -> None:
+    pods = {name: make_pod(f"on-{name}").claim(f"claim-{name}").node(name).build() for name in "abc"}
+    snapshot = Snapshot()
+    for names in orders:
+        snapshot.replace(Snapshot.of(nodes(*names), [pods[name] for name in names]).node_infos)
+        assert [info.name for info in snapshot.selection] == names
+        assert {name for name in "abc" if snapshot.claims.is_used(f"default/claim-{name}")} == set(names)
+        assert snapshot.claims is snapshot.claims
+        assert snapshot.selection is snapshot.selection
 
 
 class TestReplace:

@@ -66,8 +66,8 @@ class TestVictims:
     def test_an_event_says_by_whom_and_where(self) -> None:
         made = two_victims()
         made.preempt(PREEMPTOR)
-        assert [(e.regarding, e.type, e.reason, e.message) for e in made.cluster.events] == [
-            (f"default/{name}", "Normal", "Preempted", "Preempted by pod uid-p on node n")
+        assert [(e.regarding, e.type, e.reason, e.message, e.related) for e in made.cluster.events] == [
+            (f"default/{name}", "Normal", "Preempted", "Preempted by pod uid-p on node n", PREEMPTOR.key)
             for name in ("v1", "v2")
         ]
 

@@ -146,8 +146,10 @@ class FlakyCluster:
             raise TimeoutError("no connection")
         self.truth.patch_pod_status(pod, condition=condition, nominated_node_name=nominated_node_name)
 
-    def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
-        self.truth.record_event(regarding, type, reason, message)
+    def record_event(
+        self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
+    ) -> None:
+        self.truth.record_event(regarding, type, reason, message, related)
 
     # What others do
 

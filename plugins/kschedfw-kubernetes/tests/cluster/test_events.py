@@ -15,6 +15,7 @@ from kschedfw_kubernetes.cluster import Client, connect
 from kschedfw_kubernetes.cluster.events import EventRecorder
 from kschedfw_kubernetes.testing import ApiServer
 
+from kschedfw import make_pod
 from kschedfw.api import pod_from_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.testing.clock import FakeClock
@@ -52,6 +53,33 @@ def test_an_event_says_who_did_what_to_what(
         "a",
         pod.uid,
     )
+
+
+def test_an_event_of_a_victim_says_who_preempted_it_and_those_of_others_are_events_of_their_own(
+    server: ApiServer, client: Client, connected: Callable[..., Client], pod: Pod
+) -> None:
+    preemptors = [server.cluster.add(make_pod(name).build()) for name in ("b", "c")]
+    recorder = EventRecorder(connected(), client.clock)
+    recorder.start()
+    for preemptor in preemptors:
+        recorder.record(pod, "Normal", "Preempted", f"by {preemptor.name}", preemptor)
+    recorder.close(10)
+    events = recorded(client)
+    assert {each["action"] for each in events} == {"Preempting"}
+    assert {(each["related"]["kind"], each["related"]["uid"], each["note"]) for each in events} == {
+        ("Pod", preemptor.uid, f"by {preemptor.name}") for preemptor in preemptors
+    }
+    assert {each["regarding"]["uid"] for each in events} == {pod.uid}
+
+
+def test_a_pod_that_waits_for_its_devices_is_being_scheduled(
+    client: Client, connected: Callable[..., Client], pod: Pod
+) -> None:
+    recorder = EventRecorder(connected(), client.clock)
+    recorder.start()
+    recorder.record(pod, "Normal", "BindingConditionsPending", "waiting")
+    recorder.close(10)
+    assert [each["action"] for each in recorded(client)] == ["Scheduling"]
 
 
 def test_the_same_event_again_is_counted(client: Client, connected: Callable[..., Client], pod: Pod) -> None:

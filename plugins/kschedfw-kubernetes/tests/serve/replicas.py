@@ -24,10 +24,9 @@ from kschedfw.api.pod import Pod
 from tests.control_plane import ControlPlane
 from tests.processes import running
 
-PATIENCE = 60.0
-"""Seconds that anything may take on a busy machine."""
-LEASE, RENEW, RETRY = 2.0, 1.2, 0.2
-"""Seconds; the API has leases of whole seconds."""
+LEASE, RENEW, RETRY = 10.0, 8.0, 0.2
+"""Seconds. A process that gets no processor time for as long as RENEW loses its lease: with 1.2 s, busy machines took
+it from leaders that were to keep it."""
 SHORT_LEASES = (
     f"--leader-elect-lease-duration={LEASE:g}s",
     f"--leader-elect-renew-deadline={RENEW:g}s",
@@ -88,6 +87,8 @@ class Replica:
         traceback: TracebackType | None,
     ) -> None:
         self._until_exit.close()
+        if error is not None:
+            error.add_note(f"log of {self.name}:\n{self.log}")
 
     @property
     def log(self) -> str:
@@ -101,7 +102,7 @@ class Replica:
             context = ssl.create_default_context()
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         try:
-            with urllib.request.urlopen(request, context=context, timeout=PATIENCE) as reply:
+            with urllib.request.urlopen(request, context=context) as reply:
                 return Reply(reply.status, reply.read().decode())
         except urllib.error.HTTPError as error:
             with error:
@@ -118,16 +119,15 @@ class Replica:
         return self
 
     def wait_for(self, condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + PATIENCE
+        """Wait until the condition holds. Only the limit of every test bounds the wait: no verdict depends on speed."""
         while not condition():
-            assert self.process.poll() is None, f"ended with {self.process.poll()}:\n{self.log}"
-            assert time.monotonic() < deadline, self.log
+            assert self.process.poll() is None, f"ended with {self.process.poll()}"
             time.sleep(0.02)
 
     def ends(self, number: int = signal.SIGTERM) -> int:
-        """Send the signal; the exit code."""
+        """Send the signal, and wait. Return the exit code."""
         self.process.send_signal(number)
-        return self.process.wait(PATIENCE)
+        return self.process.wait()
 
 
 def token_of(name: str) -> str:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from kschedfw_kubernetes.testing import ApiServer
 from serve.replicas import (
-    PATIENCE,
     SHORT_LEASES,
     Replica,
     add_nodes,
@@ -156,7 +155,7 @@ def test_only_one_can_have_the_port(server: ApiServer, tmp_path: Path) -> None:
     with Replica(server, tmp_path, "one") as first:
         first.wait_until_ready()
         with Replica(server, tmp_path, "two", "--secure-port", first.port) as second:
-            assert second.process.wait(PATIENCE) == 2
+            assert second.process.wait() == 2
         where = f"127.0.0.1, port {first.port}"
         assert second.log == f"kschedfw: can't listen on {where}: Address already in use\n"
 
@@ -184,5 +183,5 @@ def test_a_lease_that_cannot_be_renewed_ends_it(server: ApiServer, tmp_path: Pat
     with Replica(server, tmp_path, "one", *SHORT_LEASES) as replica:
         replica.wait_until_leading()
         server.faults.paused = True
-        assert replica.process.wait(PATIENCE) == 1
+        assert replica.process.wait() == 1
     assert "Leaderelection lost" in replica.log

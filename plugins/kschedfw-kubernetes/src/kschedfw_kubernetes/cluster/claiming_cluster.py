@@ -274,9 +274,11 @@ class ClaimingCluster:
         """As `Cluster.patch_pod_status`."""
         self._cluster.patch_pod_status(pod, condition=condition, nominated_node_name=nominated_node_name)
 
-    def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
+    def record_event(
+        self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
+    ) -> None:
         """As `Cluster.record_event`."""
-        self._cluster.record_event(regarding, type, reason, message)
+        self._cluster.record_event(regarding, type, reason, message, related)
 
 
 def _version(pod: Pod) -> int:

@@ -194,9 +194,11 @@ class KubernetesCluster:
         """As `Cluster.patch_pod_status`."""
         self._writes.patch_pod_status(pod, condition, nominated_node_name)
 
-    def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
+    def record_event(
+        self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
+    ) -> None:
         """As `Cluster.record_event`; sent in the background, and dropped where the server can't keep up."""
-        self._recorder.record(regarding, type, reason, message)
+        self._recorder.record(regarding, type, reason, message, related)
 
     # --- behind the scenes ---
 

@@ -34,7 +34,12 @@ _LOG = logging.getLogger(__name__)
 
 EVENTS: Final = Resource("Event", "events.k8s.io/v1", "events")
 
-_ACTIONS: Final = {"Scheduled": "Binding", "FailedScheduling": "Scheduling", "Preempted": "Preempting"}
+_ACTIONS: Final = {
+    "Scheduled": "Binding",
+    "FailedScheduling": "Scheduling",
+    "BindingConditionsPending": "Scheduling",
+    "Preempted": "Preempting",
+}
 """What kube-scheduler was doing, by the reason of its event; other reasons stand for themselves."""
 _LONGEST_NOTE: Final = 1024
 _LONGEST_NAME: Final = 128
@@ -110,10 +115,12 @@ class EventRecorder:
             self._started = True
             self._make_sender()
 
-    def record(self, regarding: Named, type: str, reason: str, message: str) -> None:
+    def record(
+        self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
+    ) -> None:
         """Have an event sent."""
         try:
-            self._record(regarding, type, reason, printable(message, _LONGEST_NOTE))
+            self._record(regarding, type, reason, printable(message, _LONGEST_NOTE), related)
         except Exception:  # whatever it is, it isn't worth a decision
             _LOG.exception("can't record the event %s of %s", reason, regarding.key)
 
@@ -135,7 +142,7 @@ class EventRecorder:
 
     # --- recording ---
 
-    def _record(self, regarding: Named, type: str, reason: str, note: str) -> None:
+    def _record(self, regarding: Named, type: str, reason: str, note: str, related: Named | None) -> None:
         now = self._clock.monotonic()
         controller = _DEFAULT_CONTROLLER
         if isinstance(regarding, Pod):
@@ -147,7 +154,13 @@ class EventRecorder:
             "regarding": _reference(regarding),
             "type": type,
         }
-        key = (controller, identity["action"], identity["reason"], type, *identity["regarding"].items())
+        other = {} if related is None else _reference(related)
+        if other:
+            identity["related"] = other
+        key = (
+            *(controller, identity["action"], identity["reason"], type),
+            *(*identity["regarding"].items(), *other.items()),
+        )
         with self._changed:
             told = self._told.get(key)
             if told is None or now - told.last > _SERIES_ENDS:

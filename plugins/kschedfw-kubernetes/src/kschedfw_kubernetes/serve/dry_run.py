@@ -56,7 +56,9 @@ class DryRunCluster:
     ) -> None:
         _tell("patch the status of", pod, condition=condition, nominatedNodeName=nominated_node_name)
 
-    def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
+    def record_event(
+        self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
+    ) -> None:
         """Nothing: what is recorded is in the log anyway."""
 
 

@@ -193,8 +193,10 @@ class RemoteTruth:
     ) -> None:
         self._call("patch_pod_status", pod, condition=condition, nominated_node_name=nominated_node_name)
 
-    def record_event(self, regarding: Named, type: str, reason: str, message: str) -> None:
-        self._call("record_event", regarding, type, reason, message)
+    def record_event(
+        self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
+    ) -> None:
+        self._call("record_event", regarding, type, reason, message, related)
 
 
 def _gone() -> ClusterError:
