@@ -21,6 +21,7 @@ from kschedfw.api.custom import CustomKind
 from kschedfw.api.devices import DeviceClass
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.meta import Named, ObjectMeta
+from kschedfw.api.node import PRICE
 from kschedfw.api.objects import to_manifest
 from kschedfw.api.pod import PodTemplateSpec
 from kschedfw.api.resource_claims import (
@@ -44,7 +45,6 @@ from kschedfw.cluster.volume_controller import DEFAULT_CLASS
 from kschedfw.plugins._migration import MIGRATED_PLUGINS
 from kschedfw.simulator.arrivals import DURATION, OPENB_CREATION, OPENB_DELETION, OPENB_SCHEDULED
 from kschedfw.simulator.openb import GPU_COUNT, GPU_MILLI, GPU_MODEL
-from kschedfw.what_if.node_groups import PRICE
 
 DUMP_HELP = """Write the state of a live cluster to one file, which all commands read.
 
