@@ -1,3 +1,4 @@
+from .admission import Admission as Admission
 from .admission import AdmissionOutcome as AdmissionOutcome
 from .admission import RefusedPod as RefusedPod
 from .affinity import Affinity as Affinity
@@ -60,6 +61,8 @@ from .field_errors import FieldError as FieldError
 from .field_errors import FieldErrors as FieldErrors
 from .frozendict import EMPTY as EMPTY
 from .frozendict import FrozenDict as FrozenDict
+from .kinds import KINDS as KINDS
+from .known_fields import unknown_fields as unknown_fields
 from .manifests import FieldValidation as FieldValidation
 from .manifests import InvalidManifestsError as InvalidManifestsError
 from .manifests import Limits as Limits
@@ -74,6 +77,7 @@ from .manifests import to_manifest as to_manifest
 from .meta import Named as Named
 from .meta import ObjectMeta as ObjectMeta
 from .meta import OwnerReference as OwnerReference
+from .node import PRICE as PRICE
 from .node import ContainerImage as ContainerImage
 from .node import Node as Node
 from .node import NodeCondition as NodeCondition
@@ -81,6 +85,9 @@ from .node import NodeSpec as NodeSpec
 from .node import NodeStatus as NodeStatus
 from .node import Taint as Taint
 from .node import TaintEffect as TaintEffect
+from .objects import read_object as read_object
+from .objects import supported_kind as supported_kind
+from .owners import TEMPLATE_HASH as TEMPLATE_HASH
 from .pod import DEFAULT_SCHEDULER_NAME as DEFAULT_SCHEDULER_NAME
 from .pod import ContainerExtendedResourceRequest as ContainerExtendedResourceRequest
 from .pod import Pod as Pod
@@ -109,6 +116,7 @@ from .policies import ScopeSelector as ScopeSelector
 from .quantity import Quantity as Quantity
 from .quantity import QuantityError as QuantityError
 from .quantity import QuantityFormat as QuantityFormat
+from .quantity import parse_quantity as parse_quantity
 from .requests import PodRequests as PodRequests
 from .requests import QosClass as QosClass
 from .requests import node_allocatable as node_allocatable
@@ -140,6 +148,7 @@ from .resource_names import CPU as CPU
 from .resource_names import EPHEMERAL_STORAGE as EPHEMERAL_STORAGE
 from .resource_names import MEMORY as MEMORY
 from .resource_names import PODS as PODS
+from .resource_names import is_huge_pages as is_huge_pages
 from .selectors import LabelSelector as LabelSelector
 from .selectors import NodeSelector as NodeSelector
 from .selectors import NodeSelectorTerm as NodeSelectorTerm
@@ -147,6 +156,7 @@ from .selectors import Operator as Operator
 from .selectors import PreferredSchedulingTerm as PreferredSchedulingTerm
 from .selectors import Requirement as Requirement
 from .selectors import Selector as Selector
+from .selectors import as_selector as as_selector
 from .storage import CSIDriver as CSIDriver
 from .storage import CSIDriverSpec as CSIDriverSpec
 from .storage import CSINode as CSINode

@@ -2,7 +2,7 @@
 
 from kschedfw.cluster.claim_controller import ClaimController
 from kschedfw.cluster.errors import AlreadyExistsError, ClusterError, ConflictError, NotFoundError
-from kschedfw.cluster.freeing import Freed, free_pods
+from kschedfw.cluster.freeing import Freed, belongs_to_its_node, free_pods, freed
 from kschedfw.cluster.local_copy import LocalCopy
 from kschedfw.cluster.memory import InMemoryCluster, RecordedEvent, from_manifests
 from kschedfw.cluster.protocol import Cluster, EventType, Handler, T, WatchEvent
@@ -41,7 +41,9 @@ __all__ = [
     "State",
     "VolumeController",
     "WatchEvent",
+    "belongs_to_its_node",
     "free_pods",
+    "freed",
     "from_manifests",
     "missing_objects",
 ]

@@ -1,7 +1,17 @@
 """Transactions on a private copy of a cluster: what would be if nodes came, went or were drained, or pods came."""
 
+from kschedfw.what_if.engine import Progress
 from kschedfw.what_if.errors import ConcurrentUseError, WhatIfError
-from kschedfw.what_if.results import Evictions, Feasibility, Placed, Refused, Replicas, Schedule, Waiting
+from kschedfw.what_if.results import (
+    Evictions,
+    Feasibility,
+    Outcome,
+    Placed,
+    Refused,
+    Replicas,
+    Schedule,
+    Waiting,
+)
 from kschedfw.what_if.transaction import Transaction
 from kschedfw.what_if.what_if import WhatIf
 
@@ -9,7 +19,9 @@ __all__ = [
     "ConcurrentUseError",
     "Evictions",
     "Feasibility",
+    "Outcome",
     "Placed",
+    "Progress",
     "Refused",
     "Replicas",
     "Schedule",

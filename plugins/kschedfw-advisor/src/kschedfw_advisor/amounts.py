@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from kschedfw.api.quantity import Quantity, QuantityFormat
-from kschedfw.api.resource import Resource
-from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_huge_pages
+from kschedfw import Quantity, Resource
+from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, QuantityFormat, is_huge_pages
 
 _MIB = 1 << 20
 

@@ -7,12 +7,16 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.meta import OwnerReference
-from kschedfw.api.pod import Pod
-from kschedfw.api.selectors import as_selector
-from kschedfw.api.workloads import PodDisruptionBudget, ReplicaSet, ReplicationController, StatefulSet
-from kschedfw.cluster.protocol import Cluster
-from kschedfw.what_if.transaction import Transaction
+from kschedfw import Pod, Transaction
+from kschedfw.api import (
+    OwnerReference,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+    as_selector,
+)
+from kschedfw.cluster import Cluster
 
 _SCALED: Final[dict[str, type[ReplicaSet | ReplicationController | StatefulSet]]] = {
     "ReplicaSet": ReplicaSet,

@@ -12,12 +12,9 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.node import Node, Taint, TaintEffect
-from kschedfw.api.pod import Pod
-from kschedfw.api.selectors import NodeSelector, Operator, Requirement
-from kschedfw.cluster.freeing import belongs_to_its_node
-from kschedfw.cluster.protocol import Cluster
+from kschedfw import FrozenDict, Node, Pod
+from kschedfw.api import NodeSelector, Operator, Requirement, Taint, TaintEffect
+from kschedfw.cluster import Cluster, belongs_to_its_node
 from kschedfw.explain import Evidence, Explanation, NodeExplanation
 from kschedfw_advisor.amounts import rounded
 from kschedfw_advisor.changes import (

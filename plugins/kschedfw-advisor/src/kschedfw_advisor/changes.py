@@ -8,14 +8,20 @@ from typing import ClassVar, Final
 import attrs
 from typing_extensions import override
 
-from kschedfw.api.affinity import Toleration, TolerationOperator, UnsatisfiableAction
-from kschedfw.api.containers import Container, ResourceRequirements
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.node import Node, Taint
-from kschedfw.api.pod import Pod, PodSpec
-from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
-from kschedfw.cluster.protocol import Cluster
-from kschedfw.what_if.transaction import Transaction
+from kschedfw import FrozenDict, Node, Pod, Transaction
+from kschedfw.api import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    Container,
+    PodSpec,
+    ResourceRequirements,
+    Taint,
+    Toleration,
+    TolerationOperator,
+    UnsatisfiableAction,
+)
+from kschedfw.cluster import Cluster
 from kschedfw_advisor.amounts import exact_text, quantity_of
 from kschedfw_advisor.new_nodes import add_nodes
 from kschedfw_advisor.node_groups import NodeGroup

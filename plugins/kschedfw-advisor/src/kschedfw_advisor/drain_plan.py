@@ -8,10 +8,8 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.pod import Pod
-from kschedfw.what_if.engine import Progress
-from kschedfw.what_if.transaction import Transaction
-from kschedfw.what_if.what_if import WhatIf
+from kschedfw import Pod, Transaction, WhatIf
+from kschedfw.what_if import Progress
 from kschedfw_advisor.budgets import Budgets
 from kschedfw_advisor.settling import settle
 

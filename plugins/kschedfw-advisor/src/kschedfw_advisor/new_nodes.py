@@ -6,13 +6,19 @@ from collections.abc import Sequence
 
 import attrs
 
-from kschedfw.api.affinity import NodeAffinity
-from kschedfw.api.meta import ObjectMeta, OwnerReference
-from kschedfw.api.node import Node, TaintEffect
-from kschedfw.api.pod import Pod, PodStatus
-from kschedfw.api.selectors import NodeSelector, NodeSelectorTerm, Operator, Requirement, Selector
-from kschedfw.cluster.protocol import Cluster
-from kschedfw.what_if.transaction import Transaction
+from kschedfw import Node, ObjectMeta, Pod, Transaction
+from kschedfw.api import (
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    Operator,
+    OwnerReference,
+    PodStatus,
+    Requirement,
+    Selector,
+    TaintEffect,
+)
+from kschedfw.cluster import Cluster
 
 
 def add_nodes(trial: Transaction, cluster: Cluster, template: Node, count: int) -> tuple[Node, ...]:

@@ -9,20 +9,21 @@ from typing import Any, Final
 
 import attrs
 
-from kschedfw.api.documents import Document, documents
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.field_errors import FieldError, FieldErrors, first_of
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.known_fields import unknown_fields
-from kschedfw.api.limits import Limits
-from kschedfw.api.manifest_error import ManifestError
-from kschedfw.api.meta import ObjectMeta
-from kschedfw.api.node import PRICE, Node, NodeSpec, NodeStatus
-from kschedfw.api.objects import read_object, supported_kind
-from kschedfw.api.resource_names import PODS
-from kschedfw.api.selectors import Selector
-from kschedfw.api.sources import UnreadableError, sources
-from kschedfw.api.strict import structure_strictly
+from kschedfw import FieldError, FrozenDict, KschedfwError, Node, ObjectMeta
+from kschedfw.api import (
+    PODS,
+    PRICE,
+    FieldErrors,
+    Limits,
+    ManifestError,
+    NodeSpec,
+    NodeStatus,
+    Selector,
+    read_object,
+    supported_kind,
+    unknown_fields,
+)
+from kschedfw.api.reading import Document, UnreadableError, documents, first_of, sources, structure_strictly
 
 MOST_NODES: Final = 1000
 """How many nodes a group may have that names no `max`."""

@@ -8,11 +8,8 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.what_if.results import Refused
-from kschedfw.what_if.what_if import WhatIf
+from kschedfw import FrozenDict, Node, Pod, WhatIf
+from kschedfw.what_if import Refused
 from kschedfw_advisor.changes import AddNodes, RemoveGates
 from kschedfw_advisor.node_groups import NodeGroup, node_shapes
 from kschedfw_advisor.remedies import Remedy, attempt, find_remedies

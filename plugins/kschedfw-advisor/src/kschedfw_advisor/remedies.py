@@ -7,10 +7,8 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.pod import Pod
-from kschedfw.what_if.results import Placed, Waiting
-from kschedfw.what_if.transaction import Transaction
-from kschedfw.what_if.what_if import WhatIf
+from kschedfw import Pod, Transaction, WhatIf
+from kschedfw.what_if import Placed, Waiting
 from kschedfw_advisor.candidates import Changes, candidates, size
 from kschedfw_advisor.changes import AddNodes, DeletePod, Effort
 from kschedfw_advisor.counting import smallest_count

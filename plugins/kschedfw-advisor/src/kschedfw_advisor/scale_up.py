@@ -8,11 +8,8 @@ from functools import partial
 
 import attrs
 
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.what_if.results import Placed, Refused
-from kschedfw.what_if.transaction import Transaction
-from kschedfw.what_if.what_if import WhatIf
+from kschedfw import Node, Pod, Transaction, WhatIf
+from kschedfw.what_if import Placed, Refused
 from kschedfw_advisor.counting import smallest_count
 from kschedfw_advisor.new_nodes import add_nodes
 from kschedfw_advisor.node_groups import NodeGroup

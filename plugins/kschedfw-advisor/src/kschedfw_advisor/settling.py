@@ -7,13 +7,9 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.cluster.freeing import belongs_to_its_node, freed
-from kschedfw.what_if.engine import Progress
-from kschedfw.what_if.results import Outcome, Placed, Refused
-from kschedfw.what_if.transaction import Transaction
-from kschedfw.what_if.what_if import WhatIf
+from kschedfw import Node, Pod, Transaction, WhatIf
+from kschedfw.cluster import belongs_to_its_node, freed
+from kschedfw.what_if import Outcome, Placed, Progress, Refused
 
 MOST_ROUNDS: Final = 10
 """How often pods without a place are tried again, as long as others get one in between."""

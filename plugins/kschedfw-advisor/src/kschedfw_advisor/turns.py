@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from kschedfw.api.pod import Pod
-from kschedfw.what_if.engine import Progress
-from kschedfw.what_if.results import Placed, Refused, Replicas, Waiting
-from kschedfw.what_if.transaction import Transaction
+from kschedfw import Pod, Transaction
+from kschedfw.what_if import Placed, Progress, Refused, Replicas, Waiting
 
 _AT_A_TIME: Final = 200
 """So many replicas are placed between two calls of `Progress`."""

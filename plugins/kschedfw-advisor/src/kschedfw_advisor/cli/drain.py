@@ -9,26 +9,28 @@ from typing import Annotated
 
 import typer
 
-from kschedfw.api.manifests import FieldValidation
-from kschedfw.api.node import Node
-from kschedfw.cli.enabled import UsageError
-from kschedfw.cli.exits import ExitCode
-from kschedfw.cli.inputs import InputFormat
-from kschedfw.cli.live import ContextOption, KubeconfigOption, Live, NamespaceOption
-from kschedfw.cli.names import check_name
-from kschedfw.cli.options import (
+from kschedfw import FieldValidation, Node
+from kschedfw.cli import (
     ConfigOption,
+    ContextOption,
+    ExitCode,
     FieldValidationOption,
     FormatOption,
     GatesOption,
+    InputFormat,
+    KubeconfigOption,
     LimitOption,
+    Live,
+    NamespaceOption,
     NoProgressOption,
     PodsOption,
     ProviderOption,
     SeedOption,
     SkipInvalidOption,
+    UsageError,
+    check_name,
+    labelled_progress_bar,
 )
-from kschedfw.cli.output import labelled_progress_bar
 from kschedfw_advisor.cli.drain_output import print_drain, to_json
 from kschedfw_advisor.cli.what_if_input import (
     IgnorePendingOption,

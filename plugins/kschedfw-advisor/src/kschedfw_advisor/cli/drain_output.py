@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from kschedfw.cli.tables import block, counted, plain_table, print_parts, stdout_console
+from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
 from kschedfw_advisor.cli.what_if_output import Background, pods_text
 from kschedfw_advisor.drain_plan import DrainPlan, Move, Step
 

@@ -10,25 +10,28 @@ from typing import Annotated
 
 import typer
 
-from kschedfw.api.manifests import FieldValidation
-from kschedfw.cli.enabled import UsageError
-from kschedfw.cli.exits import ExitCode
-from kschedfw.cli.inputs import InputFormat
-from kschedfw.cli.live import ContextOption, KubeconfigOption, Live, NamespaceOption
-from kschedfw.cli.options import (
+from kschedfw import FieldValidation
+from kschedfw.cli import (
     ClusterArgument,
     ConfigOption,
+    ContextOption,
+    ExitCode,
     FieldValidationOption,
     FormatOption,
     GatesOption,
+    InputFormat,
+    KubeconfigOption,
     LimitOption,
+    Live,
+    NamespaceOption,
     NoProgressOption,
     PodsOption,
     ProviderOption,
     SeedOption,
     SkipInvalidOption,
+    UsageError,
+    labelled_progress_bar,
 )
-from kschedfw.cli.output import labelled_progress_bar
 from kschedfw_advisor.cli.fit_output import Answer, print_fit
 from kschedfw_advisor.cli.pod_templates import PodOptions, PodTemplate, read_pod_templates
 from kschedfw_advisor.cli.what_if_input import (

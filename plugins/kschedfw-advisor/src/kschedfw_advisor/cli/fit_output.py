@@ -9,9 +9,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kschedfw.api.pod import Pod
-from kschedfw.cli.tables import block, counted, plain_table, print_parts, stdout_console
-from kschedfw.what_if.results import Replicas
+from kschedfw import Pod
+from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
+from kschedfw.what_if import Replicas
 from kschedfw_advisor.amounts import amounts_text
 from kschedfw_advisor.cli.pod_templates import PodTemplate
 from kschedfw_advisor.cli.what_if_output import Background, names_text

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kschedfw.cli.enabled import UsageError
-from kschedfw.cli.exits import tell
+from kschedfw.cli import UsageError, tell
 from kschedfw_advisor.node_groups import NodeGroup, NodeGroupError, read_node_groups
 
 NodeGroupOption = Annotated[

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from kschedfw.cli.tables import block, counted, plain_table, print_parts, stdout_console
+from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
 from kschedfw_advisor.cli.what_if_output import Background, counts_text, pods_text
 from kschedfw_advisor.pending import Pending, PodKind, Why
 from kschedfw_advisor.remedies import Remedy

@@ -8,22 +8,27 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.admission import Admission
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.kinds import KINDS
-from kschedfw.api.manifest_error import ManifestError
-from kschedfw.api.manifests import pod_from_manifest
-from kschedfw.api.meta import Named, ObjectMeta
-from kschedfw.api.node import Node
-from kschedfw.api.owners import TEMPLATE_HASH, make_pod
-from kschedfw.api.pod import Pod, PodStatus
-from kschedfw.api.policies import LimitRange, RuntimeClass
-from kschedfw.api.quantity import Quantity, QuantityError, parse_quantity
-from kschedfw.api.workloads import Namespace, PriorityClass, ReplicaSet, ReplicationController, StatefulSet
-from kschedfw.cli.enabled import UsageError
-from kschedfw.cli.inputs import ReadingOptions, read_manifest_input
-from kschedfw.cluster import Cluster, InMemoryCluster
-from kschedfw.what_if.transaction import Transaction
+from kschedfw import FrozenDict, InMemoryCluster, Node, ObjectMeta, Pod, Quantity, Transaction, make_pod
+from kschedfw.api import (
+    KINDS,
+    TEMPLATE_HASH,
+    Admission,
+    LimitRange,
+    ManifestError,
+    Named,
+    Namespace,
+    PodStatus,
+    PriorityClass,
+    QuantityError,
+    ReplicaSet,
+    ReplicationController,
+    RuntimeClass,
+    StatefulSet,
+    parse_quantity,
+    pod_from_manifest,
+)
+from kschedfw.cli import ReadingOptions, UsageError, read_manifest_input
+from kschedfw.cluster import Cluster
 
 _DEFAULT_NAME = "pod"
 _POLICIES: Final = (PriorityClass, LimitRange, RuntimeClass)

@@ -6,25 +6,28 @@ import json
 
 import typer
 
-from kschedfw.api.manifests import FieldValidation
-from kschedfw.cli.enabled import UsageError
-from kschedfw.cli.exits import ExitCode
-from kschedfw.cli.inputs import InputFormat
-from kschedfw.cli.live import ContextOption, KubeconfigOption, Live, NamespaceOption
-from kschedfw.cli.options import (
+from kschedfw import FieldValidation
+from kschedfw.cli import (
     ClusterArgument,
     ConfigOption,
+    ContextOption,
+    ExitCode,
     FieldValidationOption,
     FormatOption,
     GatesOption,
+    InputFormat,
+    KubeconfigOption,
     LimitOption,
+    Live,
+    NamespaceOption,
     NoProgressOption,
     PodsOption,
     ProviderOption,
     SeedOption,
     SkipInvalidOption,
+    UsageError,
+    labelled_progress_bar,
 )
-from kschedfw.cli.output import labelled_progress_bar
 from kschedfw_advisor.cli.node_groups import NodeGroupOption, node_groups_of
 from kschedfw_advisor.cli.scale_up_output import print_scale_up, to_json
 from kschedfw_advisor.cli.what_if_input import JsonOption, asked_about, reading_options

@@ -9,8 +9,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kschedfw.cli.tables import block, counted, plain_table, print_parts, stdout_console
-from kschedfw.what_if.results import Refused
+from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
+from kschedfw.what_if import Refused
 from kschedfw_advisor.cli.what_if_output import Background, pods_text
 from kschedfw_advisor.node_groups import NodeGroup
 from kschedfw_advisor.scale_up import Purchase, ScaleUp

@@ -11,21 +11,25 @@ from typing import Annotated, TypeAlias
 import attrs
 import typer
 
-from kschedfw.api.limits import Limits
-from kschedfw.api.manifests import FieldValidation
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.cli.configurations import selected_configuration
-from kschedfw.cli.enabled import UsageError
-from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
-from kschedfw.cli.inputs import InputFormat, ReadingOptions, read_input
-from kschedfw.cli.live import Live
-from kschedfw.cli.output import reading_bar
-from kschedfw.cli.tables import counted
+from kschedfw import FieldValidation, Node, Pod, SchedulingError, WhatIf
+from kschedfw.api import Limits
+from kschedfw.cli import (
+    ExitCode,
+    InputFormat,
+    Live,
+    ReadingOptions,
+    UsageError,
+    complain,
+    counted,
+    failure_summary,
+    read_input,
+    reading_bar,
+    selected_configuration,
+    tell,
+    tell_failures,
+)
 from kschedfw.cluster import missing_objects
-from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.simulator import Failures
-from kschedfw.what_if.what_if import WhatIf
 from kschedfw_advisor.cli.what_if_output import Background
 from kschedfw_advisor.settling import settle
 

@@ -8,9 +8,8 @@ from itertools import groupby
 import attrs
 from rich.console import RenderableType
 
-from kschedfw.api.pod import Pod
-from kschedfw.cli.missing_output import missing_lines
-from kschedfw.cli.tables import block
+from kschedfw import Pod
+from kschedfw.cli import block, missing_lines
 from kschedfw.cluster import MissingObject
 
 
