@@ -88,6 +88,7 @@ from .node import TaintEffect as TaintEffect
 from .objects import read_object as read_object
 from .objects import supported_kind as supported_kind
 from .owners import TEMPLATE_HASH as TEMPLATE_HASH
+from .owners import pod_from_template as pod_from_template
 from .pod import DEFAULT_SCHEDULER_NAME as DEFAULT_SCHEDULER_NAME
 from .pod import ContainerExtendedResourceRequest as ContainerExtendedResourceRequest
 from .pod import Pod as Pod

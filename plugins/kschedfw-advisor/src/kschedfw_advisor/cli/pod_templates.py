@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw import FrozenDict, InMemoryCluster, Node, ObjectMeta, Pod, Quantity, Transaction, make_pod
+from kschedfw import FrozenDict, InMemoryCluster, Node, ObjectMeta, Pod, Quantity, Transaction
 from kschedfw.api import (
     KINDS,
     TEMPLATE_HASH,
@@ -26,6 +26,7 @@ from kschedfw.api import (
     StatefulSet,
     parse_quantity,
     pod_from_manifest,
+    pod_from_template,
 )
 from kschedfw.cli import ReadingOptions, UsageError, read_manifest_input
 from kschedfw.cluster import Cluster
@@ -153,7 +154,7 @@ def _in_file(path: Path, cluster: Cluster) -> Iterable[PodTemplate]:
     )
     for owner in owners:
         if owner.spec.template is not None:
-            pod = make_pod(owner, owner.spec.template, owner.name)
+            pod = pod_from_template(owner, owner.spec.template, owner.name)
             name = _workload(pod)
             found.setdefault(name, PodTemplate(name, _as_new(pod)))
     if not found:
