@@ -1,3 +1,5 @@
-"""Fixtures that the commands of the core are tested with."""
+"""A small cluster as files, and the command in this process."""
 
-from tests.cli.conftest import cluster_dir as cluster_dir
+from tests.cli.conftest import cluster_dir
+
+__all__ = ["cluster_dir"]
