@@ -1,3 +1,4 @@
+from .admission import Admission as Admission
 from .admission import AdmissionOutcome as AdmissionOutcome
 from .admission import RefusedPod as RefusedPod
 from .affinity import Affinity as Affinity
@@ -65,6 +66,7 @@ from .garbage import without_collections as without_collections
 from .kinds import KIND_OF as KIND_OF
 from .kinds import KINDS as KINDS
 from .kinds import Kind as Kind
+from .known_fields import unknown_fields as unknown_fields
 from .manifests import FieldValidation as FieldValidation
 from .manifests import InvalidManifestsError as InvalidManifestsError
 from .manifests import Limits as Limits
@@ -80,6 +82,7 @@ from .meta import DEFAULT_NAMESPACE as DEFAULT_NAMESPACE
 from .meta import Named as Named
 from .meta import ObjectMeta as ObjectMeta
 from .meta import OwnerReference as OwnerReference
+from .node import PRICE as PRICE
 from .node import ContainerImage as ContainerImage
 from .node import Node as Node
 from .node import NodeCondition as NodeCondition
@@ -88,6 +91,9 @@ from .node import NodeStatus as NodeStatus
 from .node import Taint as Taint
 from .node import TaintEffect as TaintEffect
 from .objects import read_object as read_object
+from .objects import supported_kind as supported_kind
+from .owners import TEMPLATE_HASH as TEMPLATE_HASH
+from .owners import pod_from_template as pod_from_template
 from .pod import DEFAULT_SCHEDULER_NAME as DEFAULT_SCHEDULER_NAME
 from .pod import ContainerExtendedResourceRequest as ContainerExtendedResourceRequest
 from .pod import Pod as Pod
@@ -117,6 +123,7 @@ from .quantity import Quantity as Quantity
 from .quantity import QuantityError as QuantityError
 from .quantity import QuantityFormat as QuantityFormat
 from .quantity import wrapped as wrapped
+from .quantity import parse_quantity as parse_quantity
 from .requests import PodRequests as PodRequests
 from .requests import QosClass as QosClass
 from .requests import node_allocatable as node_allocatable

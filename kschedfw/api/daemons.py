@@ -9,7 +9,7 @@ import attrs
 
 from kschedfw.api.affinity import NodeAffinity, Toleration, TolerationOperator
 from kschedfw.api.node import Node, TaintEffect
-from kschedfw.api.owners import Owners, make_pod
+from kschedfw.api.owners import Owners, pod_from_template
 from kschedfw.api.pod import Pod, PodSpec, PodTemplateSpec
 from kschedfw.api.selectors import NodeSelector, NodeSelectorTerm, Operator, Requirement, Selector
 from kschedfw.api.workloads import DaemonSet
@@ -48,7 +48,7 @@ def pods_of_daemon_set(
             name = f"{daemon_set.name}-{node.name}"
             owners.take(daemon_set.namespace, name)
             labels = {"controller-revision-hash": revision, "pod-template-generation": "1"}
-            yield make_pod(daemon_set, tied, name, labels)
+            yield pod_from_template(daemon_set, tied, name, labels)
 
 
 def _with_tolerations(spec: PodSpec) -> PodSpec:

@@ -25,7 +25,7 @@ from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.limits import DEFAULT_LIMITS, Limits, how_to_raise
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.node import Node
-from kschedfw.api.owners import TEMPLATE_HASH, Owners, make_pod, owner_reference
+from kschedfw.api.owners import TEMPLATE_HASH, Owners, owner_reference, pod_from_template
 from kschedfw.api.pod import Pod, PodTemplateSpec
 from kschedfw.api.selectors import LabelSelector
 from kschedfw.api.workloads import (
@@ -150,7 +150,7 @@ def _of_replicas(owner: ReplicaSet | ReplicationController, owners: Owners) -> I
     if template is None:
         return
     for name in _free_names(owner, owner.spec.replicas - len(owners.active_pods_of(owner)), owners):
-        yield make_pod(owner, template, name)
+        yield pod_from_template(owner, template, name)
 
 
 def _free_names(owner: Named, number: int, owners: Owners) -> Iterator[str]:
@@ -181,7 +181,7 @@ def _of_stateful_set(owner: StatefulSet, owners: Owners) -> Iterator[Pod]:
                 _REVISION_HASH: revision,
                 "statefulset.kubernetes.io/pod-name": name,
             }
-            yield make_pod(owner, template, name, labels)
+            yield pod_from_template(owner, template, name, labels)
 
 
 def _of_job(job: Job, owners: Owners) -> Iterator[Pod]:
@@ -198,12 +198,12 @@ def _of_job(job: Job, owners: Owners) -> Iterator[Pod]:
     }
     if spec.completion_mode is not CompletionMode.INDEXED:
         for name in _free_names(job, number, owners):
-            yield make_pod(job, template, name, labels)
+            yield pod_from_template(job, template, name, labels)
         return
     for index in _missing_indexes(job, present)[:number]:
         text = str(index)
         owners.take(job.namespace, f"{job.name}-{index}")
-        yield make_pod(
+        yield pod_from_template(
             job,
             template,
             f"{job.name}-{index}",

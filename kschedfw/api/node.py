@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 import attrs
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.quantity import Quantity, quantities
+
+PRICE: Final = "kschedfw/price"
+"""The annotation of a Node with what a node of its group costs."""
 
 
 class TaintEffect(StrEnum):

@@ -89,7 +89,7 @@ def owner_reference(owner: Named) -> OwnerReference:
     )
 
 
-def make_pod(
+def pod_from_template(
     owner: Named,
     template: PodTemplateSpec,
     name: str,

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from kschedfw.api.convert import json_name, structure
 from kschedfw.api.custom import custom_key, plural_of, read_custom_object
-from kschedfw.api.documents import given_twice, yaml_parts, yaml_problem
-from kschedfw.api.field_errors import at, join, printable, shown
+from kschedfw.api.documents import Document, documents, given_twice, yaml_parts, yaml_problem
+from kschedfw.api.field_errors import at, first_of, join, printable, shown
 from kschedfw.api.names import subdomain_problems
 from kschedfw.api.scalars import read_duration, read_integer, write_time, wrong
 from kschedfw.api.selector_text import SelectorSyntaxError, parse_selector
-from kschedfw.api.sources import open_file, sources
-from kschedfw.api.strict import unknown_fields
+from kschedfw.api.sources import UnreadableError, open_file, sources
+from kschedfw.api.strict import structure_strictly, unknown_fields
 from kschedfw.api.yaml_loader import DocumentError, build
 
 __all__ = [
+    "Document",
     "DocumentError",
     "SelectorSyntaxError",
+    "UnreadableError",
     "at",
     "build",
     "custom_key",
+    "documents",
+    "first_of",
     "given_twice",
     "join",
     "json_name",
@@ -32,6 +36,7 @@ __all__ = [
     "shown",
     "sources",
     "structure",
+    "structure_strictly",
     "subdomain_problems",
     "unknown_fields",
     "write_time",

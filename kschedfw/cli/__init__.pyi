@@ -25,8 +25,10 @@ from .live import SourceOption as SourceOption
 from .live import with_sources as with_sources
 from .missing_output import lack_of_work as lack_of_work
 from .missing_output import missing_lines as missing_lines
+from .names import check_name as check_name
 from .options import AttemptTimeOption as AttemptTimeOption
 from .options import ClusterArgument as ClusterArgument
+from .options import ConfigOption as ConfigOption
 from .options import FieldValidationOption as FieldValidationOption
 from .options import FormatOption as FormatOption
 from .options import GatesOption as GatesOption
@@ -34,6 +36,7 @@ from .options import LimitOption as LimitOption
 from .options import NoProgressOption as NoProgressOption
 from .options import ParallelismOption as ParallelismOption
 from .options import PodsOption as PodsOption
+from .options import ProviderOption as ProviderOption
 from .options import SeedOption as SeedOption
 from .options import SelectHost as SelectHost
 from .options import SelectHostOption as SelectHostOption

@@ -43,20 +43,15 @@ COMMANDS: Final = Extensions(
     "kschedfw.commands",
     "command",
     Command,
-    dict.fromkeys(("bench", "compare", "report", "sweep", "tune"), "kschedfw-lab")
-    | dict.fromkeys(("dump", "run", "serve-extender"), "kschedfw-kubernetes"),
+    {
+        **dict.fromkeys(("drain", "fit", "pending", "scale-up"), "kschedfw-advisor"),
+        **dict.fromkeys(("dump", "run", "serve-extender"), "kschedfw-kubernetes"),
+        **dict.fromkeys(("bench", "compare", "report", "sweep", "tune"), "kschedfw-lab"),
+    },
 )
 
 SIMULATE: Final = Command("Schedule the pending pods of a cluster.", "kschedfw.cli.simulate:simulate_app")
 EXPLAIN: Final = Command("Explain why a pod goes to a node, or to none.", "kschedfw.cli.explain:explain_app")
-PENDING: Final = Command(
-    "Show why pods are pending, and what would help.", "kschedfw.cli.pending:pending_app"
-)
-FIT: Final = Command("Show how many more replicas of a pod fit.", "kschedfw.cli.fit:fit_app")
-DRAIN: Final = Command("Show whether nodes can be drained.", "kschedfw.cli.drain:drain_app")
-SCALE_UP: Final = Command(
-    "Show which new nodes get the pending pods a place.", "kschedfw.cli.scale_up:scale_up_app"
-)
 EXPLORE: Final = Command(
     "Look at a cluster and its decisions in a browser.", "kschedfw.cli.explore:explore_app"
 )

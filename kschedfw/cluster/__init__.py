@@ -8,7 +8,7 @@ from kschedfw.cluster.errors import (
     LostRaceError,
     NotFoundError,
 )
-from kschedfw.cluster.freeing import MIRROR_ANNOTATION, Freed, free_pods
+from kschedfw.cluster.freeing import MIRROR_ANNOTATION, Freed, belongs_to_its_node, free_pods, freed
 from kschedfw.cluster.local_copy import LocalCopy
 from kschedfw.cluster.memory import TOPOLOGY_LABELS, InMemoryCluster, RecordedEvent, from_manifests
 from kschedfw.cluster.protocol import Cluster, EventType, Handler, T, WatchEvent
@@ -55,7 +55,9 @@ __all__ = [
     "Subscription",
     "VolumeController",
     "WatchEvent",
+    "belongs_to_its_node",
     "free_pods",
+    "freed",
     "from_manifests",
     "missing_objects",
 ]

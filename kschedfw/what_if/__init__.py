@@ -1,17 +1,27 @@
 """Transactions on a private copy of a cluster: what would be if nodes came, went or were drained, or pods came."""
 
+from kschedfw.what_if.engine import Progress
 from kschedfw.what_if.errors import ConcurrentUseError, WhatIfError
-from kschedfw.what_if.node_groups import PRICE
-from kschedfw.what_if.results import Evictions, Feasibility, Placed, Refused, Replicas, Schedule, Waiting
+from kschedfw.what_if.results import (
+    Evictions,
+    Feasibility,
+    Outcome,
+    Placed,
+    Refused,
+    Replicas,
+    Schedule,
+    Waiting,
+)
 from kschedfw.what_if.transaction import Transaction
 from kschedfw.what_if.what_if import WhatIf
 
 __all__ = [
-    "PRICE",
     "ConcurrentUseError",
     "Evictions",
     "Feasibility",
+    "Outcome",
     "Placed",
+    "Progress",
     "Refused",
     "Replicas",
     "Schedule",

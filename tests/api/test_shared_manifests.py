@@ -23,7 +23,7 @@ from kschedfw.api.manifests import (
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.objects import supported_kind
-from kschedfw.api.owners import make_pod
+from kschedfw.api.owners import pod_from_template
 from kschedfw.api.pod import Pod
 from kschedfw.api.requests import node_allocatable, pod_qos_class, pod_requests
 from kschedfw.api.resource import Resource
@@ -77,7 +77,7 @@ def summary(obj: Named) -> dict[str, Any]:
     template: Any = getattr(spec, "template", None)
     if not isinstance(obj, Pod) and template is None:
         return result
-    pod = obj if isinstance(obj, Pod) else make_pod(obj, template, "pod")
+    pod = obj if isinstance(obj, Pod) else pod_from_template(obj, template, "pod")
     requests = pod_requests(pod)
     result["pod"] = {
         "requests": amounts(requests.amounts),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from kschedfw_advisor.drain_plan import plan_drain
+from kschedfw_advisor.node_groups import NodeGroup
+from kschedfw_advisor.pending import explain_pending
+from kschedfw_advisor.scale_up import plan_scale_up
+from kschedfw_advisor.settling import settle
 from kschedfw_coscheduling import Coscheduling
 from tests.gang_stage import gang, group, node, pod, profile
 
 from kschedfw import Registry, WhatIf, make_pod
 from kschedfw.api import Named
-from kschedfw.what_if.drain_plan import plan_drain
-from kschedfw.what_if.node_groups import NodeGroup
-from kschedfw.what_if.pending import explain_pending
-from kschedfw.what_if.scale_up import plan_scale_up
-from kschedfw.what_if.settling import settle
 
 WAITS = "fits, but waits: PodGroup default/g waits until 3 of its pods have a place"
 

@@ -22,6 +22,7 @@ from kschedfw.api import (
     BOUND_BY_CONTROLLER,
     CLASS_ANNOTATION,
     EXTENDED_RESOURCE_ANNOTATION,
+    PRICE,
     SELECTED_NODE,
     Anonymizer,
     DeviceClass,
@@ -49,7 +50,6 @@ from kschedfw.simulator import (
     OPENB_DELETION,
     OPENB_SCHEDULED,
 )
-from kschedfw.what_if import PRICE
 from kschedfw_kubernetes.cluster.reading import kinds_of_plugins, read_cluster
 
 DUMP_HELP = """Write the state of a live cluster to one file, which all commands read.

@@ -1,0 +1,37 @@
+"""Amounts of resources as text that says them exactly."""
+
+from __future__ import annotations
+
+from kschedfw import Quantity, Resource
+from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, QuantityFormat, is_huge_pages
+
+_MIB = 1 << 20
+
+
+def exact_text(resource: str, amount: int) -> str:
+    """An amount in the resource's unit (CPU: millicores), such that a manifest with this text has just this amount."""
+    if resource == CPU:
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    return str(Quantity.of(amount, _format(resource)))
+
+
+def quantity_of(resource: str, amount: int) -> Quantity:
+    """The amount in the resource's unit as a quantity."""
+    return Quantity.parse(exact_text(resource, amount))
+
+
+def rounded(resource: str, amount: int, *, up: bool) -> int:
+    """The amount in whole MiB where the resource is counted in bytes: nobody writes single bytes."""
+    if _format(resource) is not QuantityFormat.BINARY_SI:
+        return amount
+    return (-(-amount // _MIB) if up else amount // _MIB) * _MIB
+
+
+def amounts_text(resource: Resource) -> str:
+    """All amounts that aren't 0, such as `cpu 500m, memory 1Gi`."""
+    return ", ".join(f"{name} {exact_text(name, amount)}" for name, amount in resource.items() if amount)
+
+
+def _format(resource: str) -> QuantityFormat:
+    is_size = resource in (MEMORY, EPHEMERAL_STORAGE) or is_huge_pages(resource)
+    return QuantityFormat.BINARY_SI if is_size else QuantityFormat.DECIMAL_SI

@@ -1,0 +1,311 @@
+"""Which changes may help a pod that has no place: made from the obstacles that an explanation found, and not tried yet.
+
+A candidate is a set of changes that would take away all obstacles between the pod and one node, as far as the obstacles
+tell. Whether it helps, only a transaction can say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice, product
+from typing import Final, TypeAlias
+
+import attrs
+
+from kschedfw import FrozenDict, Node, Pod
+from kschedfw.api import NodeSelector, Operator, Requirement, Taint, TaintEffect
+from kschedfw.cluster import Cluster, belongs_to_its_node
+from kschedfw.explain import Evidence, Explanation, NodeExplanation
+from kschedfw_advisor.amounts import rounded
+from kschedfw_advisor.changes import (
+    CORDONED,
+    AddNodes,
+    Change,
+    DeletePod,
+    DropPodRule,
+    DropSelector,
+    EnlargeNode,
+    LabelNode,
+    RemoveTaint,
+    RequestLess,
+    Spread,
+    Tolerate,
+    Uncordon,
+)
+from kschedfw_advisor.node_groups import CONDITIONS, HOSTNAME
+
+Changes: TypeAlias = tuple[Change, ...]
+
+NODES_OF_A_PATTERN: Final = 2
+"""How many of the nodes are looked at that are refused by the same plugins: those that are closest."""
+MOST_NODES: Final = 16
+"""How many nodes are looked at."""
+MOST_FOR_A_NODE: Final = 12
+"""How many candidates are made from the obstacles of one node."""
+MOST_DELETED: Final = 5
+"""How many pods of a node are tried to be deleted for an obstacle that no other change is known for."""
+MOST_OBSTACLES: Final = 4
+"""A node with more obstacles isn't looked at."""
+
+_FACTS: Final = (
+    "kubernetes.io/",
+    "node.kubernetes.io/",
+    "topology.kubernetes.io/",
+    "beta.kubernetes.io/",
+    "failure-domain.beta.kubernetes.io/",
+)
+"""Labels that say what a node is and where; another label wouldn't make it another node."""
+
+
+def candidates(
+    pod: Pod, explanation: Explanation, cluster: Cluster, groups: Iterable[AddNodes]
+) -> Sequence[Changes]:
+    """The candidates, those with the fewest and then the smallest changes first."""
+    by_node = _PodsByNode(cluster)
+    keys = _separating_keys(pod, explanation)
+    found = chain(
+        *(_for_node(pod, cluster, explained, by_node) for explained in _promising(explanation)),
+        *(_with_new_node(pod, addition, keys) for addition in groups),
+    )
+    return sorted(dict.fromkeys(found), key=size)
+
+
+def size(changes: Changes) -> tuple[float, ...]:
+    """By which candidates are compared: the number of changes, then the greatest effort, then the amounts."""
+    return len(changes), max(each.effort for each in changes), sum(each.amount for each in changes)
+
+
+def _promising(explanation: Explanation) -> Iterator[NodeExplanation]:
+    """The closest nodes of each combination of plugins that refuse a node."""
+    seen: dict[frozenset[str], int] = {}
+
+    def is_new(node: NodeExplanation) -> bool:
+        pattern = frozenset(_refusing(node))
+        seen[pattern] = seen.get(pattern, 0) + 1
+        return seen[pattern] <= NODES_OF_A_PATTERN
+
+    return islice(filter(is_new, explanation.closest()), MOST_NODES)
+
+
+def _refusing(node: NodeExplanation) -> Sequence[str]:
+    refusals = (node.refusal, *node.also_refused_by.values())
+    return tuple(dict.fromkeys(status.plugin for status in refusals if status is not None))
+
+
+class _PodsByNode:
+    """The pods on nodes, found in one look at all pods."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._found: dict[str, list[Pod]] | None = None
+
+    def on(self, node: str) -> Sequence[Pod]:
+        if self._found is None:
+            self._found = {}
+            for pod in self._cluster.list(Pod):
+                if pod.node_name and not pod.is_terminal:
+                    self._found.setdefault(pod.node_name, []).append(pod)
+        return self._found.get(node, ())
+
+
+def _for_node(pod: Pod, cluster: Cluster, explained: NodeExplanation, pods: _PodsByNode) -> Iterator[Changes]:
+    """Every way to take away all obstacles of a node; none if there is one that no change is known for."""
+    node = cluster.get(Node, explained.node)
+    if node is None:
+        return
+    obstacles: list[Sequence[Changes]] = []
+    for plugin in _refusing(explained):
+        obstacles.extend(_ways(plugin, pod, node, explained.evidence.get(plugin, ()), cluster, pods))
+    if all(obstacles) and 1 <= len(obstacles) <= MOST_OBSTACLES:
+        for chosen in islice(product(*obstacles), MOST_FOR_A_NODE):
+            yield tuple(dict.fromkeys(chain.from_iterable(chosen)))
+
+
+def _ways(
+    plugin: str, pod: Pod, node: Node, evidence: Sequence[Evidence], cluster: Cluster, pods: _PodsByNode
+) -> Iterator[Sequence[Changes]]:
+    """The ways around each obstacle that a plugin sees on a node; an obstacle without a way is an empty sequence."""
+    match plugin:
+        case "NodePorts" | "PodTopologySpread" | "InterPodAffinity" if not evidence:
+            yield []
+        case "NodeUnschedulable":
+            yield [(Uncordon(node.name),)]
+        case "TaintToleration":
+            yield from ([(_around(node, taint),)] for taint in _untolerated(pod, node))
+        case "NodeAffinity":
+            yield list(_around_labels(pod, node))
+        case "NodeResourcesFit":
+            yield list(_around_shortages(pod, node, evidence, pods))
+        case "NodePorts":
+            yield from (_without_named_pod(pod, each, cluster) for each in evidence)
+        case "PodTopologySpread":
+            yield from (_around_spread(each) for each in evidence)
+        case "InterPodAffinity":
+            yield from (_around_pods(pod, each, cluster) for each in evidence)
+        case _:
+            yield _around_the_unknown(pod, pods.on(node.name))
+
+
+def _untolerated(pod: Pod, node: Node) -> Iterator[Taint]:
+    for taint in node.spec.taints:
+        is_hard = taint.effect is not TaintEffect.PREFER_NO_SCHEDULE
+        if is_hard and not any(each.tolerates(taint) for each in pod.spec.tolerations):
+            yield taint
+
+
+def _around(node: Node, taint: Taint) -> Change:
+    if taint.key == CORDONED:
+        return Uncordon(node.name)
+    # A node with a problem is to be repaired; a pod that tolerates it would be no better off.
+    return RemoveTaint(node.name, taint) if taint.key.startswith(CONDITIONS) else Tolerate(taint)
+
+
+def _around_labels(pod: Pod, node: Node) -> Iterator[Changes]:
+    wrong = {key: value for key, value in pod.spec.node_selector.items() if node.labels.get(key) != value}
+    affinity = pod.spec.affinity.node_affinity
+    required = None if affinity is None else affinity.required
+    more: dict[str, str | None] | None = {}
+    if required is not None and not required.matches(node.labels, node.name):
+        more = _missing_labels(required, node)
+    if more is None:
+        return
+    labels = FrozenDict({**wrong, **more})
+    if labels and not any(key.startswith(_FACTS) for key in labels):
+        yield (LabelNode(node.name, labels),)
+    if wrong and not more:
+        yield (DropSelector(FrozenDict(wrong)),)
+
+
+def _missing_labels(required: NodeSelector, node: Node) -> dict[str, str | None] | None:
+    """The fewest labels that make a node match; None where labels can't."""
+    ways = []
+    for term in required.node_selector_terms:
+        if not all(field.matches({"metadata.name": node.name}) for field in term.match_fields):
+            continue
+        labels: dict[str, str | None] = {}
+        for requirement in term.match_expressions:
+            if not requirement.matches(node.labels):
+                labels[requirement.key] = _fitting(requirement)
+        if labels and all(each.matches(_labelled(node, labels)) for each in term.match_expressions):
+            ways.append(labels)
+    return min(ways, key=len, default=None)
+
+
+def _labelled(node: Node, labels: dict[str, str | None]) -> dict[str, str]:
+    return {key: value for key, value in {**node.labels, **labels}.items() if value is not None}
+
+
+def _fitting(requirement: Requirement) -> str | None:
+    """A value that may meet the requirement; None: no label."""
+    match requirement.operator:
+        case Operator.IN:
+            return requirement.values[0]
+        case Operator.EXISTS:
+            return ""
+        case Operator.GT | Operator.LT:
+            try:
+                bound = int(requirement.values[0])
+            except ValueError:
+                return None
+            return str(bound + 1 if requirement.operator is Operator.GT else bound - 1)
+    return None
+
+
+def _around_shortages(
+    pod: Pod, node: Node, evidence: Sequence[Evidence], pods: _PodsByNode
+) -> Iterator[Changes]:
+    short: dict[str, int] = {}
+    enlarged: list[Change] = []
+    reduced: list[Change] = []
+    for each in evidence:
+        resource, missing, requested = (each.values.get(name) for name in ("resource", "short", "requested"))
+        if not isinstance(resource, str) or not isinstance(missing, int) or not isinstance(requested, int):
+            return
+        short[resource] = missing
+        if resource in node.status.allocatable:  # a node without any GPU doesn't get one
+            by = rounded(resource, missing, up=True)
+            enlarged.append(EnlargeNode(node.name, resource, by, each.gap or 0.0))
+        left = rounded(resource, requested - missing, up=False)
+        if left > 0 and pod.spec.resources is None:
+            reduced.append(RequestLess(resource, left, requested))
+    for changes in (reduced, enlarged):
+        if len(changes) == len(short):
+            yield tuple(changes)
+    if (victim := _smallest_victim(pod, pods.on(node.name), short)) is not None:
+        yield (DeletePod(victim),)
+
+
+def _smallest_victim(pod: Pod, there: Sequence[Pod], short: dict[str, int]) -> Pod | None:
+    """The least important and smallest pod whose resources would do; none of the pod's own siblings."""
+    able = [
+        each
+        for each in there
+        if _may_go(each, pod) and all(_freed(each, resource) >= amount for resource, amount in short.items())
+    ]
+    return min(
+        able,
+        key=lambda each: (each.priority, [_freed(each, name) for name in sorted(short)], each.key),
+        default=None,
+    )
+
+
+def _around_the_unknown(pod: Pod, there: Sequence[Pod]) -> Sequence[Changes]:
+    """Against what no other change is known for: the least important pods of the node, one by one."""
+    able = sorted((each for each in there if _may_go(each, pod)), key=lambda each: (each.priority, each.key))
+    return [(DeletePod(each),) for each in able[:MOST_DELETED]]
+
+
+def _freed(pod: Pod, resource: str) -> int:
+    return 1 if resource == "pods" else pod.requests.amounts.get(resource)
+
+
+def _without_named_pod(pod: Pod, evidence: Evidence, cluster: Cluster) -> Sequence[Changes]:
+    """Against a single pod that stands in the way, if it may go."""
+    key = evidence.values.get("pod")
+    named = cluster.get(Pod, key) if isinstance(key, str) else None
+    return [(DeletePod(named),)] if named is not None and _may_go(named, pod) else []
+
+
+def _may_go(other: Pod, pod: Pod) -> bool:
+    """Whether the other pod may be deleted for this one: it isn't its node's, no sibling, and no more important."""
+    own = pod.metadata.controller
+    is_sibling = own is not None and other.metadata.controller == own
+    return other.priority <= pod.priority and not is_sibling and not belongs_to_its_node(other)
+
+
+def _around_spread(evidence: Evidence) -> Sequence[Changes]:
+    key, skew = evidence.values.get("topologyKey"), evidence.values.get("skew")
+    if not isinstance(key, str):
+        return []
+    if isinstance(skew, int):
+        return [(Spread(key, skew),), (Spread(key, None),)]
+    return [(Spread(key, None),)]
+
+
+def _around_pods(pod: Pod, evidence: Evidence, cluster: Cluster) -> Sequence[Changes]:
+    term, key = evidence.values.get("term"), evidence.values.get("topologyKey")
+    ways: list[Changes] = []
+    if isinstance(key, str) and term in ("podAffinity", "podAntiAffinity"):
+        ways.append((DropPodRule(key, anti=term == "podAntiAffinity"),))
+    if evidence.values.get("pods") == 1:
+        ways += _without_named_pod(pod, evidence, cluster)
+    return ways
+
+
+def _separating_keys(pod: Pod, explanation: Explanation) -> Sequence[str]:
+    """The labels by whose values the pod must keep away from others, if that keeps it from having a place."""
+    refusing = () if explanation.beyond is None else explanation.beyond.refusals
+    keys: list[str] = []
+    if "InterPodAffinity" in refusing and (rules := pod.spec.affinity.pod_anti_affinity) is not None:
+        keys += [term.topology_key for term in rules.required]
+    if "PodTopologySpread" in refusing:
+        keys += [each.topology_key for each in pod.spec.topology_spread_constraints]
+    return [key for key in dict.fromkeys(keys) if key != HOSTNAME]
+
+
+def _with_new_node(pod: Pod, addition: AddNodes, keys: Sequence[str]) -> Iterator[Changes]:
+    tolerated = tuple(map(Tolerate, _untolerated(pod, addition.group.template)))
+    for each in (addition, *(attrs.evolve(addition, apart=key) for key in keys)):
+        yield (each,)
+        if tolerated:
+            yield (*tolerated, each)

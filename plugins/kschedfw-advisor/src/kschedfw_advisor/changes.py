@@ -1,0 +1,386 @@
+"""Changes of a cluster, or of pending pods, that may get the pods a place; each says what it is in one line."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import ClassVar, Final
+
+import attrs
+from typing_extensions import override
+
+from kschedfw import FrozenDict, Node, Pod, Transaction
+from kschedfw.api import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    Container,
+    PodSpec,
+    ResourceRequirements,
+    Taint,
+    Toleration,
+    TolerationOperator,
+    UnsatisfiableAction,
+)
+from kschedfw.cluster import Cluster
+from kschedfw_advisor.amounts import exact_text, quantity_of
+from kschedfw_advisor.new_nodes import add_nodes
+from kschedfw_advisor.node_groups import NodeGroup
+
+_HALF: Final = 0.5
+
+CORDONED: Final = "node.kubernetes.io/unschedulable"
+"""The key of the taint that the node controller gives a cordoned node, and takes away with the cordon."""
+
+
+class Effort(IntEnum):
+    """How much a change takes, from little to much: the order in which changes are offered."""
+
+    GATE = 0
+    NODE_STATE = 1
+    POD_RULE = 2
+    NODE_LABEL = 3
+    POD_REQUEST = 4
+    NODE_SIZE = 5
+    OTHER_POD = 6
+    NEW_NODES = 7
+    TOO_MUCH = 8
+    """A request or a node that would be another one altogether."""
+
+
+@attrs.frozen
+class Change:
+    """One change. It is made to the cluster of a transaction, to the pending pods, or to both."""
+
+    usual_effort: ClassVar[Effort]
+
+    @property
+    def effort(self) -> Effort:
+        """How much the change takes."""
+        return self.usual_effort
+
+    @property
+    def amount(self) -> float:
+        """How large it is among changes of the same effort."""
+        return 0.0
+
+    def make(self, trial: Transaction, cluster: Cluster) -> None:
+        """Make the change to the transaction's cluster, as far as it is one."""
+
+    def changed(self, pod: Pod) -> Pod:
+        """The pod with the change, as far as it is one of the pod."""
+        return pod
+
+
+def _with_spec(pod: Pod, spec: PodSpec) -> Pod:
+    return attrs.evolve(pod, spec=spec)
+
+
+def taint_text(taint: Taint) -> str:
+    """The taint as kubectl writes it."""
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"
+
+
+@attrs.frozen
+class RemoveGates(Change):
+    """The pod without its scheduling gates."""
+
+    usual_effort = Effort.GATE
+    gates: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"remove the scheduling gate{'s' * (len(self.gates) > 1)} {', '.join(self.gates)}"
+
+    def changed(self, pod: Pod) -> Pod:
+        return _with_spec(pod, attrs.evolve(pod.spec, scheduling_gates=()))
+
+
+@attrs.frozen
+class Uncordon(Change):
+    """A node that takes pods again."""
+
+    usual_effort = Effort.NODE_STATE
+    node: str
+
+    def __str__(self) -> str:
+        return f"uncordon node {self.node}"
+
+    @override
+    def make(self, trial: Transaction, cluster: Cluster) -> None:
+        trial.uncordon(self.node)
+
+
+@attrs.frozen
+class RemoveTaint(Change):
+    """A node without one of its taints, such as that of a condition that has passed."""
+
+    usual_effort = Effort.NODE_STATE
+    node: str
+    taint: Taint
+
+    def __str__(self) -> str:
+        return f"remove the taint {taint_text(self.taint)} from node {self.node}"
+
+    def make(self, trial: Transaction, cluster: Cluster) -> None:
+        node = _node(cluster, self.node)
+        taints = tuple(each for each in node.spec.taints if each != self.taint)
+        trial.update(attrs.evolve(node, spec=attrs.evolve(node.spec, taints=taints)))
+
+
+@attrs.frozen
+class Tolerate(Change):
+    """The pod with one more toleration."""
+
+    usual_effort = Effort.POD_RULE
+    taint: Taint
+
+    def __str__(self) -> str:
+        return f"tolerate {taint_text(self.taint)}"
+
+    def changed(self, pod: Pod) -> Pod:
+        taint = self.taint
+        operator = TolerationOperator.EQUAL if taint.value else TolerationOperator.EXISTS
+        added = Toleration(taint.key, operator, taint.value, taint.effect)
+        return _with_spec(pod, attrs.evolve(pod.spec, tolerations=(*pod.spec.tolerations, added)))
+
+
+@attrs.frozen
+class DropSelector(Change):
+    """The pod without some entries of its nodeSelector."""
+
+    usual_effort = Effort.POD_RULE
+    labels: FrozenDict[str, str]
+
+    def __str__(self) -> str:
+        return f"drop {_labels_text(self.labels)} from the pod's nodeSelector"
+
+    def changed(self, pod: Pod) -> Pod:
+        left = FrozenDict(
+            {key: each for key, each in pod.spec.node_selector.items() if key not in self.labels}
+        )
+        return _with_spec(pod, attrs.evolve(pod.spec, node_selector=left))
+
+
+@attrs.frozen
+class Spread(Change):
+    """The pod with a greater maxSkew over a topology; with None as `max_skew`, the spread is only preferred."""
+
+    usual_effort = Effort.POD_RULE
+    topology_key: str
+    max_skew: int | None
+
+    def __str__(self) -> str:
+        if self.max_skew is None:
+            return f"whenUnsatisfiable: ScheduleAnyway for the spread over {self.topology_key}"
+        return f"maxSkew {self.max_skew} for the spread over {self.topology_key}"
+
+    @property
+    def amount(self) -> float:
+        return float("inf") if self.max_skew is None else self.max_skew
+
+    def changed(self, pod: Pod) -> Pod:
+        constraints = tuple(
+            each
+            if each.topology_key != self.topology_key
+            else attrs.evolve(each, when_unsatisfiable=UnsatisfiableAction.SCHEDULE_ANYWAY, min_domains=None)
+            if self.max_skew is None
+            else attrs.evolve(each, max_skew=max(self.max_skew, each.max_skew))
+            for each in pod.spec.topology_spread_constraints
+        )
+        return _with_spec(pod, attrs.evolve(pod.spec, topology_spread_constraints=constraints))
+
+
+@attrs.frozen
+class DropPodRule(Change):
+    """The pod without its required affinity, or anti-affinity, to other pods over a topology."""
+
+    usual_effort = Effort.POD_RULE
+    topology_key: str
+    anti: bool
+
+    def __str__(self) -> str:
+        return (
+            f"drop the required {'podAntiAffinity' if self.anti else 'podAffinity'} over {self.topology_key}"
+        )
+
+    @property
+    def amount(self) -> float:
+        return 1000.0  # other rules of the pod first
+
+    def changed(self, pod: Pod) -> Pod:
+        affinity = pod.spec.affinity
+        rules = affinity.pod_anti_affinity if self.anti else affinity.pod_affinity
+        if rules is None:
+            return pod
+        left = tuple(term for term in rules.required if term.topology_key != self.topology_key)
+        fewer = attrs.evolve(rules, required=left)
+        if self.anti:
+            affinity = attrs.evolve(affinity, pod_anti_affinity=fewer)
+        else:
+            affinity = attrs.evolve(affinity, pod_affinity=fewer)
+        return _with_spec(pod, attrs.evolve(pod.spec, affinity=affinity))
+
+
+@attrs.frozen
+class LabelNode(Change):
+    """A node with other labels; None as a value takes the label away."""
+
+    usual_effort = Effort.NODE_LABEL
+    node: str
+    labels: FrozenDict[str, str | None]
+
+    def __str__(self) -> str:
+        told = [f"{key}-" if value is None else f"{key}={value}" for key, value in self.labels.items()]
+        return f"label node {self.node} {' '.join(told)}"
+
+    @property
+    def amount(self) -> float:
+        return len(self.labels)
+
+    def make(self, trial: Transaction, cluster: Cluster) -> None:
+        node = _node(cluster, self.node)
+        changed = {**node.labels, **self.labels}
+        labels = FrozenDict({key: value for key, value in changed.items() if value is not None})
+        trial.update(attrs.evolve(node, metadata=attrs.evolve(node.metadata, labels=labels)))
+
+
+@attrs.frozen
+class RequestLess(Change):
+    """The pod with a lower request of a resource, all containers together; in the resource's unit."""
+
+    usual_effort = Effort.POD_REQUEST
+    resource: str
+    request: int
+    instead_of: int
+
+    def __str__(self) -> str:
+        less, more = (exact_text(self.resource, amount) for amount in (self.request, self.instead_of))
+        return f"request {less} of {self.resource} instead of {more}"
+
+    @property
+    def effort(self) -> Effort:
+        return Effort.TOO_MUCH if self.amount > _HALF else self.usual_effort
+
+    @property
+    def amount(self) -> float:
+        return 1 - self.request / self.instead_of
+
+    def changed(self, pod: Pod) -> Pod:
+        less = self.instead_of - self.request
+        sizes = [_request(each, self.resource) for each in pod.spec.containers]
+        largest = sizes.index(max(sizes))
+        if sizes[largest] < less:
+            return pod
+        containers = list(pod.spec.containers)
+        containers[largest] = _with_request(containers[largest], self.resource, sizes[largest] - less)
+        return _with_spec(pod, attrs.evolve(pod.spec, containers=tuple(containers)))
+
+
+def _request(container: Container, resource: str) -> int:
+    amount = container.resources.requests.get(resource)
+    if amount is None:
+        return 0
+    return amount.milli_value() if resource == CPU else amount.value()
+
+
+def _with_request(container: Container, resource: str, amount: int) -> Container:
+    given = container.resources
+    quantity = quantity_of(resource, amount)
+    requests = FrozenDict({**given.requests, resource: quantity})
+    limits = given.limits
+    if limits.get(resource) == given.requests.get(resource) and resource not in (
+        CPU,
+        MEMORY,
+        EPHEMERAL_STORAGE,
+    ):
+        limits = FrozenDict({**limits, resource: quantity})  # such resources can't be overcommitted
+    return attrs.evolve(container, resources=ResourceRequirements(requests, limits))
+
+
+@attrs.frozen
+class EnlargeNode(Change):
+    """A node that offers more of a resource; `by` is in the resource's unit."""
+
+    usual_effort = Effort.NODE_SIZE
+    node: str
+    resource: str
+    by: int
+    share: float
+    """`by` as a share of what the pod requests, to compare resources by."""
+
+    def __str__(self) -> str:
+        return f"{exact_text(self.resource, self.by)} more {self.resource} on node {self.node}"
+
+    @property
+    def effort(self) -> Effort:
+        return Effort.TOO_MUCH if self.amount > _HALF else self.usual_effort
+
+    @property
+    def amount(self) -> float:
+        return self.share
+
+    def make(self, trial: Transaction, cluster: Cluster) -> None:
+        node = _node(cluster, self.node)
+        offered = node.status.allocatable
+        there = offered.get(self.resource)
+        now = 0 if there is None else there.milli_value() if self.resource == CPU else there.value()
+        more = FrozenDict({**offered, self.resource: quantity_of(self.resource, now + self.by)})
+        trial.update(attrs.evolve(node, status=attrs.evolve(node.status, allocatable=more)))
+
+
+@attrs.frozen
+class DeletePod(Change):
+    """A cluster without another pod."""
+
+    usual_effort = Effort.OTHER_POD
+    pod: Pod
+
+    def __str__(self) -> str:
+        return f"delete pod {self.pod.key} from node {self.pod.node_name}"
+
+    @property
+    def amount(self) -> float:
+        return self.pod.priority
+
+    @override
+    def make(self, trial: Transaction, cluster: Cluster) -> None:
+        trial.delete(self.pod)
+
+
+@attrs.frozen
+class AddNodes(Change):
+    """A cluster with more nodes of a group; `exists` says that the group is a kind of node that the cluster has."""
+
+    usual_effort = Effort.NEW_NODES
+    group: NodeGroup
+    exists: bool
+    count: int = 1
+    apart: str = ""
+    """A label whose value is another one on each new node, such as that of the zone; empty for none."""
+
+    def __str__(self) -> str:
+        nodes = "1 more node" if self.count == 1 else f"{self.count} more nodes"
+        text = f"{nodes} {'like' if self.exists else 'of group'} {self.group.name}"
+        if self.apart:
+            text += f"{', each' if self.count > 1 else ''} with a {self.apart} of its own"
+        return text
+
+    @property
+    def amount(self) -> float:
+        return self.count + bool(self.apart)
+
+    def make(self, trial: Transaction, cluster: Cluster) -> None:
+        for node in add_nodes(trial, cluster, self.group.template, self.count):
+            if self.apart:
+                labels = FrozenDict({**node.labels, self.apart: node.name})
+                trial.update(node.with_metadata(attrs.evolve(node.metadata, labels=labels)))
+
+
+def _labels_text(labels: FrozenDict[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in labels.items())
+
+
+def _node(cluster: Cluster, name: str) -> Node:
+    node = cluster.get(Node, name)
+    assert node is not None
+    return node

@@ -1,0 +1,119 @@
+"""`kschedfw drain`: whether nodes can be drained."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kschedfw import FieldValidation, Node
+from kschedfw.cli import (
+    NO_LIVE_CLUSTER,
+    ConfigOption,
+    ExitCode,
+    FieldValidationOption,
+    FormatOption,
+    GatesOption,
+    InputFormat,
+    LimitOption,
+    Live,
+    NoProgressOption,
+    PodsOption,
+    ProviderOption,
+    SeedOption,
+    SkipInvalidOption,
+    UsageError,
+    check_name,
+    labelled_progress_bar,
+    with_sources,
+)
+from kschedfw_advisor.cli.drain_output import print_drain, to_json
+from kschedfw_advisor.cli.what_if_input import (
+    IgnorePendingOption,
+    JsonOption,
+    asked_about,
+    reading_options,
+    schedule_pending,
+)
+from kschedfw_advisor.drain_plan import plan_drain
+
+DRAIN_HELP = """Show whether nodes can be drained: where their pods go, in which order, and what stands in the way.
+
+The arguments are CLUSTER NODE...: a file or directory of manifests, as for simulate, and the nodes. With --context or
+--kubeconfig, all arguments are nodes. Nothing is drained in earnest.
+
+All nodes are cordoned first. Their pods are evicted as far as PodDisruptionBudgets allow; once these have another
+place, what the budgets held back is evicted, and so on. Pods of DaemonSets and mirror pods stay. The cluster's own
+pending pods are scheduled before all that.
+
+\b
+Exit codes:
+  0    the nodes can be drained, and every pod finds another place
+  1    a pod can't be evicted, finds no place, or has no controller that would make it anew;
+       or a plugin failed (see standard error)
+  2    bad usage or bad input
+  70   a bug in kschedfw
+  130  interrupted
+"""
+
+drain_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@drain_app.command(help=DRAIN_HELP)
+@with_sources
+def drain(
+    arguments: Annotated[
+        list[str], typer.Argument(metavar="CLUSTER NODE...", help="Manifests, and the nodes to drain.")
+    ],
+    pods: PodsOption = None,
+    live: Live = NO_LIVE_CLUSTER,
+    format: FormatOption = InputFormat.MANIFESTS,
+    config: ConfigOption = None,
+    algorithm_provider: ProviderOption = None,
+    feature_gates: GatesOption = None,
+    ignore_pending: IgnorePendingOption = False,
+    seed: SeedOption = 0,
+    skip_invalid: SkipInvalidOption = False,
+    field_validation: FieldValidationOption = FieldValidation.STRICT,
+    limit: LimitOption = None,
+    as_json: JsonOption = False,
+    no_progress: NoProgressOption = False,
+) -> None:
+    files, nodes = ([], arguments) if live.is_wanted else (arguments[:1], arguments[1:])
+    if not nodes:
+        raise UsageError(
+            f"{arguments[0]}: a cluster and a node are needed: CLUSTER NODE..., or --context NAME NODE..."
+        )
+    with asked_about(
+        [Path(file) for file in files],
+        pods or [],
+        live,
+        format=format,
+        config=config,
+        algorithm_provider=algorithm_provider,
+        feature_gates=feature_gates,
+        seed=seed,
+        options=reading_options(skip_invalid, field_validation, limit),
+        show_progress=not no_progress,
+    ) as asked:
+        with labelled_progress_bar(enabled=not no_progress) as progress:
+            known = [node.name for node in asked.what_if.cluster.list(Node)]
+            for node in nodes:
+                check_name("node", node, known)
+            schedule_pending(asked, ignore=ignore_pending, progress=progress)
+            with asked.what_if.transaction() as trial:
+                plan = plan_drain(
+                    asked.what_if,
+                    trial,
+                    list(dict.fromkeys(nodes)),
+                    None if progress is None else partial(progress, "draining"),
+                )
+        if as_json:
+            print(json.dumps(to_json(plan, asked.background), indent=2, ensure_ascii=False))
+        else:
+            print_drain(plan, asked.background)
+    if not plan.succeeds:
+        raise typer.Exit(ExitCode.NOTHING_TO_DO)

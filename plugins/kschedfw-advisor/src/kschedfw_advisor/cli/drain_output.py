@@ -1,0 +1,99 @@
+"""The answer of `kschedfw drain` as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
+from kschedfw_advisor.cli.what_if_output import Background, pods_text
+from kschedfw_advisor.drain_plan import DrainPlan, Move, Step
+
+_WHY = {
+    Move.NO_PLACE: "finds no other place",
+    Move.DISPLACED: "loses its place to a pod of higher priority, and finds no other",
+    Move.PREEMPTED: "loses its place to a pod of higher priority, and has no controller: nothing would make it anew",
+    Move.LOST: "has no controller: nothing would make it anew, and kubectl drain wants --force",
+}
+
+
+def to_json(plan: DrainPlan, background: Background) -> dict[str, object]:
+    """The plan in types that `json.dumps` knows."""
+    return {
+        "nodes": list(plan.nodes),
+        "succeeds": plan.succeeds,
+        "steps": [
+            {
+                "round": step.round,
+                "pod": step.pod.key,
+                "from": step.from_node,
+                "to": step.to_node,
+                "outcome": step.move.value,
+                "message": step.message,
+            }
+            for step in plan.steps
+        ],
+        "blocked": [
+            {"pod": each.pod.key, "node": each.pod.node_name, "reason": each.reason} for each in plan.blocked
+        ],
+        "staying": [pod.key for pod in plan.staying],
+        **background.to_json(),
+    }
+
+
+def print_drain(plan: DrainPlan, background: Background) -> None:
+    """Print the plan to stdout."""
+    print_parts(stdout_console(), _parts(plan, background))
+
+
+def _parts(plan: DrainPlan, background: Background) -> Iterator[RenderableType]:
+    yield Text(_headline(plan), "bold")
+    if plan.blocked:
+        yield _blocked(plan)
+    troubles = [step for step in plan.steps if step.move is not Move.MOVES]
+    if troubles:
+        yield _troubles(troubles)
+    if moves := [step for step in plan.steps if step.move is Move.MOVES]:
+        yield _moves(plan, moves)
+    if plan.staying:
+        yield block(f"staying, as pods of DaemonSets and mirror pods do: {pods_text(plan.staying)}")
+    yield from background.parts()
+
+
+def _headline(plan: DrainPlan) -> str:
+    nodes = ", ".join(plan.nodes) if len(plan.nodes) <= 3 else counted(len(plan.nodes), "node")
+    moving = sum(step.move is Move.MOVES for step in plan.steps)
+    if plan.succeeds:
+        if not plan.steps:
+            return f"{nodes}: can be drained; there is nothing to evict"
+        every = "its only pod finds" if moving == 1 else f"all {moving:,} pods find"
+        return f"{nodes}: can be drained; {every} another place{_in_rounds(plan)}"
+    troubles = len(plan.steps) - moving + len(plan.blocked)
+    return f"{nodes}: can't be drained without harm: {counted(troubles, 'pod')} in the way; {moving:,} would move"
+
+
+def _in_rounds(plan: DrainPlan) -> str:
+    return f", in {plan.rounds} rounds" if plan.rounds > 1 else ""
+
+
+def _blocked(plan: DrainPlan) -> RenderableType:
+    return block("Can't be evicted:", *(f"{each.pod.key}: {each.reason}" for each in plan.blocked))
+
+
+def _troubles(steps: Sequence[Step]) -> RenderableType:
+    lines = (f"{each.pod.key}: {_WHY[each.move]}{f': {each.message}' * bool(each.message)}" for each in steps)
+    return block("In the way:", *lines)
+
+
+def _moves(plan: DrainPlan, steps: Sequence[Step]) -> RenderableType:
+    table = plain_table("Where the pods go", "round", first="right")
+    shows_from = len({step.from_node for step in steps}) > 1
+    for header in ("pod", *(["from"] if shows_from else []), "to"):
+        table.add_column(header, overflow="fold", header_style="dim")
+    for step in steps:
+        row = (step.pod.key, *([step.from_node] if shows_from else []), step.to_node or "")
+        table.add_row(str(step.round), *map(Text, row))
+    hint = ["a round begins once the pods of the one before run: a PodDisruptionBudget wants it so"]
+    return block(table, *(hint if plan.rounds > 1 else []))

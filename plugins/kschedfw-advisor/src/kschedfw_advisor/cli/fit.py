@@ -1,0 +1,155 @@
+"""`kschedfw fit`: how many more replicas of a pod a cluster takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kschedfw import FieldValidation
+from kschedfw.cli import (
+    NO_LIVE_CLUSTER,
+    ClusterArgument,
+    ConfigOption,
+    ExitCode,
+    FieldValidationOption,
+    FormatOption,
+    GatesOption,
+    InputFormat,
+    LimitOption,
+    Live,
+    NoProgressOption,
+    PodsOption,
+    ProviderOption,
+    SeedOption,
+    SkipInvalidOption,
+    UsageError,
+    labelled_progress_bar,
+    with_sources,
+)
+from kschedfw_advisor.cli.fit_output import Answer, print_fit
+from kschedfw_advisor.cli.pod_templates import PodOptions, PodTemplate, read_pod_templates
+from kschedfw_advisor.cli.what_if_input import (
+    IgnorePendingOption,
+    JsonOption,
+    asked_about,
+    reading_options,
+    schedule_pending,
+)
+from kschedfw_advisor.turns import fit as fit_one
+from kschedfw_advisor.turns import fit_in_turns
+
+FIT_HELP = """Show how many more replicas of a pod fit, where, and what stops the next.
+
+CLUSTER is as for simulate. The pod is that of --pod FILE: a Pod, or a workload with a template of one. Without a file,
+it is a pod of one container with --cpu and --memory. With several pods, the answer is given for each by itself, and for
+all together, a replica of each in turn.
+
+Replicas are placed as kube-scheduler places them, without preemption. The cluster's own pending pods are scheduled
+first.
+
+\b
+Exit codes:
+  0    a replica fits (of several pods: one of each)
+  1    none fits; or a plugin failed (see standard error)
+  2    bad usage or bad input
+  70   a bug in kschedfw
+  130  interrupted
+"""
+
+fit_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@fit_app.command(help=FIT_HELP)
+@with_sources
+def fit(
+    cluster: ClusterArgument = None,
+    pod: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="The manifest of a pod or workload. Repeatable."),
+    ] = None,
+    image: Annotated[
+        str, typer.Option(metavar="NAME", help="The image of the pod's (first) container.")
+    ] = "",
+    cpu: Annotated[
+        str, typer.Option(metavar="AMOUNT", help="The CPU that its container requests, e.g. 500m.")
+    ] = "",
+    memory: Annotated[
+        str, typer.Option(metavar="AMOUNT", help="The memory that its container requests, e.g. 1Gi.")
+    ] = "",
+    at_most: Annotated[
+        int,
+        typer.Option(min=1, max=1_000_000, metavar="N", help="Stop after so many replicas of a pod."),
+    ] = 10_000,
+    pods: PodsOption = None,
+    live: Live = NO_LIVE_CLUSTER,
+    format: FormatOption = InputFormat.MANIFESTS,
+    config: ConfigOption = None,
+    algorithm_provider: ProviderOption = None,
+    feature_gates: GatesOption = None,
+    ignore_pending: IgnorePendingOption = False,
+    seed: SeedOption = 0,
+    skip_invalid: SkipInvalidOption = False,
+    field_validation: FieldValidationOption = FieldValidation.STRICT,
+    limit: LimitOption = None,
+    top: Annotated[int, typer.Option(min=1, metavar="N", help="How many nodes to name in each row.")] = 5,
+    as_json: JsonOption = False,
+    no_progress: NoProgressOption = False,
+) -> None:
+    options = reading_options(skip_invalid, field_validation, limit)
+    given = PodOptions(image, cpu, memory)
+    with asked_about(
+        cluster or [],
+        pods or [],
+        live,
+        format=format,
+        config=config,
+        algorithm_provider=algorithm_provider,
+        feature_gates=feature_gates,
+        seed=seed,
+        options=options,
+        show_progress=not no_progress,
+    ) as asked:
+        with labelled_progress_bar(enabled=not no_progress) as progress:
+            found = read_pod_templates(pod or [], given, options, asked.what_if.cluster)
+            templates = found.templates
+            _check_schedulers(templates, asked.scheduler_names)
+            schedule_pending(asked, ignore=ignore_pending, progress=progress)
+            wanted = [each.pod for each in templates]
+            with asked.what_if.transaction() as trial:
+                found.add_objects(trial, asked.what_if.cluster)
+                alone = [
+                    fit_one(
+                        trial,
+                        each.pod,
+                        at_most,
+                        None if progress is None else partial(progress, each.name),
+                    )
+                    for each in templates
+                ]
+                together = None
+                if len(wanted) > 1:
+                    together = fit_in_turns(
+                        trial, wanted, at_most, None if progress is None else partial(progress, "together")
+                    )
+        answer = Answer(
+            templates, tuple(alone), together, at_most, len(asked.what_if.nodes), asked.background
+        )
+        if as_json:
+            print(json.dumps(answer.to_json(), indent=2, ensure_ascii=False))
+        else:
+            print_fit(answer, top=top)
+    if not all(each.count for each in alone):
+        raise typer.Exit(ExitCode.NOTHING_TO_DO)
+
+
+def _check_schedulers(templates: Sequence[PodTemplate], known: Sequence[str]) -> None:
+    for each in templates:
+        if (name := each.pod.spec.scheduler_name) not in known:
+            raise UsageError(
+                f"pod {each.name}: spec.schedulerName: no profile is named {name}; there is {', '.join(known)}"
+            )

@@ -1,0 +1,103 @@
+"""`kschedfw pending`: why pods are pending, and what would help."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from kschedfw import FieldValidation
+from kschedfw.cli import (
+    NO_LIVE_CLUSTER,
+    ClusterArgument,
+    ConfigOption,
+    ExitCode,
+    FieldValidationOption,
+    FormatOption,
+    GatesOption,
+    InputFormat,
+    LimitOption,
+    Live,
+    NoProgressOption,
+    PodsOption,
+    ProviderOption,
+    SeedOption,
+    SkipInvalidOption,
+    labelled_progress_bar,
+    with_sources,
+)
+from kschedfw_advisor.cli.node_groups import NodeGroupOption, node_groups_of
+from kschedfw_advisor.cli.pending_output import print_pending, to_json
+from kschedfw_advisor.cli.what_if_input import JsonOption, asked_about, reading_options
+from kschedfw_advisor.pending import explain_pending
+
+PENDING_HELP = """Show why pods are pending, and what would help: for each kind of them the smallest changes that do.
+
+CLUSTER is as for simulate. The pending pods are scheduled first; those without a place are grouped by why. For each
+kind of pod, changes are tried one by one in a copy of the cluster: a label, a toleration, more CPU on a node or less in
+the request, another pod deleted, one more node like one that is there or of --node-group, and others. What is shown as
+a help was tried, and it helped. Nothing is preempted for it.
+
+\b
+Exit codes:
+  0    no pod is pending without a place
+  1    some are; or a plugin failed (see standard error)
+  2    bad usage or bad input
+  70   a bug in kschedfw
+  130  interrupted
+"""
+
+pending_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@pending_app.command(help=PENDING_HELP)
+@with_sources
+def pending(
+    cluster: ClusterArgument = None,
+    node_group: NodeGroupOption = None,
+    pods: PodsOption = None,
+    live: Live = NO_LIVE_CLUSTER,
+    format: FormatOption = InputFormat.MANIFESTS,
+    config: ConfigOption = None,
+    algorithm_provider: ProviderOption = None,
+    feature_gates: GatesOption = None,
+    seed: SeedOption = 0,
+    skip_invalid: SkipInvalidOption = False,
+    field_validation: FieldValidationOption = FieldValidation.STRICT,
+    limit: LimitOption = None,
+    top: Annotated[
+        int, typer.Option(min=1, metavar="N", help="How many changes to show for each kind of pod.")
+    ] = 3,
+    kinds: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="For how many kinds of pods to look for help, those with the most pods first.",
+        ),
+    ] = 20,
+    as_json: JsonOption = False,
+    no_progress: NoProgressOption = False,
+) -> None:
+    groups = node_groups_of(node_group or [])
+    with asked_about(
+        cluster or [],
+        pods or [],
+        live,
+        format=format,
+        config=config,
+        algorithm_provider=algorithm_provider,
+        feature_gates=feature_gates,
+        seed=seed,
+        options=reading_options(skip_invalid, field_validation, limit),
+        show_progress=not no_progress,
+    ) as asked:
+        with labelled_progress_bar(enabled=not no_progress) as progress:
+            answer = explain_pending(asked.what_if, groups, most=kinds, progress=progress)
+        if as_json:
+            print(json.dumps(to_json(answer, asked.background), indent=2, ensure_ascii=False))
+        else:
+            print_pending(answer, asked.background, top=top)
+    if answer.whys:
+        raise typer.Exit(ExitCode.NOTHING_TO_DO)

@@ -1,0 +1,112 @@
+"""The answer of `kschedfw pending` as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
+from kschedfw_advisor.cli.what_if_output import Background, counts_text, pods_text
+from kschedfw_advisor.pending import Pending, PodKind, Why
+from kschedfw_advisor.remedies import Remedy
+
+
+def to_json(answer: Pending, background: Background) -> dict[str, object]:
+    """The answer in types that `json.dumps` knows."""
+    settled = answer.settled
+    return {
+        "pending": answer.pods,
+        "placed": [{"pod": each.pod.key, "node": each.node_name} for each in settled.placed],
+        "preempted": [pod.key for pod in settled.evicted],
+        "elsewhere": [pod.key for pod in answer.elsewhere],
+        "groups": [
+            {"reasons": list(why.reasons), "pods": why.pods, "kinds": [_kind(kind) for kind in why.kinds]}
+            for why in answer.whys
+        ],
+        **background.to_json(),
+    }
+
+
+def _kind(kind: PodKind) -> dict[str, object]:
+    return {
+        "pods": [pod.key for pod in kind.pods],
+        "message": kind.message,
+        "fits": kind.fits,
+        "changesTried": kind.tried,
+        "helps": [
+            {
+                "changes": [str(change) for change in remedy.changes],
+                "placed": remedy.placed,
+                "nodes": list(remedy.nodes),
+                "displaced": list(remedy.displaced),
+            }
+            for remedy in kind.remedies
+        ],
+    }
+
+
+def print_pending(answer: Pending, background: Background, *, top: int) -> None:
+    """Print the answer to stdout; `top` is how many changes are shown for each kind of pod."""
+    print_parts(stdout_console(), _parts(answer, background, top))
+
+
+def _parts(answer: Pending, background: Background, top: int) -> Iterator[RenderableType]:
+    yield Text(_headline(answer), "bold")
+    evicted = {pod.key for pod in answer.settled.evicted}
+    if placed := sum(each.pod.key not in evicted for each in answer.settled.placed):
+        yield f"{counted(placed, 'other pending pod')} {'has' if placed == 1 else 'have'} a place, once scheduled"
+    if evicted:
+        yield f"{counted(len(evicted), 'pod')} would be preempted for them"
+    for number, why in enumerate(answer.whys, 1):
+        yield from _why(number, why, top)
+    if answer.elsewhere:
+        yield block(f"for other schedulers: {pods_text(answer.elsewhere)}")
+    yield from background.parts()
+
+
+def _headline(answer: Pending) -> str:
+    if not answer.whys:
+        return "No pod is pending without a place" if answer.settled.placed else "No pod is pending"
+    why = "for one reason" if len(answer.whys) == 1 else f"for {len(answer.whys)} different reasons"
+    return f"{counted(answer.pods, 'pod')} pending without a place, {why}"
+
+
+def _why(number: int, why: Why, top: int) -> Iterator[RenderableType]:
+    yield Padding(Text(f"{number}. {'; '.join(why.reasons)}", "bold"), (1, 0, 0, 0))
+    for kind in (kind for kind in why.kinds if kind.fits):
+        yield Padding(_kind_text(kind), (0, 0, 0, 3))
+        yield Padding(Text("helped by what helps the pods that they wait for"), (0, 0, 0, 3))
+    for kind in (kind for kind in why.kinds if kind.tried):
+        yield Padding(_kind_text(kind), (0, 0, 0, 3))
+        yield Padding(_helps(kind, top), (0, 0, 0, 3))
+    if rest := [kind for kind in why.kinds if not (kind.tried or kind.fits)]:
+        pods = [pod for kind in rest for pod in kind.pods]
+        where = f"{counted(len(pods), 'pod')} of {counted(len(rest), 'kind')}: {pods_text(pods)}"
+        yield Padding(
+            Text(f"{where}; not looked at, as --kinds says how many kinds are", "dim"), (0, 0, 0, 3)
+        )
+
+
+def _kind_text(kind: PodKind) -> Text:
+    return Text(f"{counted(len(kind.pods), 'pod')}: {pods_text(kind.pods)}")
+
+
+def _helps(kind: PodKind, top: int) -> RenderableType:
+    if not kind.remedies:
+        return Text(f"nothing found that helps; {counted(kind.tried, 'change')} tried")
+    table = plain_table("", "what helps")
+    table.columns[0].no_wrap = False
+    table.add_column("placed", justify="right", header_style="dim")
+    for remedy in kind.remedies[:top]:
+        table.add_row(Text(_remedy(remedy)), f"{remedy.placed:,} of {remedy.pods:,}")
+    return table
+
+
+def _remedy(remedy: Remedy) -> str:
+    text = f"{remedy}; placed on {counts_text(remedy.nodes)}"
+    if remedy.displaced:
+        text += f"; {', '.join(remedy.displaced)} would find no other place"
+    return text

@@ -1,0 +1,209 @@
+"""The pods of `kschedfw fit`: from files, or from a few options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from kschedfw import FrozenDict, InMemoryCluster, Node, ObjectMeta, Pod, Quantity, Transaction
+from kschedfw.api import (
+    KINDS,
+    TEMPLATE_HASH,
+    Admission,
+    LimitRange,
+    ManifestError,
+    Named,
+    Namespace,
+    PodStatus,
+    PriorityClass,
+    QuantityError,
+    ReplicaSet,
+    ReplicationController,
+    RuntimeClass,
+    StatefulSet,
+    parse_quantity,
+    pod_from_manifest,
+    pod_from_template,
+)
+from kschedfw.cli import ReadingOptions, UsageError, read_manifest_input
+from kschedfw.cluster import Cluster
+
+_DEFAULT_NAME = "pod"
+_POLICIES: Final = (PriorityClass, LimitRange, RuntimeClass)
+"""By which pods are admitted here."""
+
+
+@attrs.frozen
+class PodTemplate:
+    """A kind of pod: what it is called, and a pending pod of it."""
+
+    name: str
+    pod: Pod
+
+
+@attrs.frozen
+class PodTemplates:
+    """Templates, and the other objects of their files, such as claims; these are wanted in the cluster, too."""
+
+    templates: tuple[PodTemplate, ...]
+    objects: tuple[Named, ...] = ()
+
+    def add_objects(self, trial: Transaction, cluster: Cluster) -> None:
+        """Add the objects that the cluster doesn't have."""
+        trial.add(*(obj for obj in self.objects if cluster.get(type(obj), obj.key) is None))
+
+
+@attrs.frozen
+class PodOptions:
+    """What the options say of a pod; an empty text says nothing."""
+
+    image: str = ""
+    cpu: str = ""
+    memory: str = ""
+
+    @property
+    def are_given(self) -> bool:
+        return bool(self.image or self.cpu or self.memory)
+
+    @property
+    def requests(self) -> dict[str, str]:
+        """The requests by resource.
+
+        Raises:
+            UsageError: one isn't a quantity above 0.
+        """
+        given = {"cpu": self.cpu, "memory": self.memory}
+        for name, text in given.items():
+            try:
+                if text and parse_quantity(text).sign < 1:
+                    raise UsageError(f"--{name} {text}: expected an amount above 0")
+            except QuantityError as error:
+                raise UsageError(f"--{name} {error}") from None
+        return {name: text for name, text in given.items() if text}
+
+
+def read_pod_templates(
+    paths: Sequence[Path], given: PodOptions, options: ReadingOptions, cluster: Cluster
+) -> PodTemplates:
+    """A template for each pod and workload in the files, changed as the options say; or one of the options alone.
+
+    Pods are admitted under the policies of the cluster and of the files, but for quotas: the question is what fits.
+
+    Raises:
+        InvalidInputError: a file is invalid.
+        UsageError: a file has no pod, there is neither a file nor an option, or options for several pods; or a pod is
+            refused.
+    """
+    requests = given.requests
+    objects: list[Named] = []
+    if not paths:
+        if not given.are_given:
+            raise UsageError("which pod? Give --pod FILE, or --cpu, --memory, --image")
+        found = [_of_options(given.image, requests)]
+    else:
+        found = []
+        for path in paths:
+            loaded = read_manifest_input([path], options)
+            if loaded.refused:
+                raise UsageError(f"{path}: {loaded.refused[0].message}")
+            in_file = loaded.cluster
+            found += _in_file(path, in_file)
+            objects += _others(in_file)
+        if given.are_given:
+            if len(found) > 1:
+                raise UsageError(
+                    f"--cpu, --memory and --image change one pod, and there are {len(found)}: "
+                    f"{', '.join(each.name for each in found)}"
+                )
+            found = [_changed(found[0], given.image, requests)]
+    policies: list[Named] = [obj for kind in _POLICIES for obj in cluster.list(kind)]
+    admission = Admission((*policies, *(obj for obj in objects if isinstance(obj, _POLICIES))))
+    templates = tuple(_admitted(each, admission) for each in found)
+    return PodTemplates(templates, tuple({(type(obj), obj.key): obj for obj in objects}.values()))
+
+
+def _admitted(template: PodTemplate, admission: Admission) -> PodTemplate:
+    pod = admission.admit(template.pod)
+    if pod is None:
+        raise UsageError(admission.outcome.refused[-1].message)
+    return attrs.evolve(template, pod=pod)
+
+
+def _of_options(image: str, requests: dict[str, str]) -> PodTemplate:
+    container = {"name": "main", "image": image or "image", "resources": {"requests": requests}}
+    manifest = {"metadata": {"name": _DEFAULT_NAME}, "spec": {"containers": [container]}}
+    try:
+        return PodTemplate(_DEFAULT_NAME, _as_new(pod_from_manifest(manifest)))
+    except ManifestError as error:
+        raise UsageError(str(error)) from None
+
+
+def _in_file(path: Path, cluster: Cluster) -> Iterable[PodTemplate]:
+    found: dict[str, PodTemplate] = {}
+    for pod in cluster.list(Pod):
+        name = _workload(pod)
+        found.setdefault(name, PodTemplate(name, _as_new(pod)))
+    # Workloads without replicas
+    owners: tuple[ReplicaSet | StatefulSet | ReplicationController, ...] = (
+        *cluster.list(ReplicaSet),
+        *cluster.list(StatefulSet),
+        *cluster.list(ReplicationController),
+    )
+    for owner in owners:
+        if owner.spec.template is not None:
+            pod = pod_from_template(owner, owner.spec.template, owner.name)
+            name = _workload(pod)
+            found.setdefault(name, PodTemplate(name, _as_new(pod)))
+    if not found:
+        raise UsageError(f"{path}: there is no pod in it, and no workload with a template of one")
+    return found.values()
+
+
+def _others(cluster: InMemoryCluster) -> Iterator[Named]:
+    """What else is in a file, without nodes, and without claims that were made for its pods."""
+    implied = cluster.implied_namespaces
+    for kind in KINDS.values():
+        if kind.cls not in (Node, Pod):
+            for obj in cluster.list(kind.cls):
+                is_of_pod = any(owner.kind == "Pod" for owner in obj.metadata.owner_references)
+                is_implied = kind.cls is Namespace and obj.name in implied
+                if not is_of_pod and not is_implied:
+                    yield obj.with_metadata(attrs.evolve(obj.metadata, uid="", resource_version=""))
+
+
+def _workload(pod: Pod) -> str:
+    """What the pod is called with its siblings: after its Deployment, Job or other controller, or else itself."""
+    owner = pod.metadata.controller
+    name = pod.name if owner is None else owner.name.removesuffix(f"-{pod.labels.get(TEMPLATE_HASH, '')}")
+    return f"{pod.namespace}/{name}"
+
+
+def _as_new(pod: Pod) -> Pod:
+    """The pod as if it hadn't been created yet."""
+    given = pod.metadata
+    metadata = ObjectMeta(
+        name=given.name,
+        namespace=given.namespace,
+        labels=given.labels,
+        annotations=given.annotations,
+        owner_references=given.owner_references,
+    )
+    return Pod(metadata, attrs.evolve(pod.spec, node_name="", scheduling_gates=()), PodStatus())
+
+
+def _changed(template: PodTemplate, image: str, requests: dict[str, str]) -> PodTemplate:
+    """The template with another image and other requests of its first container."""
+    first, *others = template.pod.spec.containers
+    resources = attrs.evolve(
+        first.resources, requests=FrozenDict({**first.resources.requests, **_quantities(requests)})
+    )
+    first = attrs.evolve(first, image=image or first.image, resources=resources)
+    spec = attrs.evolve(template.pod.spec, containers=(first, *others))
+    return attrs.evolve(template, pod=attrs.evolve(template.pod, spec=spec))
+
+
+def _quantities(requests: dict[str, str]) -> dict[str, Quantity]:
+    return {name: parse_quantity(text) for name, text in requests.items()}

@@ -1,0 +1,96 @@
+"""`kschedfw scale-up`: which new nodes get the pending pods a place."""
+
+from __future__ import annotations
+
+import json
+
+import typer
+
+from kschedfw import FieldValidation
+from kschedfw.cli import (
+    NO_LIVE_CLUSTER,
+    ClusterArgument,
+    ConfigOption,
+    ExitCode,
+    FieldValidationOption,
+    FormatOption,
+    GatesOption,
+    InputFormat,
+    LimitOption,
+    Live,
+    NoProgressOption,
+    PodsOption,
+    ProviderOption,
+    SeedOption,
+    SkipInvalidOption,
+    UsageError,
+    labelled_progress_bar,
+    with_sources,
+)
+from kschedfw_advisor.cli.node_groups import NodeGroupOption, node_groups_of
+from kschedfw_advisor.cli.scale_up_output import print_scale_up, to_json
+from kschedfw_advisor.cli.what_if_input import JsonOption, asked_about, reading_options
+from kschedfw_advisor.scale_up import plan_scale_up
+
+SCALE_UP_HELP = """Show how many nodes of which group get the pending pods a place, and what they cost.
+
+CLUSTER is as for simulate. --node-group FILE has the groups: a Node that new ones are like, or a mapping with name,
+template (a Node), and, as far as wanted, min, max, price, and selector (the labels of the nodes that the group has
+already). A Node may have its price in the annotation kschedfw/price.
+
+Pods are scheduled onto the cluster with the new nodes as kube-scheduler does it, without preemption. The answer works,
+and not with a node less of any group; it isn't proven that no mixture of groups is better.
+
+\b
+Exit codes:
+  0    all pending pods get a place, or none is pending
+  1    some get none, whatever nodes are added; or a plugin failed (see standard error)
+  2    bad usage or bad input
+  70   a bug in kschedfw
+  130  interrupted
+"""
+
+scale_up_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@scale_up_app.command(help=SCALE_UP_HELP)
+@with_sources
+def scale_up(
+    cluster: ClusterArgument = None,
+    node_group: NodeGroupOption = None,
+    pods: PodsOption = None,
+    live: Live = NO_LIVE_CLUSTER,
+    format: FormatOption = InputFormat.MANIFESTS,
+    config: ConfigOption = None,
+    algorithm_provider: ProviderOption = None,
+    feature_gates: GatesOption = None,
+    seed: SeedOption = 0,
+    skip_invalid: SkipInvalidOption = False,
+    field_validation: FieldValidationOption = FieldValidation.STRICT,
+    limit: LimitOption = None,
+    as_json: JsonOption = False,
+    no_progress: NoProgressOption = False,
+) -> None:
+    if not node_group:
+        raise UsageError("which nodes could be added? Give --node-group FILE")
+    groups = node_groups_of(node_group)
+    with asked_about(
+        cluster or [],
+        pods or [],
+        live,
+        format=format,
+        config=config,
+        algorithm_provider=algorithm_provider,
+        feature_gates=feature_gates,
+        seed=seed,
+        options=reading_options(skip_invalid, field_validation, limit),
+        show_progress=not no_progress,
+    ) as asked:
+        with labelled_progress_bar(enabled=not no_progress) as progress:
+            answer = plan_scale_up(asked.what_if, groups, progress)
+        if as_json:
+            print(json.dumps(to_json(answer, groups, asked.background), indent=2, ensure_ascii=False))
+        else:
+            print_scale_up(answer, groups, asked.background)
+    if answer.best.refused:
+        raise typer.Exit(ExitCode.NOTHING_TO_DO)

@@ -1,0 +1,122 @@
+"""What the commands of "what if" have in common: their input as a `WhatIf`, and the pods and options they take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import attrs
+import typer
+
+from kschedfw import FieldValidation, Node, Pod, SchedulingError, WhatIf
+from kschedfw.api import Limits
+from kschedfw.cli import (
+    ExitCode,
+    InputFormat,
+    Live,
+    ReadingOptions,
+    UsageError,
+    complain,
+    counted,
+    failure_summary,
+    read_input,
+    reading_bar,
+    selected_configuration,
+    tell,
+    tell_failures,
+)
+from kschedfw.cluster import missing_objects
+from kschedfw.simulator import Failures
+from kschedfw_advisor.cli.what_if_output import Background
+from kschedfw_advisor.settling import settle
+
+IgnorePendingOption = Annotated[
+    bool,
+    typer.Option(
+        "--ignore-pending", help="Leave the cluster's pending pods out, instead of scheduling them first."
+    ),
+]
+LabelledProgress: TypeAlias = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is done, and how much there is."""
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with everything.")]
+
+
+@attrs.frozen
+class Asked:
+    """A cluster that is asked about, and what there is to say of it."""
+
+    what_if: WhatIf
+    background: Background
+    scheduler_names: tuple[str, ...]
+    """Of the configuration's profiles."""
+
+
+@contextmanager
+def asked_about(
+    cluster: Sequence[Path],
+    pods: Sequence[Path],
+    live: Live,
+    *,
+    format: InputFormat,
+    config: Path | None,
+    algorithm_provider: str | None,
+    feature_gates: list[str] | None,
+    seed: int,
+    options: ReadingOptions,
+    show_progress: bool,
+) -> Iterator[Asked]:
+    """The cluster of the arguments as a WhatIf; at the end, the failures of plugins are told.
+
+    The answer is to be printed before the end, and the exit code to be given after it.
+
+    Raises:
+        typer.Exit: a plugin failed.
+    """
+    configuration = selected_configuration(config, algorithm_provider, feature_gates)
+    with reading_bar(enabled=show_progress and not live.is_wanted) as reading:
+        loaded = read_input(format, cluster, pods, options, live=live, progress=reading)
+    tell(loaded.problems)
+    if not loaded.cluster.list(Node) and not loaded.cluster.list(Pod):
+        raise UsageError("nothing to ask about: the input has no nodes and no pods")
+    background = Background(list(loaded.notes), missing_objects(loaded.cluster))
+    names = tuple(profile.scheduler_name for profile in configuration.profiles)
+    failures = Failures()
+    try:
+        with failures, WhatIf(loaded.cluster, configuration, seed=seed) as what_if:
+            yield Asked(what_if, background, names)
+    except SchedulingError as error:
+        tell_failures(failures)
+        raise typer.Exit(complain(str(error), ExitCode.FAILED)) from None
+    tell_failures(failures)
+    if failures.count:
+        raise typer.Exit(complain(failure_summary(failures), ExitCode.FAILED))
+
+
+def reading_options(
+    skip_invalid: bool, field_validation: FieldValidation, limit: list[str] | None
+) -> ReadingOptions:
+    return ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
+
+
+def schedule_pending(asked: Asked, *, ignore: bool, progress: LabelledProgress | None) -> None:
+    """Give the cluster's pending pods their places for good, unless they are to be ignored; a note says so."""
+    pending = asked.what_if.pending
+    if ignore or not pending:
+        if pending:
+            asked.background.notes.append(f"{counted(len(pending), 'pending pod')} left out")
+        return
+    with asked.what_if.transaction() as trial:
+        scheduling = None if progress is None else partial(progress, "scheduling")
+        settled = settle(asked.what_if, trial, pending, preempt=True, progress=scheduling)
+        trial.commit()
+    placed, refused, evicted = map(len, (settled.placed, settled.refused, settled.evicted))
+    note = f"pending pods were scheduled first (--ignore-pending leaves them out): {placed:,} found a place"
+    if refused:
+        note += f", {refused:,} found none (kschedfw pending says why)"
+    if evicted:
+        note += f", {evicted:,} were preempted"
+    asked.background.notes.append(note)

@@ -1,0 +1,48 @@
+"""Pieces of text that the commands of "what if" share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+import attrs
+from rich.console import RenderableType
+
+from kschedfw import Pod
+from kschedfw.cli import block, missing_lines
+from kschedfw.cluster import MissingObject
+
+
+@attrs.frozen
+class Background:
+    """What there is to say beside the answer: notes on what was read and done first, and objects that are missing."""
+
+    notes: list[str]
+    missing: Sequence[MissingObject] = ()
+
+    def to_json(self) -> dict[str, object]:
+        return {"notes": self.notes, "missing": [each.to_json() for each in self.missing]}
+
+    def parts(self) -> Iterator[RenderableType]:
+        if self.missing:
+            yield block(*missing_lines(self.missing))
+        if self.notes:
+            yield block(*(f"note: {note}" for note in self.notes))
+
+
+def names_text(names: Sequence[str], most: int) -> str:
+    """The names, of many only the first."""
+    rest = len(names) - most
+    return ", ".join([*names[:most], *([f"{rest:,} more"] if rest > 0 else [])])
+
+
+def pods_text(pods: Iterable[Pod], most: int = 3) -> str:
+    """The keys of the pods, of many only the first."""
+    return names_text([pod.key for pod in pods], most)
+
+
+def counts_text(names: Iterable[str], most: int = 3) -> str:
+    """Names with how often each comes, where that is more than once."""
+    counted = [(name, len(list(same))) for name, same in groupby(sorted(names))]
+    counted.sort(key=lambda each: -each[1])
+    return names_text([name if count == 1 else f"{name} ({count})" for name, count in counted], most)

@@ -1,0 +1,16 @@
+"""The subcommands of this distribution; their apps are imported when they are called."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kschedfw.cli import Command
+
+PENDING: Final = Command(
+    "Show why pods are pending, and what would help.", "kschedfw_advisor.cli.pending:pending_app"
+)
+FIT: Final = Command("Show how many more replicas of a pod fit.", "kschedfw_advisor.cli.fit:fit_app")
+DRAIN: Final = Command("Show whether nodes can be drained.", "kschedfw_advisor.cli.drain:drain_app")
+SCALE_UP: Final = Command(
+    "Show which new nodes get the pending pods a place.", "kschedfw_advisor.cli.scale_up:scale_up_app"
+)

@@ -1,0 +1,72 @@
+"""Adds nodes as they come in a real cluster: with the pods of DaemonSets that belong on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from kschedfw import Node, ObjectMeta, Pod, Transaction
+from kschedfw.api import (
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    Operator,
+    OwnerReference,
+    PodStatus,
+    Requirement,
+    Selector,
+    TaintEffect,
+)
+from kschedfw.cluster import Cluster
+
+
+def add_nodes(trial: Transaction, cluster: Cluster, template: Node, count: int) -> tuple[Node, ...]:
+    """Add nodes like the template, each with a pod of every DaemonSet that has a pod in the cluster and fits the node.
+
+    It fits if the node has the labels of the nodeSelector and no taint that isn't tolerated. (The DaemonSet's own
+    required node affinity isn't known any more: its controller has put the name of a node in its place.)
+    """
+    nodes = trial.add_nodes(template, count)
+    daemons = [pod for pod in _daemons(cluster) if nodes and _is_eligible(pod, nodes[0])]
+    for node in nodes:
+        trial.add(*(_on(pod, node) for pod in daemons))
+    return nodes
+
+
+def _daemons(cluster: Cluster) -> Sequence[Pod]:
+    """A pod of each DaemonSet."""
+    found: dict[tuple[str, OwnerReference], Pod] = {}
+    for pod in cluster.list(Pod):
+        owner = pod.metadata.controller
+        if owner is not None and owner.kind == "DaemonSet" and not pod.is_terminal:
+            found.setdefault((pod.namespace, owner), pod)
+    return tuple(found.values())
+
+
+def _is_eligible(pod: Pod, node: Node) -> bool:
+    return Selector.from_labels(pod.spec.node_selector).matches(node.labels) and all(
+        taint.effect is TaintEffect.PREFER_NO_SCHEDULE
+        or any(each.tolerates(taint) for each in pod.spec.tolerations)
+        for taint in node.spec.taints
+    )
+
+
+def _on(pod: Pod, node: Node) -> Pod:
+    """The pod's sibling on another node."""
+    given = pod.metadata
+    owner = given.controller
+    name = pod.name if owner is None else owner.name
+    metadata = ObjectMeta(
+        name=f"{name}-{node.name}",
+        namespace=pod.namespace,
+        labels=given.labels,
+        annotations=given.annotations,
+        owner_references=given.owner_references,
+    )
+    term = NodeSelectorTerm(match_fields=(Requirement("metadata.name", Operator.IN, (node.name,)),))
+    affinity = attrs.evolve(pod.spec.affinity.node_affinity or NodeAffinity(), required=NodeSelector((term,)))
+    spec = attrs.evolve(
+        pod.spec, node_name=node.name, affinity=attrs.evolve(pod.spec.affinity, node_affinity=affinity)
+    )
+    return Pod(metadata, spec, PodStatus())

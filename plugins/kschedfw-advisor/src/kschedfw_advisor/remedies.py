@@ -1,0 +1,155 @@
+"""Which changes get pods a place that have none: candidates, of which those are kept that help in a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from kschedfw import Pod, Transaction, WhatIf
+from kschedfw.what_if import Placed, Waiting
+from kschedfw_advisor.candidates import Changes, candidates, size
+from kschedfw_advisor.changes import AddNodes, DeletePod, Effort
+from kschedfw_advisor.counting import smallest_count
+from kschedfw_advisor.settling import pending_again
+
+MOST_TRIES: Final = 200
+"""How many candidates are tried for pods of a kind."""
+
+
+@attrs.frozen
+class Remedy:
+    """Changes that were tried, and got some of the pods a place.
+
+    `nodes` are the nodes that the pods went to, one for each pod that got a place; `pods` is how many pods wanted one.
+    `displaced` are the pods that the changes delete and that find no other place.
+    """
+
+    changes: Changes
+    pods: int
+    nodes: tuple[str, ...]
+    displaced: tuple[str, ...] = ()
+
+    @property
+    def placed(self) -> int:
+        """How many of the pods got a place."""
+        return len(self.nodes)
+
+    def __str__(self) -> str:
+        return ", and ".join(map(str, self.changes))
+
+
+@attrs.frozen
+class Search:
+    """The remedies that were found, the smallest first, and how many candidates were tried."""
+
+    remedies: tuple[Remedy, ...]
+    tried: int
+
+
+def find_remedies(
+    what_if: WhatIf, pods: Sequence[Pod], additions: Sequence[AddNodes] = (), siblings: Sequence[Pod] = ()
+) -> Search:
+    """What would get the pods a place: for each sort of change the smallest one that helps.
+
+    The pods are alike, and have no place now. `additions` are the nodes that there might be more of. `siblings` would
+    fit but wait for others, which may be these. Each remedy was tried in a transaction of its own, where nothing is
+    preempted.
+    """
+    explanation = what_if.explain(pods[0])
+    best: dict[tuple[type, ...], Remedy] = {}
+    tried = 0
+    for changes in candidates(pods[0], explanation, what_if.cluster, additions)[:MOST_TRIES]:
+        sort = tuple(dict.fromkeys(type(each) for each in changes))
+        known = best.get(sort)
+        if known is not None and known.placed == len(pods) and AddNodes not in sort:
+            continue  # what comes later is larger
+        tried += 1
+        remedy = attempt(what_if, changes, pods, siblings)
+        if remedy is not None and remedy.placed < len(pods):
+            remedy = _with_more_nodes(what_if, remedy, pods, siblings)
+        if remedy is not None and (known is None or _order(remedy) < _order(known)):
+            best[sort] = remedy
+    return Search(tuple(_without_detours(tuple(best.values()))), tried)
+
+
+def _order(remedy: Remedy) -> tuple[float, ...]:
+    return (-remedy.placed, len(remedy.displaced), *size(remedy.changes))
+
+
+def _without_detours(remedies: Sequence[Remedy]) -> Sequence[Remedy]:
+    """The remedies in their order, without those of more changes than another one that gets as many pods a place."""
+    return [
+        each
+        for each in sorted(remedies, key=lambda remedy: size(remedy.changes))
+        if not any(
+            len(other.changes) < len(each.changes)
+            and other.placed >= each.placed
+            and (_is_moderate(other) or not _is_moderate(each))
+            for other in remedies
+        )
+    ]
+
+
+def _is_moderate(remedy: Remedy) -> bool:
+    return all(change.effort is not Effort.TOO_MUCH for change in remedy.changes)
+
+
+def attempt(
+    what_if: WhatIf, changes: Changes, pods: Sequence[Pod], siblings: Sequence[Pod] = ()
+) -> Remedy | None:
+    """Make the changes in a transaction, and schedule the pods; None if none of them would run.
+
+    The siblings are scheduled only if one of the pods waits for others, so that they take no room from pods that don't.
+    """
+    with what_if.transaction() as trial:
+        for change in changes:
+            change.make(trial, what_if.cluster)
+        if not trial.can_schedule(_changed(trial, pods[0], changes)):
+            return None
+        rest = [_changed(trial, pod, changes) for pod in pods[1:]]
+        found = trial.schedule([pods[0], *rest])
+        if found.waiting and siblings:
+            trial.schedule(siblings)
+        waiting = {each.pod.key for each in trial.waiting}
+        fitting: tuple[Placed | Waiting, ...] = (*found.placed, *found.waiting)
+        placed = [each for each in fitting if each.pod.key not in waiting]
+        if not placed:
+            return None
+        deleted = [change.pod for change in changes if isinstance(change, DeletePod)]
+        back = [pending_again(what_if, trial, pod) for pod in deleted]
+        refused = trial.schedule(back).refused if back else ()
+        return Remedy(
+            changes,
+            len(pods),
+            tuple(each.node_name for each in placed),
+            tuple(each.pod.key for each in refused),
+        )
+
+
+def _changed(trial: Transaction, pod: Pod, changes: Changes) -> Pod:
+    """The pod with the changes, in the transaction, too."""
+    changed = pod
+    for change in changes:
+        changed = change.changed(changed)
+    return pod if changed == pod else trial.update(changed)
+
+
+def _with_more_nodes(what_if: WhatIf, remedy: Remedy, pods: Sequence[Pod], siblings: Sequence[Pod]) -> Remedy:
+    """The remedy with as many new nodes as it takes to get all pods a place that such nodes can."""
+    addition = next((each for each in remedy.changes if isinstance(each, AddNodes)), None)
+    if addition is None:
+        return remedy
+    tried: dict[int, Remedy | None] = {}
+
+    def place(count: int) -> int:
+        counted = attrs.evolve(addition, count=count)
+        changes = tuple(counted if each is addition else each for each in remedy.changes)
+        tried[count] = attempt(what_if, changes, pods, siblings)
+        found = tried[count]
+        return 0 if found is None else found.placed
+
+    most = min(len(pods), addition.group.max)
+    more = tried[smallest_count(place, most)] if most > 1 else None
+    return more if more is not None and more.placed > remedy.placed else remedy

@@ -1,0 +1,132 @@
+"""What `kschedfw pending` prints, and its exit codes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli.test_scale_up import GROUPS
+
+from kschedfw.what_if.what_if import WhatIf
+from tests.cli.conftest import NODES
+from tests.cli.test_app import Kschedfw, kschedfw
+
+__all__ = ["kschedfw"]  # the fixture
+
+MORE = """\
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: gated}
+spec: {schedulingGates: [{name: example.com/quota}], containers: [{name: main, image: app}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: claiming}
+spec:
+  containers: [{name: main, image: app}]
+  volumes: [{name: data, persistentVolumeClaim: {claimName: absent}}]
+"""
+
+
+def test_the_pods_by_what_keeps_them_pending_with_what_helps(kschedfw: Kschedfw, cluster_dir: Path) -> None:
+    result = kschedfw("pending", cluster_dir)
+    assert (result.code, result.err) == (1, "")
+    assert result.out == (
+        "1 pod pending without a place, for one reason\n"
+        "1 other pending pod has a place, once scheduled\n"
+        "\n"
+        "1. Insufficient cpu\n"
+        "   1 pod: default/too-big\n"
+        "   what helps                                       placed\n"
+        "   request 1500m of cpu instead of 3; placed on n1  1 of 1\n"
+        "   1500m more cpu on node n1; placed on n1          1 of 1\n"
+    )
+
+
+def test_where_nothing_helps_that_is_said(kschedfw: Kschedfw, cluster_dir: Path) -> None:
+    pods = cluster_dir / "pods.yaml"
+    pods.write_text(pods.read_text() + MORE, encoding="utf-8")
+    out = kschedfw("pending", cluster_dir).out
+    assert "3 pods pending without a place, for 3 different reasons\n" in out
+    (gated,) = [
+        part for part in out.split("\n\n") if "waiting for scheduling gates: [example.com/quota]" in part
+    ]
+    assert "   1 pod: default/gated\n" in gated
+    assert "   remove the scheduling gate example.com/quota; placed on n" in gated
+    assert (
+        'persistentvolumeclaim "absent" not found\n   1 pod: default/claiming\n   nothing found that helps'
+        in out
+    )
+    assert "PersistentVolumeClaim default/absent: default/claiming" in out
+
+
+def test_node_groups_are_tried(kschedfw: Kschedfw, cluster_dir: Path, tmp_path: Path) -> None:
+    groups = tmp_path / "groups.yaml"
+    groups.write_text(GROUPS, encoding="utf-8")
+    out = kschedfw("pending", cluster_dir, "--node-group", groups).out
+    assert "1 more node of group large; placed on large-1" in out
+    assert "group small" not in out, "it was tried, and doesn't help"
+
+
+def test_as_json(kschedfw: Kschedfw, cluster_dir: Path) -> None:
+    document = kschedfw("pending", cluster_dir, "--json").json
+    assert document["pending"] == 1
+    (group,) = document["groups"]
+    assert (group["reasons"], group["pods"]) == (["Insufficient cpu"], 1)
+    (kind,) = group["kinds"]
+    assert kind["pods"] == ["default/too-big"]
+    assert kind["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
+    assert kind["helps"][0] == {
+        "changes": ["request 1500m of cpu instead of 3"],
+        "placed": 1,
+        "nodes": ["n1"],
+        "displaced": [],
+    }
+    assert kind["changesTried"] >= len(kind["helps"])
+
+
+def test_nothing_pending(kschedfw: Kschedfw, tmp_path: Path) -> None:
+    path = tmp_path / "nodes.yaml"
+    path.write_text(NODES, encoding="utf-8")
+    result = kschedfw("pending", path)
+    assert (result.code, result.out) == (0, "No pod is pending\n")
+
+
+def test_an_empty_file_is_no_answer(kschedfw: Kschedfw, tmp_path: Path) -> None:
+    path = tmp_path / "nodes.yaml"
+    path.touch()
+    result = kschedfw("pending", path)
+    assert (result.code, result.out) == (2, "")
+    assert result.err == "kschedfw: nothing to ask about: the input has no nodes and no pods\n"
+
+
+def test_pods_for_other_schedulers_are_named(kschedfw: Kschedfw, cluster_dir: Path) -> None:
+    pods = cluster_dir / "pods.yaml"
+    pods.write_text(pods.read_text().replace("spec: {containers", "spec: {schedulerName: other, containers"))
+    result = kschedfw("pending", cluster_dir)
+    assert result.code == 0
+    assert "for other schedulers: default/fits, default/too-big\n" in result.out
+
+
+def test_few_kinds_are_looked_at_if_wanted(kschedfw: Kschedfw, cluster_dir: Path) -> None:
+    out = kschedfw("pending", cluster_dir, "--kinds", 0).out
+    assert "   1 pod of 1 kind: default/too-big; not looked at, as --kinds says how many kinds are\n" in out
+
+
+def test_it_is_readable_in_40_columns(
+    kschedfw: Kschedfw, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    out = kschedfw("pending", cluster_dir).out
+    assert max(map(len, out.splitlines())) <= 40
+    assert "…" not in out
+
+
+def test_interrupted(kschedfw: Kschedfw, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def explain(self: WhatIf, pod: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(WhatIf, "explain", explain)
+    result = kschedfw("pending", cluster_dir)
+    assert (result.code, result.out) == (130, "")

@@ -1,0 +1,25 @@
+"""The smallest number that does as much as any."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from kschedfw_advisor.counting import smallest_count
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=200))
+def test_it_is_the_first_count_that_does_as_much_and_few_are_asked_for(gains: list[int]) -> None:
+    done = [0]
+    for gain in gains:
+        done.append(done[-1] + gain)
+    asked: list[int] = []
+
+    def place(count: int) -> int:
+        asked.append(count)
+        return done[count]
+
+    found = smallest_count(place, len(gains))
+    assert found == max(1, done.index(done[-1]))
+    assert found in asked
+    assert found == 1 or found - 1 in asked
+    assert len(asked) <= 2 + 2 * len(gains).bit_length()

@@ -1,0 +1,94 @@
+"""Pending pods by what keeps them pending."""
+
+from __future__ import annotations
+
+import attrs
+from kschedfw_advisor.pending import Pending, explain_pending
+
+from kschedfw import Pod, make_pod
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.what_if.what_if import WhatIf
+from tests.what_if.builders import node, owned, running, what_if
+
+
+def helps(found: Pending) -> dict[tuple[str, ...], list[str]]:
+    """The smallest change for the pods of each kind, by their names."""
+    return {
+        tuple(pod.name for pod in kind.pods): [str(remedy) for remedy in kind.remedies[:1]]
+        for why in found.whys
+        for kind in why.kinds
+    }
+
+
+def test_pods_that_have_a_place_get_it_first() -> None:
+    cluster = what_if(node("n1").build(), make_pod("fits").build(), make_pod("huge").requests(cpu=9).build())
+    found = explain_pending(cluster)
+    assert [each.pod.name for each in found.settled.placed] == ["fits"]
+    assert (found.pods, [why.reasons for why in found.whys]) == (1, [("Insufficient cpu",)])
+
+
+def test_pods_that_are_alike_are_one_kind_and_kinds_with_the_same_reasons_one_group() -> None:
+    big = [owned(make_pod(f"big-{number}").requests(cpu=5), "big") for number in range(3)]
+    others = [make_pod("other").requests(cpu=6).build(), make_pod("choosy").node_selector(disk="ssd").build()]
+    found = explain_pending(what_if(node("n1").build(), big, others))
+    assert [(why.reasons, why.pods, len(why.kinds)) for why in found.whys] == [
+        (("Insufficient cpu",), 4, 2),
+        (("node(s) didn't match Pod's node affinity/selector",), 1, 1),
+    ]
+    assert helps(found) == {
+        ("big-0", "big-1", "big-2"): ["request 4 of cpu instead of 5"],
+        ("other",): ["request 4 of cpu instead of 6"],
+        ("choosy",): ["drop disk=ssd from the pod's nodeSelector"],
+    }
+
+
+def test_pods_of_a_stateful_set_are_alike_though_each_has_a_label_of_its_own() -> None:
+    def member(number: int) -> Pod:
+        pod = owned(make_pod(f"db-{number}").requests(cpu=9), "db", "StatefulSet")
+        labels = FrozenDict({"statefulset.kubernetes.io/pod-name": pod.name})
+        return pod.with_metadata(attrs.evolve(pod.metadata, labels=labels))
+
+    found = explain_pending(what_if(node("n1").build(), member(0), member(1)))
+    assert [tuple(pod.name for pod in kind.pods) for why in found.whys for kind in why.kinds] == [
+        ("db-0", "db-1")
+    ]
+
+
+def test_gates_are_taken_away_to_see_whether_that_helps() -> None:
+    gated, huge = (
+        make_pod("gated").scheduling_gate("a", "b"),
+        make_pod("huge").scheduling_gate("a").requests(cpu=9),
+    )
+    found = explain_pending(what_if(node("n1").build(), gated.build(), huge.build()))
+    assert helps(found) == {("gated",): ["remove the scheduling gates a, b"], ("huge",): []}
+
+
+def test_for_kinds_beyond_the_first_only_why_is_told() -> None:
+    pods = [
+        make_pod("one").requests(cpu=9).build(),
+        *(owned(make_pod(f"p-{n}").requests(cpu=8)) for n in range(2)),
+    ]
+    found = explain_pending(what_if(node("n1").build(), pods), most=1)
+    assert [(len(kind.pods), kind.tried > 0) for why in found.whys for kind in why.kinds] == [
+        (2, True),
+        (1, False),
+    ]
+
+
+def test_pods_for_other_schedulers_are_left_to_them() -> None:
+    found = explain_pending(what_if(node("n1").build(), make_pod("p").scheduler_name("other").build()))
+    assert ([pod.name for pod in found.elsewhere], found.whys, found.settled.placed) == (["p"], (), ())
+
+
+def test_pods_that_may_preempt_do_so() -> None:
+    important = make_pod("important").priority(10).requests(cpu=4).build()
+    cluster: WhatIf = what_if(node("n1").build(), running("web-1", "n1"), important)
+    found = explain_pending(cluster)
+    assert [each.pod.name for each in found.settled.placed] == ["important"]
+    assert [pod.name for pod in found.settled.evicted] == ["web-1"]
+    assert helps(found) == {("web-1",): ["1 more node like n1"]}
+
+
+def test_without_a_node_no_node_is_available() -> None:
+    found = explain_pending(what_if(make_pod("p").build()))
+    assert [why.reasons for why in found.whys] == [("no nodes available to schedule pods",)]

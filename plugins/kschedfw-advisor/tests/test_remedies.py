@@ -1,0 +1,211 @@
+"""What is said to help was tried, and helps; what doesn't isn't said."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from kschedfw_advisor.changes import AddNodes
+from kschedfw_advisor.node_groups import node_shapes
+from kschedfw_advisor.remedies import Remedy, find_remedies
+
+from kschedfw import InMemoryCluster, Node, Pod, Profile, Scheduler, default_profile, make_pod
+from kschedfw.api.builders import NodeBuilder, PodBuilder
+from kschedfw.framework.clock import VirtualClock
+from kschedfw.testing.strategies import Cluster, clusters
+from kschedfw.what_if.what_if import WhatIf
+from tests.what_if.builders import node, owned, running, what_if
+
+
+def remedies(*objects: Node | Pod | NodeBuilder, pod: PodBuilder) -> list[str]:
+    """What would help the pod in a cluster of these objects."""
+    built = [each.build() if isinstance(each, NodeBuilder) else each for each in objects]
+    cluster = what_if(built, pod.build())
+    shapes = node_shapes(cluster.nodes)
+    found = find_remedies(cluster, cluster.pending, [AddNodes(shape, exists=True) for shape in shapes])
+    return [str(remedy) for remedy in found.remedies]
+
+
+class TestEachSortOfChange:
+    """Each is found where it is what it takes."""
+
+    def test_a_label_or_no_selector(self) -> None:
+        found = remedies(node("n1"), pod=make_pod("p").node_selector(disk="ssd"))
+        assert found == ["drop disk=ssd from the pod's nodeSelector", "label node n1 disk=ssd"]
+
+    def test_a_label_that_states_a_fact_is_left_as_it_is(self) -> None:
+        found = remedies(
+            node("n1").zone("a"), pod=make_pod("p").node_affinity_in("topology.kubernetes.io/zone", "b")
+        )
+        assert not found
+
+    def test_labels_for_node_affinity(self) -> None:
+        found = remedies(node("n1"), pod=make_pod("p").node_affinity_in("disk", "ssd", "nvme"))
+        assert found == ["label node n1 disk=ssd"]
+
+    def test_a_toleration(self) -> None:
+        found = remedies(node("n1").taint("gpu", value="yes"), pod=make_pod("p"))
+        assert found == ["tolerate gpu=yes:NoSchedule"]
+
+    def test_a_node_that_is_well_again(self) -> None:
+        found = remedies(node("n1").taint("node.kubernetes.io/not-ready"), pod=make_pod("p"))
+        assert found[0] == "remove the taint node.kubernetes.io/not-ready:NoSchedule from node n1"
+        assert not any("tolerate" in each for each in found)
+
+    def test_no_cordon(self) -> None:
+        cordoned = node("n1").unschedulable().taint("node.kubernetes.io/unschedulable")
+        assert remedies(cordoned, pod=make_pod("p"))[0] == "uncordon node n1"
+
+    def test_a_smaller_request_a_larger_node_another_pod_or_a_new_node(self) -> None:
+        web = running("web-1", "n1", cpu="1500m")
+        found = remedies(node("n1"), web, pod=make_pod("p").requests(cpu=3))
+        assert found == [
+            "request 2500m of cpu instead of 3",
+            "500m more cpu on node n1",
+            "delete pod default/web-1 from node n1",
+            "1 more node like n1",
+        ]
+
+    def test_amounts_of_memory_are_such_that_they_suffice(self) -> None:
+        web = owned(make_pod("web-1").requests(memory="3000000001").node("n1"))
+        found = remedies(node("n1"), web, pod=make_pod("p").requests(memory="6000000001"))
+        assert found[:2] == ["request 5330Mi of memory instead of 6000000001", "392Mi more memory on node n1"]
+
+    def test_another_holder_of_a_port(self) -> None:
+        web = owned(make_pod("web-1").host_port(80).node("n1"))
+        assert remedies(node("n1"), web, pod=make_pod("p").host_port(80)) == [
+            "delete pod default/web-1 from node n1",
+            "1 more node like n1",
+        ]
+
+    def test_a_more_important_holder_stays(self) -> None:
+        web = owned(make_pod("web-1").host_port(80).priority(5).node("n1"))
+        assert remedies(node("n1"), web, pod=make_pod("p").host_port(80)) == ["1 more node like n1"]
+
+    def test_a_greater_skew(self) -> None:
+        nodes = [node("n1", cpu=1).zone("a"), node("n2").zone("b")]
+        pods = [running("web-1", "n1"), running("web-2", "n2")]
+        pod = make_pod("p").labels(app="web").requests(cpu=1)
+        pod = pod.spread("topology.kubernetes.io/zone", {"app": "web"}, max_skew=1)
+        found = remedies(*nodes, *pods, running("web-3", "n2"), pod=pod)
+        assert "maxSkew 2 for the spread over topology.kubernetes.io/zone" in found
+
+    def test_no_rule_to_be_apart_or_a_zone_more(self) -> None:
+        zone = "topology.kubernetes.io/zone"
+        pod = make_pod("p").pod_anti_affinity(zone, {"app": "web"})
+        found = remedies(node("n1").zone("a"), running("web-1", "n1"), pod=pod)
+        assert found == [
+            f"drop the required podAntiAffinity over {zone}",
+            "delete pod default/web-1 from node n1",
+            f"1 more node like n1 with a {zone} of its own",
+        ]
+
+    def test_no_rule_to_be_together(self) -> None:
+        pod = make_pod("p").pod_affinity("kubernetes.io/hostname", {"app": "absent"})
+        assert remedies(node("n1"), pod=pod) == ["drop the required podAffinity over kubernetes.io/hostname"]
+
+    def test_another_pod_on_the_node_for_what_no_other_change_is_known(self) -> None:
+        disk = {"gcePersistentDisk": {"pdName": "disk"}}
+        web = owned(make_pod("web-1").volume("disk", disk).node("n1"))
+        idle = owned(make_pod("idle").node("n1"), "idle")
+        assert remedies(node("n1"), web, idle, pod=make_pod("p").volume("disk", disk)) == [
+            "delete pod default/web-1 from node n1",
+            "1 more node like n1",
+        ]
+
+    def test_several_changes_where_one_is_not_enough(self) -> None:
+        tainted = node("n1").taint("gpu")
+        found = remedies(tainted, pod=make_pod("p").node_selector(disk="ssd"))
+        assert found == [
+            "tolerate gpu:NoSchedule, and drop disk=ssd from the pod's nodeSelector",
+            "tolerate gpu:NoSchedule, and label node n1 disk=ssd",
+        ]
+
+
+def test_what_takes_another_machine_comes_last() -> None:
+    found = remedies(node("n1"), pod=make_pod("p").requests(cpu=64))
+    assert found == ["request 4 of cpu instead of 64", "60 more cpu on node n1"]
+
+
+def test_nothing_is_found_where_nothing_helps() -> None:
+    pod = make_pod("p").claim("absent").build()
+    cluster = what_if(node("n1").build(), pod)
+    shapes = [AddNodes(shape, exists=True) for shape in node_shapes(cluster.nodes)]
+    found = find_remedies(cluster, cluster.pending, shapes)
+    assert not found.remedies
+    assert found.tried == 1
+
+
+def test_a_sibling_or_a_daemon_is_not_deleted() -> None:
+    sibling, daemon = (
+        running("web-1", "n1", cpu=2),
+        owned(make_pod("d").requests(cpu=2).node("n1"), "d", "DaemonSet"),
+    )
+    pod = owned(make_pod("web-2").requests(cpu=4))
+    cluster = what_if(node("n1").build(), sibling, daemon, pod)
+    assert not any("delete" in str(each) for each in find_remedies(cluster, [pod]).remedies)
+
+
+def test_a_deleted_pod_that_finds_no_other_place_is_named() -> None:
+    def only(*nodes: NodeBuilder) -> Remedy:
+        cluster = what_if((each.build() for each in nodes), running("web-1", "n1", cpu=3), pod)
+        found = find_remedies(cluster, [pod]).remedies
+        return next(each for each in found if "delete" in str(each))
+
+    pod = make_pod("p").requests(cpu=4).node_selector(big="yes").build()
+    assert only(node("n1").labels(big="yes"), node("n2")).displaced == ()
+    assert only(node("n1").labels(big="yes"), node("n2", cpu=1)).displaced == ("default/web-1",)
+
+
+def test_it_is_told_how_many_of_the_pods_it_helps() -> None:
+    pods = [owned(make_pod(f"p-{number}").requests(cpu=3), "batch") for number in range(3)]
+    cluster = what_if(node("n1").build(), running("web-1", "n1", cpu=2), pods)
+    (shape,) = node_shapes(cluster.nodes)
+    found = find_remedies(cluster, cluster.pending, [AddNodes(shape, exists=True)]).remedies
+    assert [(str(each), each.placed, each.pods) for each in found] == [
+        ("request 2 of cpu instead of 3", 1, 3),
+        ("1 more cpu on node n1", 1, 3),
+        ("delete pod default/web-1 from node n1", 1, 3),
+        ("3 more nodes like n1", 3, 3),
+    ]
+
+
+def test_looking_for_help_leaves_the_cluster_as_it_was() -> None:
+    cluster = what_if(node("n1").taint("gpu").build(), make_pod("p").build())
+    before = list(cluster.objects())
+    assert find_remedies(cluster, cluster.pending).remedies
+    assert list(cluster.objects()) == before
+
+
+WITHOUT_PREEMPTION = Profile(
+    [plugin for plugin in default_profile().multi_point if plugin.name != "DefaultPreemption"]
+)
+
+
+@pytest.mark.slow
+@given(clusters(most_nodes=3, most_pending=2))
+@settings(max_examples=15)
+def test_a_scheduler_that_starts_after_the_changes_places_as_many_pods(world: Cluster) -> None:
+    """Of each remedy in generated clusters: the changes are written down, and a scheduler is run on the result."""
+    cluster = WhatIf((*world.nodes, *world.bound, *world.pending), profiles=[WITHOUT_PREEMPTION])
+    with cluster.transaction() as trial:
+        refused = trial.schedule(cluster.pending).refused
+        trial.commit()
+    for each in refused:
+        additions = [AddNodes(shape, exists=True) for shape in node_shapes(cluster.nodes)]
+        for remedy in find_remedies(cluster, [each.pod], additions).remedies:
+            with cluster.transaction() as trial:
+                pod = each.pod
+                for change in remedy.changes:
+                    change.make(trial, cluster.cluster)
+                    pod = change.changed(pod)
+                trial.update(pod)
+                objects = [
+                    obj
+                    for obj in trial.objects()
+                    if not isinstance(obj, Pod) or obj.node_name or obj.key == pod.key
+                ]
+            fresh = InMemoryCluster(objects)
+            Scheduler(fresh, [WITHOUT_PREEMPTION], clock=VirtualClock()).run_until_idle()
+            placed = fresh.get(Pod, pod.key)
+            assert placed is not None
+            assert placed.node_name, str(remedy)
