@@ -121,11 +121,12 @@ $(BIN)/python:
 		echo "$(PYTHON) has no venv; on Debian: apt install python3-venv" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-# The package is installed editable: only a change of pyproject.toml asks for another install.
+# The package is installed editable: only a change of pyproject.toml asks for another install. Each distribution is named
+# without extras, too: else pip looks in the index for one that only another one's extra asks for.
 $(VENV)/.installed-cli: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[cli]'
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml $(PARTS:%=%/pyproject.toml) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev]' $(PARTS:%=--editable %[test])
+	$(BIN)/python -m pip install --quiet --editable . --editable '.[dev]' $(PARTS:%=--editable %) $(PARTS:%=--editable %[test])
 	@touch $@ $(VENV)/.installed-cli # dev includes cli

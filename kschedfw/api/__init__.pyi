@@ -122,8 +122,8 @@ from .policies import ScopeSelector as ScopeSelector
 from .quantity import Quantity as Quantity
 from .quantity import QuantityError as QuantityError
 from .quantity import QuantityFormat as QuantityFormat
-from .quantity import wrapped as wrapped
 from .quantity import parse_quantity as parse_quantity
+from .quantity import wrapped as wrapped
 from .requests import PodRequests as PodRequests
 from .requests import QosClass as QosClass
 from .requests import node_allocatable as node_allocatable

@@ -5,7 +5,12 @@ from kschedfw.framework.extender import Extender, ExtenderFilterResult
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.bindings import BindingExecutor, InlineExecutor
 from kschedfw.scheduler.cache import Cache, CacheError
-from kschedfw.scheduler.errors import ConcurrentCycleError, MissingExtraError, SchedulingError, StandstillError
+from kschedfw.scheduler.errors import (
+    ConcurrentCycleError,
+    MissingExtraError,
+    SchedulingError,
+    StandstillError,
+)
 from kschedfw.scheduler.extenders import ExtenderClient, close_extenders, make_extenders
 from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult, num_feasible_nodes_to_find
