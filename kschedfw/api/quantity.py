@@ -118,7 +118,7 @@ class Quantity:
     @classmethod
     def of(cls, value: int, format: QuantityFormat) -> "Quantity":
         """A whole number in a format, as `resource.NewQuantity` makes it."""
-        return cls(*_without_factors_of_ten(value, 0), format, None, "")
+        return _quantity(*_without_factors_of_ten(value, 0), format, None, "")
 
     @property
     def sign(self) -> int:

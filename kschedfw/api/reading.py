@@ -7,16 +7,19 @@ from kschedfw.api.custom import custom_key, plural_of, read_custom_object
 from kschedfw.api.documents import Document, documents, given_twice, yaml_parts, yaml_problem
 from kschedfw.api.field_errors import at, first_of, join, printable, shown
 from kschedfw.api.names import subdomain_problems
-from kschedfw.api.scalars import read_duration, read_integer, write_time, wrong
+from kschedfw.api.scalars import Duration, read_duration, read_integer, write_time, wrong
 from kschedfw.api.selector_text import SelectorSyntaxError, parse_selector
 from kschedfw.api.sources import UnreadableError, open_file, sources
 from kschedfw.api.strict import structure_strictly, unknown_fields
-from kschedfw.api.yaml_loader import DocumentError, build
+from kschedfw.api.yaml_loader import DEEPEST, TOO_DEEP, DocumentError, build
 
 __all__ = [
+    "DEEPEST",
     "Document",
     "DocumentError",
+    "Duration",
     "SelectorSyntaxError",
+    "TOO_DEEP",
     "UnreadableError",
     "at",
     "build",

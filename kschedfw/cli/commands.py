@@ -44,7 +44,7 @@ COMMANDS: Final = Extensions(
     "command",
     Command,
     {
-        **dict.fromkeys(("drain", "fit", "pending", "scale-up"), "kschedfw-advisor"),
+        **dict.fromkeys(("drain", "explore", "fit", "pending", "scale-up"), "kschedfw-advisor"),
         **dict.fromkeys(("dump", "run", "serve-extender"), "kschedfw-kubernetes"),
         **dict.fromkeys(("bench", "compare", "report", "sweep", "tune"), "kschedfw-lab"),
     },
@@ -52,9 +52,6 @@ COMMANDS: Final = Extensions(
 
 SIMULATE: Final = Command("Schedule the pending pods of a cluster.", "kschedfw.cli.simulate:simulate_app")
 EXPLAIN: Final = Command("Explain why a pod goes to a node, or to none.", "kschedfw.cli.explain:explain_app")
-EXPLORE: Final = Command(
-    "Look at a cluster and its decisions in a browser.", "kschedfw.cli.explore:explore_app"
-)
 CONFIG: Final = Command("Check, show and compare configurations.", "kschedfw.cli.config:config_app")
 PLUGINS: Final = Command(
     "Show the installed plugins, or create a new one.", "kschedfw.cli.plugins:plugins_app"

@@ -67,7 +67,7 @@ and marked as such.
 \b
 Exit codes:
   0    the pod was placed (with --attempt: in that attempt)
-  1    it wasn't; or a plugin failed (see standard error); or the extra explore isn't
+  1    it wasn't; or a plugin failed (see standard error); or the extra html isn't
        installed, which --html needs
   2    bad usage or bad input
   70   a bug in kschedfw

@@ -11,7 +11,7 @@ from kschedfw.cli.exits import ExitCode, complain
 from kschedfw.scheduler.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from kschedfw.explore.static_page import StaticPage
+    from kschedfw.pages.static_page import StaticPage
 
 
 def page_of(file: Path | None) -> StaticPage | None:
@@ -23,7 +23,7 @@ def page_of(file: Path | None) -> StaticPage | None:
     if file is None:
         return None
     # Imported here, since few commands need it.
-    from kschedfw.explore.static_page import StaticPage
+    from kschedfw.pages.static_page import StaticPage
 
     try:
         return StaticPage(file)

@@ -85,7 +85,7 @@ HtmlOption = Annotated[
     typer.Option(
         "--html",
         metavar="FILE",
-        help="Also write a page to look at: one file that loads nothing. Needs the extra explore.",
+        help="Also write a page to look at: one file that loads nothing. Needs the extra html.",
     ),
 ]
 

@@ -59,7 +59,7 @@ All pods exist from the start and never end, unless --arrivals, --arrival-rate o
 Exit codes:
   0    done, whether or not all pods fit
   1    a plugin failed (see standard error); or there is nothing to simulate: no nodes,
-       or no pods to schedule; or the extra explore isn't installed, which --html needs
+       or no pods to schedule; or the extra html isn't installed, which --html needs
   2    bad usage or bad input; nothing was done
   70   a bug in kschedfw
   130  interrupted; the report has the results so far

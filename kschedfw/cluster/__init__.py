@@ -8,7 +8,14 @@ from kschedfw.cluster.errors import (
     LostRaceError,
     NotFoundError,
 )
-from kschedfw.cluster.freeing import MIRROR_ANNOTATION, Freed, belongs_to_its_node, free_pods, freed
+from kschedfw.cluster.freeing import (
+    MIRROR_ANNOTATION,
+    Freed,
+    belongs_to_its_node,
+    free_pods,
+    freed,
+    may_be_freed,
+)
 from kschedfw.cluster.local_copy import LocalCopy
 from kschedfw.cluster.memory import TOPOLOGY_LABELS, InMemoryCluster, RecordedEvent, from_manifests
 from kschedfw.cluster.protocol import Cluster, EventType, Handler, T, WatchEvent
@@ -59,5 +66,6 @@ __all__ = [
     "free_pods",
     "freed",
     "from_manifests",
+    "may_be_freed",
     "missing_objects",
 ]

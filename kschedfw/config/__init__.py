@@ -10,7 +10,7 @@ from kschedfw.config.document import (
     parse_document,
     read_document,
 )
-from kschedfw.config.effective import effective
+from kschedfw.config.effective import effective, plain
 from kschedfw.config.errors import ConfigurationError, ExtenderConfigError
 from kschedfw.config.expansion import Origin
 from kschedfw.config.extenders import (
@@ -84,6 +84,7 @@ __all__ = [
     "overridden",
     "parse_configuration",
     "parse_document",
+    "plain",
     "preset_configuration",
     "read_document",
     "short_labels",

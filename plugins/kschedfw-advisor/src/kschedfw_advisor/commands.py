@@ -14,3 +14,6 @@ DRAIN: Final = Command("Show whether nodes can be drained.", "kschedfw_advisor.c
 SCALE_UP: Final = Command(
     "Show which new nodes get the pending pods a place.", "kschedfw_advisor.cli.scale_up:scale_up_app"
 )
+EXPLORE: Final = Command(
+    "Look at a cluster and its decisions in a browser.", "kschedfw_advisor.cli.explore:explore_app"
+)

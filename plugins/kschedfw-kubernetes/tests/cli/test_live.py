@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from explore.processes import explored
 from kschedfw_kubernetes.testing import ApiServer
 
 from kschedfw.api import parse_manifests, read_manifests
 from kschedfw.cli.app import run
-from tests.explore.processes import explored
 
 OBJECTS = [
     {

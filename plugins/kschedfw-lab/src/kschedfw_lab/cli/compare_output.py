@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from kschedfw.cli import UsageError, block, counted, missing_lines, plain_table, print_parts, stdout_console
+from kschedfw.pages import environment
 from kschedfw_lab.cli import compare_plots
 from kschedfw_lab.cli.compare_plots import plots_of
 from kschedfw_lab.cli.compare_rows import Section, Story, moved_anywhere, percent, sections, stories
@@ -100,24 +101,10 @@ def page_writer(file: Path) -> Callable[[Comparison], None]:
     Raises:
         UsageError: the file can't be written.
     """
-    import jinja2
-
     if file.is_dir() or not file.parent.is_dir():
         why = "is a directory" if file.is_dir() else "its directory isn't there"
         raise UsageError(f"--html {file}: {why}")
-    environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader(
-            [
-                jinja2.PackageLoader("kschedfw_lab.cli", "templates"),
-                jinja2.PackageLoader("kschedfw.explore", "static"),  # the colours of all pages
-            ]
-        ),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    template = environment.get_template(TEMPLATE)
+    template = environment("kschedfw_lab.cli").get_template(TEMPLATE)
 
     def write(comparison: Comparison) -> None:
         page = template.render(

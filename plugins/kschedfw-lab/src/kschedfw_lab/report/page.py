@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from kschedfw import KschedfwError
+from kschedfw.pages import environment
 from kschedfw_lab.report import axes, charts, intervals
 from kschedfw_lab.report.analysis import Analysis, named
 from kschedfw_lab.report.comparison import MetricTable, Row
@@ -20,7 +21,7 @@ from kschedfw_lab.report.question import label
 from kschedfw_lab.results.results import RunResult
 
 if TYPE_CHECKING:
-    import jinja2
+    pass
 
 MOST_CONTEXTS: Final = 40
 """How many combinations of context factors the page has; the JSON has all of them."""
@@ -86,7 +87,7 @@ class ReportPage:
     """
 
     def __init__(self, file: str | Path) -> None:
-        self._template = _environment().get_template("report.html")
+        self._template = environment("kschedfw_lab.report").get_template("report.html")
         self.file = Path(file)
         if self.file.is_dir() or not self.file.parent.is_dir():
             why = "is a directory" if self.file.is_dir() else "its directory isn't there"
@@ -237,20 +238,3 @@ def _figures(analysis: Analysis, table: MetricTable, form: Format) -> list[Figur
         shown, key=lambda row: (-1 if row.context is None else row.context, order[row.treatment])
     )
     return [figures_of(analysis, table, form, row, order[row.treatment]) for row in sorted_rows]
-
-
-def _environment() -> jinja2.Environment:
-    import jinja2
-
-    return jinja2.Environment(
-        loader=jinja2.ChoiceLoader(
-            [
-                jinja2.PackageLoader("kschedfw_lab.report", "templates"),
-                jinja2.PackageLoader("kschedfw.explore", "static"),  # the colours of all pages
-            ]
-        ),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )

@@ -1,0 +1,112 @@
+"""A cluster for the map: columns over its nodes and its pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from kschedfw.api.node import Node
+from kschedfw.api.pod import Pod
+from kschedfw.api.requests import node_allocatable
+from kschedfw.api.resource import Resource
+from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from kschedfw.pages.columns import NONE, Coded, Column, column
+
+ABSENT = -2
+"""Instead of a pod's node: the pod isn't there."""
+
+
+class NodeColumns(msgspec.Struct, frozen=True):
+    """The nodes. `labels` has a column for each key; `taints` are written as kubectl writes them.
+
+    Amounts are in the resource's unit: CPU in millicores, memory and storage in bytes, else counts.
+    """
+
+    names: list[str]
+    labels: dict[str, Coded]
+    taints: Coded
+    cordoned: list[int]
+    allocatable: dict[str, Column]
+
+
+class PodColumns(msgspec.Struct, frozen=True):
+    """The pods, by their keys. `nodes` has rows of nodes, NONE for a pending pod, ABSENT for one that isn't there."""
+
+    names: list[str]
+    nodes: Column
+    priorities: Column
+    requests: dict[str, Column]
+
+
+class ClusterMap(msgspec.Struct, frozen=True):
+    """The cluster at one moment. `resources` are those that nodes offer, the usual ones first."""
+
+    resources: list[str]
+    nodes: NodeColumns
+    pods: PodColumns
+
+
+def cluster_map(
+    nodes: Sequence[Node], pods: Sequence[Pod], places: Mapping[str, str | None] | None = None
+) -> ClusterMap:
+    """The map of these nodes and pods.
+
+    Args:
+        places: where pods are instead of where their objects say, by key: the name of a node, empty for a pending pod,
+            None for one that isn't there.
+    """
+    names = [node.name for node in nodes]
+    allocatable = [node_allocatable(node) for node in nodes]
+    rows = {name: row for row, name in enumerate(names)}
+    where = {pod.key: pod.node_name for pod in pods} | dict(places or {})
+    resources = _resources(allocatable)
+    return ClusterMap(
+        resources,
+        NodeColumns(
+            names,
+            {key: Coded.of([node.labels.get(key) for node in nodes]) for key in _label_keys(nodes)},
+            Coded.of([_taints(node) for node in nodes]),
+            [row for row, node in enumerate(nodes) if node.spec.unschedulable],
+            {name: column(amounts.get(name) for amounts in allocatable) for name in resources},
+        ),
+        PodColumns(
+            [pod.key for pod in pods],
+            column(row_of(where[pod.key], rows) for pod in pods),
+            column(pod.priority for pod in pods),
+            _requests(pods, resources),
+        ),
+    )
+
+
+def row_of(place: str | None, rows: Mapping[str, int]) -> int:
+    """The row of the node; a node that doesn't exist has none, and neither has a pending pod."""
+    return ABSENT if place is None else rows.get(place, NONE)
+
+
+def _label_keys(nodes: Iterable[Node]) -> list[str]:
+    return sorted({key for node in nodes for key in node.labels})
+
+
+def _resources(allocatable: Iterable[Resource]) -> list[str]:
+    offered = {PODS} | {name for each in allocatable for name, amount in each.items() if amount > 0}
+    usual = [name for name in (CPU, MEMORY, EPHEMERAL_STORAGE, PODS) if name in offered]
+    return [*usual, *sorted(offered.difference(usual))]
+
+
+def _requests(pods: Sequence[Pod], resources: Iterable[str]) -> dict[str, Column]:
+    amounts = [pod.requests.amounts for pod in pods]
+    asked = {name for each in amounts for name, amount in each.items() if amount}
+    columns = {
+        name: column(each.get(name) for each in amounts)
+        for name in resources
+        if name in asked and name != PODS
+    }
+    return {**columns, PODS: 1}
+
+
+def _taints(node: Node) -> str | None:
+    written = [
+        f"{taint.key}{'=' * bool(taint.value)}{taint.value}:{taint.effect}" for taint in node.spec.taints
+    ]
+    return ", ".join(written) or None

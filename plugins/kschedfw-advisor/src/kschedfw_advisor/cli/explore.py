@@ -1,0 +1,152 @@
+"""`kschedfw explore`: a page to look at a cluster and at decisions, and to try changes."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import webbrowser
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kschedfw import FieldValidation
+from kschedfw.api import Limits
+from kschedfw.cli import (
+    NO_LIVE_CLUSTER,
+    ClusterArgument,
+    ConfigOption,
+    ExitCode,
+    FieldValidationOption,
+    FormatOption,
+    GatesOption,
+    InputFormat,
+    LimitOption,
+    Live,
+    NoProgressOption,
+    PodsOption,
+    ProviderOption,
+    ReadingOptions,
+    RescheduleOption,
+    SeedOption,
+    SkipInvalidOption,
+    candidates_of,
+    complain,
+    read_input,
+    reading_bar,
+    selected_configuration,
+    tell,
+    with_sources,
+)
+from kschedfw.cli import reschedule as free_bound_pods
+from kschedfw.config import WHAT_THERE_IS
+from kschedfw.scheduler import MissingExtraError
+
+NEEDS_EXTRA = "explore needs the extra explore: pip install 'kschedfw-advisor[explore]'"
+
+EXPLORE_HELP = """Look at a cluster in a browser: a map of the nodes, why pods are where they are, and what if.
+
+CLUSTER is as for simulate; a live cluster is read once. Nothing is ever written to it. The page is served on this
+machine only, at an address with a random token, until Ctrl-C.
+
+On the page, weights, plugins, arguments, nodes and pods can be changed. What moves is shown before a change is kept;
+the resulting configuration and manifests can be downloaded.
+
+\b
+Exit codes:
+  0    ended by Ctrl-C or SIGTERM
+  1    the extra explore isn't installed
+  2    bad usage or bad input, or the address is taken
+  70   a bug in kschedfw
+  130  ended at once by a second Ctrl-C, or by one before it served
+  143  the same by SIGTERM
+"""
+
+explore_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@explore_app.command(help=EXPLORE_HELP)
+@with_sources
+def explore(
+    cluster: ClusterArgument = None,
+    pods: PodsOption = None,
+    live: Live = NO_LIVE_CLUSTER,
+    format: FormatOption = InputFormat.MANIFESTS,
+    config: ConfigOption = None,
+    algorithm_provider: ProviderOption = None,
+    feature_gates: GatesOption = None,
+    profile: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WHAT",
+            help=f"Another configuration for simulations side by side: {WHAT_THERE_IS}. Repeatable.",
+        ),
+    ] = None,
+    reschedule: RescheduleOption = None,
+    seed: SeedOption = 0,
+    skip_invalid: SkipInvalidOption = False,
+    field_validation: FieldValidationOption = FieldValidation.STRICT,
+    limit: LimitOption = None,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0 takes a free port.")] = 0,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A name by which the page may be addressed; addresses and localhost are always allowed. Repeatable.",
+        ),
+    ] = None,
+    open_browser: Annotated[
+        bool, typer.Option("--open", help="Open the page in this machine's browser.")
+    ] = False,
+    no_progress: NoProgressOption = False,
+) -> None:
+    try:
+        # Imported here, since other commands don't need it.
+        from kschedfw_kubernetes.web import Server, configured, listen
+
+        from kschedfw_advisor.explore.access import Access, Guarded
+        from kschedfw_advisor.explore.app import ExploreApp
+        from kschedfw_advisor.explore.simulations import Simulations
+        from kschedfw_advisor.explore.workbench import Workbench
+    except ModuleNotFoundError:
+        raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
+
+    options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
+    configuration = selected_configuration(config, algorithm_provider, feature_gates)
+    others = candidates_of(profile or [], at_least=0)
+    with reading_bar(enabled=not no_progress and not live.is_wanted) as reading:
+        loaded = read_input(format, cluster or [], pods or [], options, live=live, progress=reading)
+    loaded, _ = free_bound_pods(loaded, reschedule or ())
+    tell((*loaded.problems, *loaded.notes))
+    bench = Workbench(loaded.cluster, configuration)
+    try:
+        app = ExploreApp(bench, Simulations(bench, others, seed), _title(cluster, live))
+    except MissingExtraError:
+        raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
+    listening = listen(host, port)
+    address, port = listening.getsockname()[:2]
+    token = secrets.token_urlsafe(32)
+    guarded = Guarded(app.asgi, Access.of(token, allowed_host or (), port))
+    if not ip_address(address).is_loopback:
+        print(
+            f"kschedfw: warning: the page is reachable from other machines, at {address}, without encryption",
+            file=sys.stderr,
+        )
+    shown_host = f"[{host}]" if ":" in host else host
+    url = f"http://{shown_host}:{port}/?token={token}"
+
+    def say_where() -> None:
+        print(f"kschedfw: explore at {url}\nkschedfw: Ctrl-C ends it", file=sys.stderr, flush=True)
+        if open_browser:
+            webbrowser.open(url)
+
+    with listening:
+        Server(configured(guarded), say_where).run(sockets=[listening])
+
+
+def _title(cluster: list[Path] | None, live: Live) -> str:
+    """What the page is about, in a few words."""
+    files = [path.name or str(path) for path in cluster or ()]
+    return ", ".join([*([live.title] if live.is_wanted else []), *files])

@@ -1,0 +1,58 @@
+"""What becomes of a cluster's pods, and how two outcomes differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+import msgspec
+
+from kschedfw import Node, Pod
+
+
+@attrs.frozen
+class Fate:
+    """What becomes of a pod: its node, or why it has none. `is_new` tells that it was pending before."""
+
+    node: str | None = None
+    why: str = ""
+    is_new: bool = False
+
+
+@attrs.frozen(eq=False)
+class Outcome:
+    """The cluster after changes, and after all pending pods were tried in the order of the queue.
+
+    `fates` has every pod by its key, those that preemption took away included; `pods` only those that are there.
+    `notes` are on the changes.
+    """
+
+    nodes: Sequence[Node]
+    pods: Sequence[Pod]
+    fates: Mapping[str, Fate]
+    notes: Sequence[str] = ()
+
+
+class Move(msgspec.Struct, frozen=True):
+    """A pod that fares differently: where it is before and after, or why it is nowhere."""
+
+    pod: str
+    change: str
+    before: str | None
+    after: str | None
+    why: str
+
+
+def moves(before: Outcome, after: Outcome) -> Iterator[Move]:
+    """The pods that fare differently, in the order of the clusters."""
+    for pod in {**before.fates, **after.fates}:
+        had, has = before.fates.get(pod), after.fates.get(pod)
+        old = None if had is None else had.node
+        new = None if has is None else has.node
+        if had is None:
+            yield Move(pod, "added", None, new, "" if has is None else has.why)
+        elif has is None:
+            yield Move(pod, "gone", old, None, "deleted")
+        elif old != new:
+            change = "moves" if old and new else "newly placed" if new else "no longer placed"
+            yield Move(pod, change, old, new, has.why)

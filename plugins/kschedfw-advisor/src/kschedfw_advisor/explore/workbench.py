@@ -1,0 +1,204 @@
+"""A cluster, the changes made to it by hand, and what becomes of its pods."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from kschedfw import InMemoryCluster, Node, Pod, Registry, SchedulerConfiguration, Transaction, WhatIf
+from kschedfw.api import BoundedDict, Named
+from kschedfw.cluster import freed
+from kschedfw.explain import Explanation
+from kschedfw.scheduler import FirstByNameSelector
+from kschedfw_advisor.explore.changes import Change, ChangeError, ClusterChange, ConfigurationChange
+from kschedfw_advisor.explore.configuration_document import ConfigurationDocument
+from kschedfw_advisor.explore.outcome import Fate, Outcome
+
+Changes = tuple[Change, ...]
+
+_PREPARED = 3
+"""How many configurations have a scheduler that is ready: the kept one, and those tried last."""
+_REMEMBERED = 8
+"""Of how many states the outcome is remembered."""
+
+
+class Workbench:
+    """Tries changes, keeps them, undoes them; the cluster itself is never written to.
+
+    Ties between nodes go to the first by name: if they were drawn, a change would also move pods that it has nothing to
+    do with. Pending pods may preempt others. It isn't thread-safe.
+
+    Raises:
+        ConfigurationError: a Policy asks for something that a KubeSchedulerConfiguration can't say.
+        PluginError, ProfileError: a profile can't run.
+    """
+
+    def __init__(
+        self,
+        cluster: InMemoryCluster,
+        configuration: SchedulerConfiguration,
+        registry: Registry | None = None,
+    ) -> None:
+        self.registry = Registry() if registry is None else registry
+        self.original = configuration
+        self.kept: Changes = ()
+        self._cluster = cluster
+        self._done: list[Changes] = []
+        self._undone: list[Changes] = []
+        self._prepared: OrderedDict[bytes, tuple[SchedulerConfiguration, WhatIf]] = OrderedDict()
+        self._outcomes: BoundedDict[bytes, Outcome] = BoundedDict(_REMEMBERED)
+        self.outcome()
+
+    def close(self) -> None:
+        for _, what_if in self._prepared.values():
+            what_if.close()
+
+    # --- keeping and undoing ---
+
+    def keep(self, changes: Changes) -> None:
+        """Keep the changes as one step.
+
+        Raises:
+            KschedfwError: they can't be made; then nothing is kept.
+        """
+        self.outcome((*self.kept, *changes))
+        self._done.append(self.kept)
+        self._undone.clear()
+        self.kept = (*self.kept, *changes)
+
+    def undo(self) -> None:
+        """Undo the last step; raises ChangeError if there is none."""
+        if not self._done:
+            raise ChangeError("there is nothing to undo")
+        self._undone.append(self.kept)
+        self.kept = self._done.pop()
+
+    def redo(self) -> None:
+        """Redo the step that was undone last; raises ChangeError if there is none."""
+        if not self._undone:
+            raise ChangeError("there is nothing to redo")
+        self._done.append(self.kept)
+        self.kept = self._undone.pop()
+
+    @property
+    def undoable(self) -> str | None:
+        """What `undo` would undo."""
+        return _titles(self.kept[len(self._done[-1]) :]) if self._done else None
+
+    @property
+    def redoable(self) -> str | None:
+        """What `redo` would redo."""
+        return _titles(self._undone[-1][len(self.kept) :]) if self._undone else None
+
+    # --- asking ---
+
+    def configuration(self, changes: Changes | None = None) -> SchedulerConfiguration:
+        """The configuration with these changes, by default the kept ones."""
+        return self._prepare(self.kept if changes is None else changes)[0]
+
+    def document(self, changes: Changes | None = None) -> dict[str, object]:
+        """The same as a KubeSchedulerConfiguration that says everything."""
+        return self._edited(self.kept if changes is None else changes).content
+
+    def outcome(self, changes: Changes | None = None) -> Outcome:
+        """What becomes of the pods with these changes, by default the kept ones.
+
+        Raises:
+            KschedfwError: a change can't be made, or a plugin failed.
+        """
+        changes = self.kept if changes is None else changes
+        name = msgspec.json.encode(changes)
+        known = self._outcomes.get(name)
+        if known is None:
+            known = self._outcomes[name] = self._tried(changes)
+        return known
+
+    def objects(self, changes: Changes | None = None) -> list[Named]:
+        """The cluster's objects with these changes, before pending pods are placed."""
+        with self._changed(self.kept if changes is None else changes) as (trial, _, _):
+            return list(trial.objects())
+
+    def explain(self, key: str, changes: Changes | None = None) -> Explanation:
+        """The decision on a pod: if it is pending, when its turn comes in the queue; if it is on a node, as if it were
+        taken off now.
+
+        Raises:
+            ChangeError: there is no such pod.
+        """
+        with self._changed(self.kept if changes is None else changes) as (trial, what_if, _):
+            pod = next((each for each in what_if.pods if each.key == key), None)
+            if pod is None:
+                raise ChangeError(f"there is no pod {key!r}")
+            pending = what_if.pending
+            if not pod.node_name:
+                return trial.explain(pod, pending, preempt=True) if pod in pending else what_if.explain(pod)
+            trial.preempt(pod)
+            return trial.explain(freed(pod, what_if.cluster.get(Node, pod.node_name)))
+
+    def _tried(self, changes: Changes) -> Outcome:
+        with self._changed(changes) as (trial, what_if, notes):
+            there = {pod.key: pod for pod in what_if.pods}
+            result = trial.schedule(what_if.pending, preempt=True)
+            fates = {key: Fate(pod.node_name or None) for key, pod in there.items() if not pod.is_terminal}
+            for placed in result.placed:
+                fates[placed.pod.key] = Fate(placed.node_name, is_new=True)
+                for victim in placed.victims:
+                    fates[victim.key] = Fate(why=f"preempted by {placed.pod.key}")
+            for refused in result.refused:
+                fates[refused.pod.key] = Fate(why=refused.message)
+            pods = [pod for pod in what_if.pods if not pod.is_terminal]
+            for pod in pods:
+                if not pod.node_name and not fates[pod.key].why:
+                    fates[pod.key] = Fate(why=_set_aside(pod, trial))
+            return Outcome(what_if.nodes, pods, fates, notes)
+
+    @contextmanager
+    def _changed(self, changes: Changes) -> Iterator[tuple[Transaction, WhatIf, list[str]]]:
+        """A transaction in which the changes of the cluster are made, and the notes on them."""
+        _, what_if = self._prepare(changes)
+        with what_if.transaction() as trial:
+            notes: list[str] = []
+            for change in changes:
+                if isinstance(change, ClusterChange):
+                    notes += change.apply(trial, what_if)
+            yield trial, what_if, notes
+
+    def _edited(self, changes: Changes) -> ConfigurationDocument:
+        document = ConfigurationDocument(self.original, self.registry)
+        for change in changes:
+            if isinstance(change, ConfigurationChange):
+                change.edit(document)
+        return document
+
+    def _prepare(self, changes: Changes) -> tuple[SchedulerConfiguration, WhatIf]:
+        """The configuration, and a scheduler that runs it."""
+        document = self._edited(changes)
+        name = msgspec.json.encode(document.content)
+        if name not in self._prepared:
+            configuration = document.configuration()
+            what_if = WhatIf(
+                self._cluster, configuration, registry=self.registry, selector=FirstByNameSelector()
+            )
+            self._prepared[name] = configuration, what_if
+        self._prepared.move_to_end(name)
+        while len(self._prepared) > _PREPARED:
+            _, (_, oldest) = self._prepared.popitem(last=False)
+            oldest.close()
+        return self._prepared[name]
+
+
+def _titles(changes: Sequence[Change]) -> str:
+    return ", ".join(change.title for change in changes)
+
+
+def _set_aside(pod: Pod, trial: Transaction) -> str:
+    """Why a pod without a node isn't tried."""
+    if pod.is_terminating:
+        return "it is being deleted"
+    return (
+        trial.can_schedule(pod).message
+        or f"no profile schedules it: spec.schedulerName is {pod.spec.scheduler_name}"
+    )

@@ -1,0 +1,342 @@
+"""The page in a real headless Chromium: what people do with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from explore.browser import Watched, chromium, watched
+from explore.served import Page, served
+from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Page as BrowserPage
+
+from kschedfw import InMemoryCluster, make_node, make_pod
+from kschedfw.api.node import Node
+from kschedfw.api.objects import to_manifest
+from kschedfw.cli.app import run
+from kschedfw.pages.static_page import StaticPage
+from kschedfw.simulator import Simulation, Timeline
+from tests.pages.clusters import HOSTILE, cluster
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    with served(cluster()) as found:
+        yield found
+
+
+@pytest.fixture
+def opened(browser: Browser, page: Page) -> Iterator[Watched]:
+    """The page, loaded; nothing may go wrong in it, and it may ask for nothing elsewhere."""
+    with watched(browser) as found:
+        load(found, page)
+        yield found
+        assert found.problems == []
+        assert found.origins <= {f"http://127.0.0.1:{page.port}"}
+
+
+def load(found: Watched, page: Page) -> None:
+    found.page.goto(page.url)
+    found.page.wait_for_selector("html[data-ready]")
+
+
+def open_pod(page: BrowserPage, name: str) -> Locator:
+    """The decision on a pending pod, from the list at the side."""
+    page.get_by_role("tab", name="Pending").click()
+    for summary in page.locator("#pending-side summary").all():
+        summary.click()
+    page.locator("#pending-side").get_by_role("button", name=name).click()
+    decision = page.locator("#decision")
+    expect(decision.get_by_role("grid")).to_be_visible()
+    return decision
+
+
+class TestLooking:
+    def test_the_token_leaves_the_address(self, opened: Watched, page: Page) -> None:
+        assert opened.page.url == f"http://127.0.0.1:{page.port}/"
+
+    def test_the_map_tells_of_nodes_by_mouse_and_by_keys(self, opened: Watched) -> None:
+        page = opened.page
+        page.locator("canvas").hover(position={"x": 20, "y": 36})
+        expect(page.locator(".tip")).to_contain_text("default/busy (cpu 2)")
+        expect(page.locator(".tip")).to_contain_text("cpu-taken\ncpu: 3 of 4 requested (75%)\n2 pods")
+        page.locator("canvas").focus()
+        for _ in range(2):
+            page.keyboard.press("ArrowRight")
+        expect(page.locator("#said")).to_contain_text("memory-taken, cpu: 1 of 4 requested (25%), 1 pod")
+        page.keyboard.press("Enter")
+        card = page.locator("#node-side")
+        expect(card.get_by_role("heading", name="memory-taken")).to_be_visible()
+        expect(card.get_by_role("button", name="default/cache")).to_be_visible()
+
+    def test_nodes_are_grouped_and_filled_as_one_likes(self, opened: Watched) -> None:
+        page = opened.page
+        page.get_by_label("Group by").select_option("zone")
+        page.get_by_label("Fill by").select_option("memory")
+        expect(page.locator("#map")).to_contain_text("3 nodes; memory: 6Gi of 24Gi requested (25%)")
+        page.get_by_role("button", name="As a table").click()
+        table = page.get_by_role("grid", name="nodes of the cluster, as a table")
+        expect(table.get_by_role("row").nth(1)).to_contain_text("cpu-taken")
+        table.get_by_role("button", name="share").click()
+        expect(table.get_by_role("row").nth(1)).to_contain_text("memory-taken")
+        expect(table.get_by_role("row").nth(1)).to_contain_text("50%")
+
+    def test_pending_pods_are_grouped_by_why(self, opened: Watched) -> None:
+        groups = opened.page.locator("#pending-side summary")
+        expect(groups).to_have_count(3)
+        expect(groups.nth(0)).to_contain_text("0/3 nodes are available")
+        expect(groups.nth(1)).to_contain_text("example.com/quota")
+        expect(groups.nth(2)).to_contain_text("1 pod would be placed")
+
+    def test_texts_of_manifests_stay_texts(self, opened: Watched) -> None:
+        page = opened.page
+        title = page.title()
+        page.get_by_label("Group by").select_option("note")
+        page.get_by_role("button", name="As a table").click()
+        expect(page.get_by_role("grid", name="as a table")).to_contain_text(HOSTILE)
+        page.get_by_role("grid", name="as a table").get_by_text("cpu-taken").click()
+        page.locator("#node-side summary").click()
+        expect(page.locator("#node-side .tags")).to_contain_text(HOSTILE)
+        assert page.title() == title
+        assert page.locator("img").count() == 0
+
+
+class TestADecision:
+    def test_the_matrix_of_a_pod(self, opened: Watched) -> None:
+        decision = open_pod(opened.page, "default/web")
+        rows = decision.get_by_role("grid").get_by_role("row")
+        expect(rows.nth(1)).to_contain_text("cpu-taken")
+        expect(rows.nth(1)).to_contain_text("chosen")
+        expect(rows.nth(3)).to_contain_text("NodeUnschedulable: node(s) were unschedulable")
+        decision.get_by_label("Scores").select_option("chain")
+        expect(rows.nth(1)).to_contain_text(re.compile(r"\d+ → \d+ × 1 = \d+"))
+        decision.get_by_label("Verdict").select_option("refused")
+        expect(rows).to_have_count(2)
+        decision.get_by_label("Verdict").select_option("")
+        decision.get_by_label("Find").fill("unschedulable")
+        expect(rows).to_have_count(2)
+        expect(decision).to_contain_text(
+            "default/web: placed on cpu-taken (attempt 1, profile default-scheduler)"
+        )
+
+    def test_sorting_and_the_details_of_a_node_by_keys(self, opened: Watched) -> None:
+        decision = open_pod(opened.page, "default/huge")
+        grid = decision.get_by_role("grid")
+        grid.get_by_role("button", name="node", exact=True).click()
+        expect(grid.get_by_role("columnheader").first).to_have_attribute("aria-sort", "ascending")
+        grid.focus()
+        opened.page.keyboard.press("ArrowDown")
+        expect(decision).to_contain_text("refused by NodeResourcesFit: Insufficient cpu")
+        expect(decision).to_contain_text("64 requested")
+        opened.page.keyboard.press("End")
+        expect(decision).to_contain_text("shut: refused")
+        decision.get_by_role("button", name="Show it on the map").click()
+        expect(opened.page.locator("#node-side").get_by_role("heading", name="shut")).to_be_visible()
+
+    def test_a_thousand_nodes_are_windowed(self, browser: Browser) -> None:
+        nodes = [make_node(f"node-{number:04}").capacity(cpu=4, pods=10).build() for number in range(1000)]
+        many = InMemoryCluster([*nodes, make_pod("huge").requests(cpu="64").build()])
+        with served(many) as page, watched(browser) as found:
+            load(found, page)
+            decision = open_pod(found.page, "default/huge")
+            grid = decision.get_by_role("grid")
+            expect(grid).to_have_attribute("aria-rowcount", "1001")
+            assert grid.get_by_role("row").count() < 60
+            grid.focus()
+            found.page.keyboard.press("End")
+            expect(grid.get_by_role("row").last).to_have_attribute("aria-rowindex", "1001")
+            assert found.problems == []
+
+
+class TestWhatIf:
+    def test_what_moves_is_shown_before_it_is_kept_and_can_be_undone(
+        self, opened: Watched, tmp_path: Path
+    ) -> None:
+        page = opened.page
+        decision = open_pod(page, "default/web")
+        page.get_by_role("tab", name="What if").click()
+        slider = page.get_by_label("weight of NodeResourcesBalancedAllocation", exact=True)
+        slider.focus()
+        for _ in range(12):
+            page.keyboard.press("ArrowRight")
+        draft = page.get_by_role("region", name="changes that aren’t kept")
+        expect(draft).to_contain_text("weight of NodeResourcesBalancedAllocation: 13")
+        expect(draft).to_contain_text("1 pod → another node")
+        expect(draft.get_by_role("row").nth(1)).to_contain_text("default/web")
+        expect(draft.get_by_role("row").nth(1)).to_contain_text("memory-taken")
+        expect(decision).to_contain_text("default/web: placed on memory-taken")  # the matrix goes along
+        draft.get_by_role("button", name="Keep").click()
+        expect(page.locator("#steps")).to_contain_text("kept: weight of NodeResourcesBalancedAllocation: 13")
+        expect(draft).to_be_hidden()
+        page.get_by_text("Download", exact=True).click()
+        with page.expect_download() as download:
+            page.get_by_role("link", name="the resulting configuration").click()
+        download.value.save_as(tmp_path / "configuration.yaml")
+        written = yaml.safe_load((tmp_path / "configuration.yaml").read_text())
+        scores = {
+            each["name"]: each["weight"] for each in written["profiles"][0]["plugins"]["score"]["enabled"]
+        }
+        assert scores["NodeResourcesBalancedAllocation"] == 13
+        with page.expect_download() as download:
+            page.get_by_role("link", name="the resulting manifests").click()
+        assert download.value.suggested_filename == "manifests.yaml"
+        page.get_by_role("button", name="Undo").click()
+        expect(page.locator("#steps")).to_contain_text("no changes are kept")
+        expect(slider).to_have_value("1")
+        expect(decision).to_contain_text("default/web: placed on cpu-taken")
+        page.get_by_role("button", name="Redo").click()
+        expect(page.locator("#steps")).to_contain_text("kept: weight")
+
+    def test_a_plugin_and_its_arguments(self, opened: Watched) -> None:
+        page = opened.page
+        page.get_by_role("tab", name="What if").click()
+        plugin = page.locator(".plugin", has=page.get_by_label("NodeResourcesFit", exact=True))
+        plugin.get_by_text("arguments", exact=True).click()
+        plugin.get_by_label("type").select_option("MostAllocated")
+        plugin.get_by_role("button", name="Try these").click()
+        draft = page.get_by_role("region", name="changes that aren’t kept")
+        expect(draft).to_contain_text("arguments of NodeResourcesFit")
+        page.get_by_label("NodeResourcesFit", exact=True).uncheck()
+        expect(draft).to_contain_text("NodeResourcesFit off")
+        expect(draft).to_contain_text("1 pod → a node")
+        draft.get_by_role("button", name="Drop all").click()
+        expect(draft).to_be_hidden()
+
+    def test_a_node_is_drained_and_others_come(self, opened: Watched) -> None:
+        page = opened.page
+        page.locator("canvas").click(position={"x": 20, "y": 20})
+        page.get_by_role("tab", name="What if").click()
+        page.get_by_role("button", name="Drain").click()
+        draft = page.get_by_role("region", name="changes that aren’t kept")
+        expect(draft).to_contain_text("2 pods → another node")
+        page.get_by_label("Add", exact=True).fill("2")
+        page.get_by_role("button", name="more like it").click()
+        expect(draft).to_contain_text("add 2 × cpu-taken")
+        expect(page.locator("#map")).to_contain_text("5 nodes")
+        draft.get_by_role("button", name="drop drain cpu-taken").click()
+        expect(draft).not_to_contain_text("drain")
+
+    def test_pods_are_added_and_a_mistake_is_told(self, opened: Watched) -> None:
+        page = opened.page
+        page.get_by_role("tab", name="What if").click()
+        page.get_by_text("Pods and other objects").click()
+        text = page.get_by_label("Manifests")
+        text.fill("kind: Pod")
+        page.get_by_role("button", name="Add", exact=True).last.click()
+        expect(page.locator("#problem")).to_contain_text("apiVersion")
+        opened.problems.clear()  # the console's line about the refusal
+        text.fill(
+            "{apiVersion: v1, kind: Pod, metadata: {name: new}, spec: {containers: [{name: c, image: i}]}}"
+        )
+        page.get_by_role("button", name="Add", exact=True).last.click()
+        expect(page.get_by_role("region", name="changes that aren’t kept")).to_contain_text("1 pod added")
+        expect(page.locator("#problem")).to_be_empty()
+
+
+class TestTime:
+    def test_two_configurations_side_by_side(self, opened: Watched) -> None:
+        page = opened.page
+        page.get_by_role("tab", name="Time").click()
+        page.get_by_label("Beside it").select_option("as it was at the start")
+        page.get_by_role("button", name="Simulate").click()
+        runs = page.locator(".runs > section")
+        expect(runs).to_have_count(2)
+        slider = page.get_by_role("slider", name="attempt", exact=True)
+        slider.fill("0")
+        expect(runs.first).to_contain_text("cpu: 3 of 12 requested (25%)")
+        page.get_by_role("button", name="one step on").click()
+        expect(runs.first.get_by_label("what happens at this step")).to_contain_text("default/web goes to")
+        expect(runs.last).to_contain_text("cpu: 4 of 12 requested (33%)")
+        page.get_by_role("button", name="one step back").click()
+        expect(runs.last).to_contain_text("cpu: 3 of 12 requested (25%)")
+        page.get_by_role("button", name="Play").click()
+        expect(page.locator("output")).to_contain_text("attempt 2 of 2")
+
+
+class TestEveryScreen:
+    @pytest.mark.parametrize("width", [400, 1280])
+    @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+    def test_nothing_is_wider_than_the_window(
+        self, browser: Browser, page: Page, width: int, dark: bool
+    ) -> None:
+        with watched(browser, width=width, dark=dark) as found:
+            load(found, page)
+            open_pod(found.page, "default/huge")
+            for name in ("Node", "What if", "Pending", "Time"):
+                found.page.get_by_role("tab", name=name).click()
+                assert found.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            assert found.problems == []
+
+    def test_every_control_has_a_name(self, opened: Watched) -> None:
+        open_pod(opened.page, "default/web")
+        for name in ("Node", "What if", "Time"):
+            opened.page.get_by_role("tab", name=name).click()
+            nameless = opened.page.evaluate(
+                """[...document.querySelectorAll("button, input, select, textarea, canvas")].filter(
+                    (each) => !(each.getAttribute("aria-label") || each.textContent.trim() || each.labels?.length)
+                ).map((each) => each.outerHTML)"""
+            )
+            assert nameless == []
+
+
+class TestStaticPages:
+    """Files that are opened without any server."""
+
+    @pytest.fixture
+    def files(self, tmp_path: Path) -> Path:
+        """A cluster whose annotations, names of taints and so on could break out of a page."""
+        odd = {"hostile": HOSTILE}
+        objects = [
+            make_node("node").capacity(cpu=2, pods=10).annotations(odd).build(),
+            make_pod("fits").requests(cpu="1").annotations(odd).build(),
+            make_pod("too-big").requests(cpu="3").annotations(odd).build(),
+        ]
+        (tmp_path / "cluster.yaml").write_text(yaml.safe_dump_all(map(to_manifest, objects)))
+        return tmp_path
+
+    def test_a_simulation(self, browser: Browser, files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run(["simulate", str(files / "cluster.yaml"), "--html", str(files / "page.html")]) == 0
+        with watched(browser) as found:
+            found.page.goto(f"file://{files / 'page.html'}")
+            expect(found.page.locator(".runs")).to_contain_text("cpu: 1 of 2 requested (50%)")
+            found.page.get_by_role("slider", name="attempt", exact=True).fill("0")
+            expect(found.page.locator(".runs")).to_contain_text("cpu: 0 of 2 requested (0%)")
+            expect(found.page.locator(".runs")).to_contain_text("unschedulable: 0/1 nodes are available")
+            assert found.asked == [f"file://{files / 'page.html'}"]
+            assert found.problems == []
+
+    def test_an_explanation(self, browser: Browser, files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        arguments = [str(files / "cluster.yaml"), "too-big", "--html", str(files / "page.html")]
+        assert run(["explain", *arguments]) == 1
+        printed = capsys.readouterr().out
+        with watched(browser, width=400, dark=True) as found:
+            found.page.goto(f"file://{files / 'page.html'}")
+            row = found.page.get_by_role("grid").get_by_role("row").nth(1)
+            expect(row).to_contain_text("NodeResourcesFit: Insufficient cpu")
+            for line in printed.splitlines()[:1]:
+                expect(found.page.locator("#content")).to_contain_text(line)
+            assert found.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            assert found.asked == [f"file://{files / 'page.html'}"]
+            assert found.problems == []
+
+    def test_texts_in_it_stay_texts(self, browser: Browser, tmp_path: Path) -> None:
+        hostile = cluster()
+        timeline = Timeline()
+        report = Simulation(hostile, timeline=timeline, notes=[HOSTILE]).run()
+        StaticPage(tmp_path / "page.html").write_simulation(hostile.list(Node), timeline, report)
+        with watched(browser) as found:
+            found.page.goto(f"file://{tmp_path / 'page.html'}")
+            expect(found.page.locator("#content")).to_contain_text(HOSTILE)
+            assert found.page.title() == "kschedfw: A simulation"
+            assert found.problems == []

@@ -1,0 +1,67 @@
+"""The columns from which the page draws the map."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kschedfw import make_node, make_pod
+from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.pages.cluster_map import ABSENT, cluster_map
+from kschedfw.pages.columns import NONE, Coded, Column, column
+from kschedfw.testing.strategies import Cluster, clusters
+from tests.pages.clusters import HOSTILE, nodes, pods
+
+
+def listed(given: Column, length: int) -> list[int]:
+    return [given] * length if isinstance(given, int) else given
+
+
+@given(st.lists(st.integers(-3, 3)))
+def test_a_column_has_all_its_numbers(values: list[int]) -> None:
+    assert listed(column(values), len(values)) == values
+
+
+@given(st.lists(st.none() | st.sampled_from(["a", "b", ""])))
+def test_a_coded_column_has_all_its_texts(texts: list[str | None]) -> None:
+    coded = Coded.of(texts)
+    assert len(set(coded.values)) == len(coded.values)
+    codes = listed(coded.codes, len(texts))
+    assert [None if code == NONE else coded.values[code] for code in codes] == texts
+
+
+@settings(max_examples=30)
+@given(clusters(most_nodes=4, most_bound=6, most_pending=3))
+def test_the_map_adds_up_to_what_plugins_see(cluster: Cluster) -> None:
+    every = [*cluster.bound, *cluster.pending]
+    shown = cluster_map(cluster.nodes, every)
+    rows = listed(shown.pods.nodes, len(every))
+    for row, info in enumerate(Snapshot.of(cluster.nodes, cluster.bound).node_infos):
+        here = [place for place, at in enumerate(rows) if at == row]
+        assert shown.nodes.names[row] == info.name
+        assert len(here) == len(info.pods)
+        for resource in shown.resources:
+            allocatable = listed(shown.nodes.allocatable[resource], len(cluster.nodes))
+            assert allocatable[row] == info.allocatable.get(resource)
+            if resource in shown.pods.requests and resource != "pods":
+                requests = listed(shown.pods.requests[resource], len(every))
+                assert sum(requests[place] for place in here) == info.requested.get(resource)
+
+
+def test_labels_taints_and_cordons_are_columns() -> None:
+    shown = cluster_map(nodes(), pods())
+    assert shown.nodes.labels["zone"] == Coded(["a", "b"], [0, 1, 1])
+    assert shown.nodes.labels["note"] == Coded([HOSTILE], [0, NONE, NONE]), "texts stay as they are"
+    assert shown.nodes.cordoned == [2]
+    tainted = make_node("t").taint("gpu", value="yes").taint("old", effect="NoExecute").build()
+    assert cluster_map([tainted], []).nodes.taints.values == ["gpu=yes:NoSchedule, old:NoExecute"]
+
+
+def test_pods_can_be_shown_elsewhere_than_they_are() -> None:
+    places = {"default/web": "memory-taken", "default/busy": "", "default/cache": None}
+    shown = cluster_map(nodes(), pods(), places)
+    assert shown.pods.nodes == [NONE, ABSENT, 1, NONE, NONE]
+
+
+def test_a_pod_on_a_node_that_is_missing_is_on_none() -> None:
+    assert cluster_map([], [make_pod("lost").node("nowhere").build()]).pods.nodes == NONE
