@@ -17,6 +17,7 @@ from kschedfw import FieldError, IntArray, NodeInfo, NodeTable, Pod, Resource
 from kschedfw.api import PodRequests
 from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_huge_pages
+from kschedfw.framework.nodes.arrays import FloatArray
 from kschedfw.framework.results import MAX_NODE_SCORE
 
 _ATTRIBUTES = {CPU: "milli_cpu", MEMORY: "memory", EPHEMERAL_STORAGE: "ephemeral_storage"}
@@ -131,6 +132,15 @@ class ScoredResource:
             return nodes.take(nodes.allocatable[:, nodes.columns[self.name]], rows), nodes.take(used, rows)
         return amount_columns(nodes, rows, self.name)
 
+    def float_columns(self, nodes: NodeTable, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        """The same in float64, of a resource that some node has."""
+        column = nodes.columns[self.name]
+        if self.non_zero and self.name in _NON_ZERO:
+            used = nodes.non_zero_floats[:, _NON_ZERO.index(self.name)]
+        else:
+            used = nodes.requested_floats[:, column]
+        return nodes.take(nodes.allocatable_floats[:, column], rows), nodes.take(used, rows)
+
 
 Plan = Sequence[tuple[ScoredResource, int]]
 """The resources that count for a pod, each with the pod's request."""
@@ -177,16 +187,16 @@ def rows_to_score(nodes: NodeTable, rows: IntArray) -> IntArray:
 
 
 class ScoreOfTwo(Protocol):
-    """Scores of k nodes that have both of two resources."""
+    """Scores of k nodes by two resources. A resource of which a node has nothing doesn't count there."""
 
     def __call__(
         self,
-        allocatable: IntArray,
-        used: IntArray,
-        request: int,
-        allocatable_2: IntArray,
-        used_2: IntArray,
-        request_2: int,
+        allocatable: FloatArray,
+        used: FloatArray,
+        request: float,
+        allocatable_2: FloatArray,
+        used_2: FloatArray,
+        request_2: float,
         /,
     ) -> IntArray:
         """From what nodes have and use of a resource, shape (k,) each, and the pod's request; then of the other one."""
@@ -202,16 +212,22 @@ class CompiledScores(Protocol):
     def balanced_allocation(self) -> ScoreOfTwo: ...
 
 
-def compiled_scores(
-    plan: Plan, nodes: NodeTable, columns: Sequence[tuple[IntArray, IntArray]]
-) -> CompiledScores | None:
-    """The compiled forms, if they are installed, worth while, and hold for these columns of the plan."""
-    if len(plan) != 2 or len(columns[0][0]) < _FEWEST_COMPILED:
+def compiled_scores(plan: Plan, nodes: NodeTable, rows: IntArray) -> CompiledScores | None:
+    """The compiled forms, if they are installed, worth while, and exact for the amounts of the plan and the nodes."""
+    if len(plan) != 2 or len(rows) < _FEWEST_COMPILED:
         return None
-    for (resource, _), (allocatable, _) in zip(plan, columns, strict=True):
-        if nodes.largest(resource.name) > LARGEST_EXACT or allocatable[allocatable.argmin()] <= 0:
+    for resource, request in plan:
+        if not (0 <= request <= LARGEST_EXACT and 0 < nodes.largest(resource.name) <= LARGEST_EXACT):
             return None
     return _compiled_if_installed()
+
+
+def compiled_columns(
+    plan: Plan, nodes: NodeTable, rows: IntArray
+) -> tuple[FloatArray, FloatArray, float, FloatArray, FloatArray, float]:
+    """The arguments of compiled forms for nodes that `compiled_scores` has forms for."""
+    (first, request), (second, request_2) = plan
+    return (*first.float_columns(nodes, rows), request, *second.float_columns(nodes, rows), request_2)
 
 
 @cache

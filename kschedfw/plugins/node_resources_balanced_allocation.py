@@ -33,6 +33,7 @@ from kschedfw.plugins._resources import (
     Planner,
     ResourceSpec,
     ScoredResource,
+    compiled_columns,
     compiled_scores,
     duplicate_errors,
     plan_columns,
@@ -112,14 +113,12 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         if plan is None:
             return np.zeros(len(rows), dtype=np.int64)
         scored = rows_to_score(nodes, rows)
-        columns = plan_columns(plan, nodes, scored)
-        if columns is None:
-            return None
-        if compiled := compiled_scores(plan, nodes, columns):
-            (_, request), (_, request_2) = plan
-            scores = compiled.balanced_allocation(*columns[0], request, *columns[1], request_2)
-        else:
+        if compiled := compiled_scores(plan, nodes, scored):
+            scores = compiled.balanced_allocation(*compiled_columns(plan, nodes, scored))
+        elif (columns := plan_columns(plan, nodes, scored)) is not None:
             scores = _batch_scores(plan, columns, len(scored))
+        else:
+            return None
         return scores if scored is rows else scores.take(rows)
 
     def _plan(self, state: CycleState, pod: Pod) -> Plan | None:

@@ -11,6 +11,8 @@ ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 IntArray = npt.NDArray[np.int64]
 """An array of int64: rows of a NodeTable, or scores."""
+FloatArray = npt.NDArray[np.float64]
+"""An array of float64: amounts of resources, for arithmetic that is exact up to 2⁵³."""
 Codes = npt.NDArray[np.int32]
 """An array of int32: an index into a list of values, by node."""
 

@@ -30,6 +30,7 @@ from kschedfw.plugins._resources import (
     Plan,
     Planner,
     ScoredResource,
+    compiled_columns,
     compiled_scores,
     plan_columns,
     rows_to_score,
@@ -119,18 +120,16 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         if _BACKED in state and any(state.read(_BACKED).concerns(resource.name) for resource, _ in plan):
             return None
         scored = rows_to_score(nodes, rows)
-        columns = plan_columns(plan, nodes, scored)
-        if columns is None:
-            return None
-        if self._is_plain_least_allocated and (compiled := compiled_scores(plan, nodes, columns)):
-            (_, request), (_, request_2) = plan
-            scores = compiled.least_allocated(*columns[0], request, *columns[1], request_2)
-        else:
+        if self._is_plain_least_allocated and (compiled := compiled_scores(plan, nodes, scored)):
+            scores = compiled.least_allocated(*compiled_columns(plan, nodes, scored))
+        elif (columns := plan_columns(plan, nodes, scored)) is not None:
             usages = [
                 (used + request, allocatable, resource.weight)
                 for (resource, request), (allocatable, used) in zip(plan, columns, strict=True)
             ]
             scores = self._batch_scorer(usages, len(scored))
+        else:
+            return None
         return scores if scored is rows else scores.take(rows)
 
     @hookimpl
