@@ -15,7 +15,6 @@ import numpy as np
 
 from kschedfw import FieldError, IntArray, NodeInfo, NodeTable, Pod, Resource
 from kschedfw.api import PodRequests
-from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_huge_pages
 from kschedfw.framework.nodes.arrays import FloatArray
 from kschedfw.framework.results import MAX_NODE_SCORE
@@ -23,8 +22,6 @@ from kschedfw.framework.results import MAX_NODE_SCORE
 _ATTRIBUTES = {CPU: "milli_cpu", MEMORY: "memory", EPHEMERAL_STORAGE: "ephemeral_storage"}
 _NON_ZERO = (CPU, MEMORY)
 """What has a non-zero amount too, in the order of `NodeTable.non_zero_requested`."""
-
-_MOST_KEPT = 4096
 
 # The sum of two amounts, times 100, is still an int64.
 _LARGEST_AMOUNT = np.iinfo(np.int64).max // (2 * MAX_NODE_SCORE)
@@ -146,27 +143,17 @@ Plan = Sequence[tuple[ScoredResource, int]]
 """The resources that count for a pod, each with the pod's request."""
 
 
-@attrs.define(eq=False)
-class Planner:
-    """Makes plans, each once for all pods that request the same."""
+def plan_for(resources: Sequence[ScoredResource], pod: Pod) -> Plan:
+    """Those of the resources that count for the pod.
 
-    resources: Sequence[ScoredResource]
-    _known: BoundedDict[PodRequests, Plan] = attrs.field(factory=lambda: BoundedDict(_MOST_KEPT))
-
-    def plan_for(self, pod: Pod) -> Plan:
-        """Those of the resources that count for the pod.
-
-        An extended resource doesn't matter to a pod that doesn't want it; the resources that every node has do.
-        """
-        requests = pod.requests
-        plan = self._known.get(requests)
-        if plan is None:
-            plan = self._known[requests] = [
-                (resource, request)
-                for resource in self.resources
-                if (request := resource.request_of(requests)) or resource.on_every_node
-            ]
-        return plan
+    An extended resource doesn't matter to a pod that doesn't want it; the resources that every node has do.
+    """
+    requests = pod.requests
+    return [
+        (resource, request)
+        for resource in resources
+        if (request := resource.request_of(requests)) or resource.on_every_node
+    ]
 
 
 def plan_columns(plan: Plan, nodes: NodeTable, rows: IntArray) -> Sequence[tuple[IntArray, IntArray]] | None:

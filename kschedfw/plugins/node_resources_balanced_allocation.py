@@ -30,13 +30,13 @@ from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.plugins._resources import (
     DEFAULT_RESOURCES,
     Plan,
-    Planner,
     ResourceSpec,
     ScoredResource,
     compiled_columns,
     compiled_scores,
     duplicate_errors,
     plan_columns,
+    plan_for,
     resources_or_default,
     rows_to_score,
     valid_score,
@@ -76,16 +76,16 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        self._planner = Planner([ScoredResource.of(spec, non_zero=False) for spec in args.resources])
+        self._resources = [ScoredResource.of(spec, non_zero=False) for spec in args.resources]
 
     def sign(self, pod: Pod) -> Hashable | None:
         requests = pod.requests
-        return tuple([resource.request_of(requests) for resource in self._planner.resources])
+        return tuple([resource.request_of(requests) for resource in self._resources])
 
     @hookimpl
     @per_signature
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:
-        plan = self._planner.plan_for(pod)
+        plan = plan_for(self._resources, pod)
         if not _requests_any(plan):
             return Status.skip()
         state.write(_PLAN, plan)
@@ -126,7 +126,7 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         try:
             return state.read(_PLAN)
         except StateKeyError:  # this plugin isn't enabled at pre_score
-            plan = self._planner.plan_for(pod)
+            plan = plan_for(self._resources, pod)
             return plan if _requests_any(plan) else None
 
 

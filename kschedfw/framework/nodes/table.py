@@ -128,10 +128,12 @@ class NodeTable:
 
         Nothing is copied where `rows` is `all_rows` or a slice of it, as in most calls of a batch hook.
         """
+        if rows is self.all_rows:
+            return column
         if self.is_range(rows):
             first = int(rows[0])
             return column[first : first + len(rows)]
-        return column if rows is self.all_rows else column.take(rows)
+        return column.take(rows)
 
     def is_range(self, rows: IntArray) -> bool:
         """Whether these are a slice of `all_rows`, of rows that follow each other."""

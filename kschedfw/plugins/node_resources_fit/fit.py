@@ -28,11 +28,11 @@ from kschedfw.framework.cycle_state import StateKeyError
 from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins._resources import (
     Plan,
-    Planner,
     ScoredResource,
     compiled_columns,
     compiled_scores,
     plan_columns,
+    plan_for,
     rows_to_score,
     valid_score,
 )
@@ -60,7 +60,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         super().__init__(args, handle)
         self._ignored = frozenset(args.ignored_resources), frozenset(args.ignored_resource_groups)
         strategy = args.scoring_strategy
-        self._planner = Planner([ScoredResource.of(spec, non_zero=True) for spec in strategy.resources])
+        self._resources = [ScoredResource.of(spec, non_zero=True) for spec in strategy.resources]
         self._scorer = scorer_of(strategy)
         self._batch_scorer = batch_scorer_of(strategy)
         self._is_plain_least_allocated = (
@@ -100,7 +100,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
     @hookimpl
     @per_signature
     def pre_score(self, state: CycleState, pod: Pod) -> None:
-        state.write(_PLAN, self._planner.plan_for(pod))
+        state.write(_PLAN, plan_for(self._resources, pod))
 
     @hookimpl
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
@@ -145,7 +145,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         try:
             return state.read(_PLAN)
         except StateKeyError:  # this plugin isn't enabled at pre_score
-            return self._planner.plan_for(pod)
+            return plan_for(self._resources, pod)
 
 
 def _demand(state: CycleState, node_info: NodeInfo) -> Resource:
