@@ -81,6 +81,10 @@ class CycleState:
         except KeyError:
             raise StateKeyError(f"{key.name}: not found in the cycle state") from None
 
+    def find(self, key: StateKey[T]) -> T | None:
+        """The value under the key; None if nothing was written under it."""
+        return self._data.get(key.name)  # type: ignore[return-value]  # as in `read`
+
     def write(self, key: StateKey[T], value: T) -> None:
         self._data[key.name] = value
 

@@ -19,6 +19,7 @@ from kschedfw.plugins.node_resources_balanced_allocation import NodeResourcesBal
 from kschedfw.plugins.node_resources_fit import NodeResourcesFit, ScoringStrategy, ScoringStrategyType
 from kschedfw.plugins.node_resources_fit.scoring import scorer_of
 from kschedfw.testing import FrameworkHarness
+from tests.plugins.resource_clusters import ResourceCluster, resource_clusters
 
 compiled = pytest.importorskip("kschedfw.plugins._compiled", reason="needs the extra fast")
 
@@ -67,6 +68,24 @@ def test_balanced_allocation_is_the_scalar_form(
         after = balance([min((used + request) / allocatable, 1.0) for allocatable, used, request in node])
         expected.append(50 + (50 + after - before) // 2)
     assert compiled.balanced_allocation(*first, *second).tolist() == expected
+
+
+@pytest.mark.parametrize("kind", [NodeResourcesFit, NodeResourcesBalancedAllocation])
+@given(cluster=st.booleans().flatmap(lambda huge: resource_clusters(with_huge_amounts=huge)))
+def test_batch_scores_by_the_loops_are_the_scalar_ones_on_any_cluster(
+    kind: Any, cluster: ResourceCluster
+) -> None:
+    harness = FrameworkHarness(kind, nodes=cluster.nodes, pods=cluster.bound)
+    plugin: Any = harness.framework.plugins[kind.name]
+    table = harness.snapshot.table
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_resources, "_FEWEST_COMPILED", 1)
+        for pod in cluster.pending:
+            state = CycleState()
+            plugin.pre_score(state, pod)
+            batch = plugin.score_batch(state, pod, table, table.all_rows)
+            if batch is not None:
+                assert batch.tolist() == [plugin.score(state, pod, info) for info in table.node_infos]
 
 
 def scores_of_many_nodes(kind: Any, memory: str = "8Gi") -> tuple[list[int], list[int]]:

@@ -106,7 +106,7 @@ class Framework:
         )
         wrap = None if meter is None else meter.measured_hook
         self._hooks = HookTable(profile, self.plugins, registry, wrap)
-        self._has_score_plugins = bool(self._hooks["score"])
+        self.has_score_plugins = bool(self._hooks["score"])
         self._less: Hook | None = next((hook for _, hook in self._hooks["queue_sort"]), None)
         parallelizer, batch = self.handle.parallelizer, evaluation is not Evaluation.SCALAR
         asked = dict.fromkeys(name for hook in ("filter", "score") for name, _ in self._hooks[hook])
@@ -154,10 +154,6 @@ class Framework:
     @property
     def has_post_filter_plugins(self) -> bool:
         return bool(self._hooks["post_filter"])
-
-    @property
-    def has_score_plugins(self) -> bool:
-        return self._has_score_plugins
 
     def events_to_register(self) -> Mapping[str, tuple[ClusterEvent, ...]]:
         """Per plugin that names any, the events that may make its rejected pods schedulable.
@@ -350,7 +346,7 @@ class Framework:
         return pods
 
     def _pods_of(self, state: CycleState, pod: Pod) -> PodClass:
-        return state.read(POD_CLASS) if POD_CLASS in state else self._begin_cycle(state, pod)
+        return state.find(POD_CLASS) or self._begin_cycle(state, pod)
 
     def _prepared(self, hook_name: str, pods: PodClass, pod: Pod, nodes: Sequence[NodeInfo]) -> Preparation:
         kept = pods.answers.keys() if self._prepares else ()

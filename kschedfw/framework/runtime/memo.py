@@ -123,6 +123,8 @@ class Memo:
             if self._latest is not None and signatures == self._latest_signatures:
                 return self._latest
             signatures = self._kept_signatures(signatures)
+            if self._latest is not None and signatures == self._latest_signatures:
+                return self._latest  # as in a stream of pods that all differ in the same way
             known = self._classes.get(signatures)
         except HOOK_FAILURES:
             signatures = self._kept_signatures(tuple([each.sign(pod) for each in self._signing]))

@@ -186,12 +186,12 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
 
     @hookimpl
     def score(self, state: CycleState, node_info: NodeInfo) -> int:
-        devices = state.read(DEVICES) if DEVICES in state else None
+        devices = state.find(DEVICES)
         return 0 if devices is None else devices.score(node_info)
 
     @hookimpl
     def score_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> IntArray | None:
-        devices = state.read(DEVICES) if DEVICES in state else None
+        devices = state.find(DEVICES)
         if devices is None:
             return np.zeros(len(rows), dtype=np.int64)
         return scores(devices, nodes, rows, self._reaches(devices, nodes, rows))
@@ -203,7 +203,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
 
     @hookimpl
     def reserve(self, state: CycleState, node_name: str) -> None:
-        devices = state.read(DEVICES) if DEVICES in state else None
+        devices = state.find(DEVICES)
         if devices is not None:
             info = self.handle.snapshot.get(node_name)
             reservation = self.binder.reserve(devices, info.node, devices.on(info))

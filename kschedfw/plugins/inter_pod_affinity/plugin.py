@@ -124,7 +124,7 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
 
     @hookimpl
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:
-        company = state.read(COMPANY) if COMPANY in state else None
+        company = state.find(COMPANY)
         own = self._terms.of(pod) if company is None else company.own
         if self.args.ignore_preferred_terms_of_existing_pods and not own.preferred:
             return Status.skip()

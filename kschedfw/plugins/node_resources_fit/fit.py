@@ -105,7 +105,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
     @hookimpl
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
         usages = []
-        backed = state.read(_BACKED) if _BACKED in state else None
+        backed = state.find(_BACKED)
         for resource, request in self._plan(state, pod):
             allocatable, used = resource.on_node(node_info)
             if not allocatable and backed is not None:
