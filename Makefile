@@ -6,10 +6,17 @@ BIN := $(VENV)/bin
 
 DOWNSTREAM := .venv-downstream
 
+# The distributions that complete kschedfw. The others in plugins/ are policies, which .venv stays without: tests and docs
+# list what is installed.
+PARTS := plugins/kschedfw-lab plugins/kschedfw-legacy
+POLICIES := $(filter-out $(PARTS:%=%/),$(wildcard plugins/*/))
+
 SAMPLE := examples/sample-cluster/
 SEED ?= 1
 SECONDS ?= 600
-DIST ?= plugins/*/
+DIST ?= $(POLICIES)
+TESTS := tests $(PARTS:%=%/tests)
+PODS ?= 50000
 APPEND ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -17,7 +24,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help demo docs quick test downstream coverage soak fuzz benchmark lint fmt changelog build clean
+.PHONY: help demo docs quick test downstream coverage waking soak fuzz benchmark lint fmt changelog build clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -30,28 +37,31 @@ docs: $(VENV)/.installed-dev ## make the documentation's site in build/docs
 	@echo build/docs/index.html
 
 quick: lint ## for every save: lint and the unit tests, with few examples of each property
-	@echo '== pytest tests -m "not slow"'
-	@$(BIN)/python -m pytest tests -m 'not slow' --hypothesis-profile quick --numprocesses auto --dist worksteal
+	@echo '== pytest $(TESTS) -m "not slow"'
+	@$(BIN)/python -m pytest $(TESTS) -m 'not slow' --hypothesis-profile quick --numprocesses auto --dist worksteal
 
 test: lint ## all checks: those of lint, then all tests
-	@echo '== pytest tests'
-	@$(BIN)/python -m pytest tests --numprocesses auto --dist worksteal
+	@echo '== pytest $(TESTS)'
+	@$(BIN)/python -m pytest $(TESTS) --numprocesses auto --dist worksteal
 	@echo '== pytest docs README.md'
 	@$(BIN)/python -m pytest docs README.md --numprocesses auto --dist loadfile # a file's blocks share a namespace
-	@# The distributions in plugins/: .venv stays without them, since tests and docs list what is installed.
-	@$(BIN)/python .ci/downstream.py --layered --venv $(DOWNSTREAM) plugins/*/
+	@$(BIN)/python .ci/downstream.py --layered --venv $(DOWNSTREAM) $(PARTS:%=--with ./%) $(POLICIES)
 	@echo '== pytest plugins/*/README.md'
 	@$(DOWNSTREAM)/bin/python -m pytest --config-file pyproject.toml --rootdir . plugins/*/README.md
 
 downstream: $(VENV)/.installed-dev ## tests of other distributions (DIST='path-or-url …') against this checkout
-	@$(BIN)/python .ci/downstream.py --venv $(DOWNSTREAM) $(DIST)
+	@$(BIN)/python .ci/downstream.py --venv $(DOWNSTREAM) $(PARTS:%=--with ./%) $(DIST)
 
 coverage: $(VENV)/.installed-dev ## the tests with branch coverage, which takes more than twice as long
-	@$(BIN)/python -m pytest tests --numprocesses auto --dist worksteal --cov --cov-report=term
+	@$(BIN)/python -m pytest $(TESTS) --numprocesses auto --dist worksteal --cov --cov-report=term
 
-soak: $(VENV)/.installed-dev ## random worlds (SECONDS=600), over HTTP (STEPS=200000), or of several schedulers (COMMITS=1000000)
-	@$(BIN)/python -m tests.$(if $(COMMITS),cell.random_world $(COMMITS),scheduler.invariants.$(if $(STEPS),served_soak $(STEPS),soak $(SECONDS)))
-	@$(if $(COMMITS),$(BIN)/python -m tests.kubernetes.claims_world $(COMMITS))
+waking: $(VENV)/.installed-dev ## refused pods that fit after an event (PODS=50000): hints wake them
+	@$(BIN)/python -m tests.scheduler.waking.run $(PODS)
+
+soak: $(VENV)/.installed-dev ## random worlds (SECONDS=600), over HTTP (STEPS=200000), of several schedulers (COMMITS=1000000), or asked about (CASES=20000)
+	@$(if $(CASES),KSCHEDFW_CASES=$(CASES) $(BIN)/python -m pytest -q tests/what_if/test_gangs.py,)
+	@$(if $(CASES),,PYTHONPATH=plugins/kschedfw-lab/tests $(BIN)/python -m $(if $(COMMITS),cell.random_world $(COMMITS),tests.scheduler.invariants.$(if $(STEPS),served_soak $(STEPS),soak $(SECONDS))))
+	@$(if $(COMMITS),PYTHONPATH=plugins/kschedfw-lab/tests $(BIN)/python -m tests.kubernetes.claims_world $(COMMITS))
 
 fuzz: $(VENV)/.installed-dev ## hostile input, then plugins and executors that fail on threads (SECONDS=600 each)
 	@$(BIN)/python -m tests.hostile.fuzz $(SECONDS)
@@ -66,14 +76,16 @@ lint: $(VENV)/.installed-dev ## ruff, mypy and import-linter
 	@echo '== ruff format --check'
 	@$(BIN)/ruff format --check
 	@echo '== mypy'
-	@$(BIN)/mypy kschedfw kschedfw_command.py pytest_kschedfw.py tests conftest.py .ci/downstream.py
+	@$(BIN)/mypy kschedfw kschedfw_command.py pytest_kschedfw.py tests conftest.py .ci/*.py
 	@# Every example and every plugin is a project of its own; their modules may have the same names.
 	@# The examples may use the plugins' packages.
 	@for project in $$(find examples plugins -name '*.py' 2>/dev/null | cut -d/ -f1,2 | sort -u); do \
-		echo "== mypy $$project"; MYPYPATH="$$project$$(printf ':%s' plugins/*/src)" $(BIN)/mypy "$$project" || exit 1; \
+		base="$$project"; case " $(PARTS) " in *" $$project "*) base="$$project/tests";; esac; \
+		echo "== mypy $$project"; MYPYPATH="$$base$$(printf ':%s' plugins/*/src)" $(BIN)/mypy "$$project" || exit 1; \
 	done
 	@echo '== lint-imports'
 	@$(BIN)/lint-imports
+	@$(BIN)/python .ci/public_names.py
 
 fmt: $(VENV)/.installed-dev ## format the code, and fix what ruff can fix
 	$(BIN)/ruff check --fix
@@ -102,6 +114,6 @@ $(VENV)/.installed-cli: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[cli]'
 	@touch $@
 
-$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+$(VENV)/.installed-dev: pyproject.toml $(PARTS:%=%/pyproject.toml) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]' $(PARTS:%=--editable %[test])
 	@touch $@ $(VENV)/.installed-cli # dev includes cli

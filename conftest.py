@@ -26,6 +26,8 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipP
 from sybil.parsers.markdown.lexers import DirectiveInHTMLCommentLexer
 
 REPOSITORY = Path(__file__).parent
+
+pytest_plugins = ["tests.fixtures"]
 FLAGS = ELLIPSIS | NORMALIZE_WHITESPACE
 
 

@@ -19,7 +19,7 @@ def main() -> NoReturn:
         handler is signal.default_int_handler
     ):  # else somebody wants something else: nohup, a shell's background
         signal.signal(signal.SIGINT, _end)
-    from kschedfw.cli import main as command
+    from kschedfw.cli.start import main as command
 
     signal.signal(signal.SIGINT, handler)
     command()

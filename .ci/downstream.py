@@ -27,6 +27,10 @@ from urllib.parse import urlsplit
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
+# A test that hangs: after so many seconds pytest writes the stacks of all threads, and ends. This is pytest's own, so
+# that the distributions need nothing more.
+TIME_LIMIT = ("-o", "faulthandler_timeout=300", "-o", "faulthandler_exit_on_timeout=true")
+
 LOAD_PLUGINS = """
 import sys
 from importlib.metadata import distributions
@@ -93,8 +97,8 @@ def main() -> None:
     found = [
         _find(text, environment, options.venv / "downstream" / str(i)) for i, text in enumerate(options.dist)
     ]
-    print(f"== install {' '.join(options.dist)}", flush=True)
-    environment.pip("install", str(REPOSITORY), *(each.requirement for each in found))
+    print(f"== install {' '.join([*options.needed, *options.dist])}", flush=True)
+    environment.pip("install", str(REPOSITORY), *options.needed, *(each.requirement for each in found))
     _run([environment.python, "-I", "-c", LOAD_PLUGINS, environment.site_packages])
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         passed = list(pool.map(lambda each: _test(environment.python, each), found))
@@ -108,6 +112,14 @@ def _options() -> argparse.Namespace:
         prog="downstream", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("dist", nargs="+", metavar="DIST", help="a directory, a file or a URL")
+    parser.add_argument(
+        "--with",
+        dest="needed",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="another distribution to install, whose tests aren't run. Repeatable.",
+    )
     parser.add_argument(
         "--venv",
         type=Path,
@@ -158,7 +170,7 @@ def _test(python: str, distribution: Distribution) -> bool:
         print(f"== {distribution.label}: a wheel, without tests", flush=True)
         return True
     done = subprocess.run(
-        [python, "-m", "pytest", "-p", "no:cacheprovider"],
+        [python, "-m", "pytest", "-p", "no:cacheprovider", *TIME_LIMIT],
         check=False,
         cwd=distribution.source,
         env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},

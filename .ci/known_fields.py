@@ -23,7 +23,7 @@ from zipfile import ZipFile
 from kschedfw.api.kinds import KINDS
 from kschedfw.api.known_fields import FILE
 
-GROUPS = ("core", "apps", "batch", "extensions", "policy", "resource", "scheduling", "storage")
+GROUPS = ("core", "apps", "batch", "extensions", "node", "policy", "resource", "scheduling", "storage")
 """Where the kinds are, and have been; `apps_v1` is a module of the group `apps`."""
 
 HEADER = """\

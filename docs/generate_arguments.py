@@ -25,7 +25,8 @@ installed plugin.
 
 def arguments_reference() -> str:
     """The text of docs/arguments.md."""
-    ours = [plugin for plugin in summaries(Registry()) if plugin.distribution.startswith("kschedfw ")]
+    homes = ("kschedfw ", "kschedfw-legacy ")
+    ours = [plugin for plugin in summaries(Registry()) if plugin.distribution.startswith(homes)]
     sections = (line for plugin in ours if plugin.arguments for line in _section(plugin))
     without = ", ".join(f"`{plugin.name}`" for plugin in ours if not plugin.arguments)
     return "\n".join([INTRODUCTION, *sections, f"## Without arguments\n\n{without}\n"])

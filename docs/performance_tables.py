@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kschedfw.bench.workloads import DISTINCT_WORKLOADS, find_workload
+from kschedfw_lab.bench.workloads import DISTINCT_WORKLOADS, find_workload
 
 PAGE = Path(__file__).parent / "performance.md"
 

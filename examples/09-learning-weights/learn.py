@@ -11,8 +11,7 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 
 from days import generated, openb
-
-from kschedfw.experiments import TrialEnd, Tuned, Tuning, local_engine, tune
+from kschedfw_lab import TrialEnd, Tuned, Tuning, local_engine, tune
 
 STRATEGY = "profiles[0].pluginConfig[NodeResourcesFit].args.scoringStrategy"
 

@@ -12,25 +12,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from kschedfw_lab import ResultsWriter
+from kschedfw_lab.compare import Run, Setup, compare
+
 from kschedfw import InMemoryCluster, Profile, default_profile
 from kschedfw.api.manifests import read_manifests
-from kschedfw.compare import Candidate, Run, compare
 from kschedfw.config import load_configuration
-from kschedfw.experiments import ResultsWriter
 
 EXAMPLES = Path(__file__).parents[1]
 SEEDS = range(1, 11)
 GPU = "nvidia.com/gpu"
 
 
-def candidates() -> list[Candidate]:
+def candidates() -> list[Setup]:
     """The configurations; the first one is the baseline."""
     packing = load_configuration(EXAMPLES / "configurations" / "profiles.yaml")
     most_allocated = {"NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated"}}}
     return [
-        Candidate("default", (default_profile(),)),
-        Candidate("most-allocated", (Profile(default_profile().multi_point, args=most_allocated),)),
-        Candidate.of("packing", packing, "packing"),
+        Setup("default", (default_profile(),)),
+        Setup("most-allocated", (Profile(default_profile().multi_point, args=most_allocated),)),
+        Setup.of("packing", packing, "packing"),
     ]
 
 

@@ -1,3 +1,5 @@
+from .admission import AdmissionOutcome as AdmissionOutcome
+from .admission import RefusedPod as RefusedPod
 from .affinity import Affinity as Affinity
 from .affinity import NodeAffinity as NodeAffinity
 from .affinity import NodeInclusionPolicy as NodeInclusionPolicy
@@ -56,6 +58,7 @@ from .errors import InvalidObjectError as InvalidObjectError
 from .errors import KschedfwError as KschedfwError
 from .field_errors import FieldError as FieldError
 from .field_errors import FieldErrors as FieldErrors
+from .frozendict import EMPTY as EMPTY
 from .frozendict import FrozenDict as FrozenDict
 from .manifests import FieldValidation as FieldValidation
 from .manifests import InvalidManifestsError as InvalidManifestsError
@@ -78,6 +81,7 @@ from .node import NodeSpec as NodeSpec
 from .node import NodeStatus as NodeStatus
 from .node import Taint as Taint
 from .node import TaintEffect as TaintEffect
+from .pod import DEFAULT_SCHEDULER_NAME as DEFAULT_SCHEDULER_NAME
 from .pod import ContainerExtendedResourceRequest as ContainerExtendedResourceRequest
 from .pod import Pod as Pod
 from .pod import PodCondition as PodCondition
@@ -90,6 +94,18 @@ from .pod import PodSpec as PodSpec
 from .pod import PodStatus as PodStatus
 from .pod import PodTemplateSpec as PodTemplateSpec
 from .pod import PreemptionPolicy as PreemptionPolicy
+from .policies import LimitRange as LimitRange
+from .policies import LimitRangeItem as LimitRangeItem
+from .policies import LimitRangeSpec as LimitRangeSpec
+from .policies import Overhead as Overhead
+from .policies import QuotaScope as QuotaScope
+from .policies import ResourceQuota as ResourceQuota
+from .policies import ResourceQuotaSpec as ResourceQuotaSpec
+from .policies import RuntimeClass as RuntimeClass
+from .policies import RuntimeScheduling as RuntimeScheduling
+from .policies import ScopeOperator as ScopeOperator
+from .policies import ScopeRequirement as ScopeRequirement
+from .policies import ScopeSelector as ScopeSelector
 from .quantity import Quantity as Quantity
 from .quantity import QuantityError as QuantityError
 from .quantity import QuantityFormat as QuantityFormat
@@ -120,6 +136,10 @@ from .resource_claims import ResourceClaimSpec as ResourceClaimSpec
 from .resource_claims import ResourceClaimStatus as ResourceClaimStatus
 from .resource_claims import ResourceClaimTemplate as ResourceClaimTemplate
 from .resource_claims import ResourceClaimTemplateSpec as ResourceClaimTemplateSpec
+from .resource_names import CPU as CPU
+from .resource_names import EPHEMERAL_STORAGE as EPHEMERAL_STORAGE
+from .resource_names import MEMORY as MEMORY
+from .resource_names import PODS as PODS
 from .selectors import LabelSelector as LabelSelector
 from .selectors import NodeSelector as NodeSelector
 from .selectors import NodeSelectorTerm as NodeSelectorTerm

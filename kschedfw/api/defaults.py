@@ -59,7 +59,11 @@ _identified = evolver(ObjectMeta, "namespace", "uid")
 
 
 def default_metadata(metadata: ObjectMeta, kind: str, *, namespaced: bool) -> ObjectMeta:
-    """Fill in the namespace `default` for namespaced kinds, and a uid made from kind, namespace and name."""
+    """Fill in the namespace `default` for namespaced kinds, and a uid made from kind, namespace and name.
+
+    A namespace on a cluster-scoped object is cleared, as the API server does (`rest.BeforeCreate`): Helm charts often
+    have one.
+    """
     namespace = metadata.namespace or DEFAULT_NAMESPACE if namespaced else ""
     uid = metadata.uid or _uid(f"{kind}/{namespace}/{metadata.name}")
     if (namespace, uid) == (metadata.namespace, metadata.uid):
@@ -256,31 +260,33 @@ def _merged(
 # --- Priorities --------------------------------------------------------------------------------------------------
 
 
-def default_priorities(pods: Iterable[Pod], classes: Iterable[PriorityClass]) -> tuple[Pod, ...]:
-    """Give pods the priority and preemption policy of their class, as the Priority admission plugin does.
+class Priorities:
+    """The PriorityClasses of a cluster, as the Priority admission plugin applies them."""
 
-    A pod that has a priority keeps it. A pod whose class is neither among `classes` nor built in stays without
-    priority, which counts as 0.
-    """
-    known = {
-        name: (value, PreemptionPolicy.PREEMPT_LOWER_PRIORITY) for name, value in BUILT_IN_PRIORITIES.items()
-    }
-    known |= {each.name: (each.value, each.preemption_policy) for each in classes}
-    # If several classes are the default, the one with the lowest priority counts.
-    default = min(
-        (each for each in classes if each.global_default), key=lambda each: each.value, default=None
-    )
+    def __init__(self, classes: Iterable[PriorityClass]) -> None:
+        known = list(classes)
+        self._known = {
+            name: (value, PreemptionPolicy.PREEMPT_LOWER_PRIORITY)
+            for name, value in BUILT_IN_PRIORITIES.items()
+        }
+        self._known |= {each.name: (each.value, each.preemption_policy) for each in known}
+        # If several classes are the default, the one with the lowest priority counts.
+        default = min(
+            (each for each in known if each.global_default), key=lambda each: each.value, default=None
+        )
+        self._default = default.name if default is not None else ""
 
-    def with_priority(pod: Pod) -> Pod:
-        if pod.spec.priority is not None:
-            return pod
-        name = pod.spec.priority_class_name or (default.name if default else "")
-        if name not in known:
-            return pod
-        value, policy = known[name]
-        if pod.spec.preemption_policy is not PreemptionPolicy.PREEMPT_LOWER_PRIORITY:
-            policy = pod.spec.preemption_policy
-        spec = attrs.evolve(pod.spec, priority=value, priority_class_name=name, preemption_policy=policy)
-        return attrs.evolve(pod, spec=spec)
+    def applied(self, spec: PodSpec) -> PodSpec:
+        """The spec with the priority and preemption policy of its class.
 
-    return tuple(with_priority(pod) for pod in pods)
+        One that has a priority is left alone. One whose class isn't known stays without priority, which counts as 0.
+        """
+        if spec.priority is not None:
+            return spec
+        name = spec.priority_class_name or self._default
+        if name not in self._known:
+            return spec
+        value, policy = self._known[name]
+        if spec.preemption_policy is not PreemptionPolicy.PREEMPT_LOWER_PRIORITY:
+            policy = spec.preemption_policy
+        return attrs.evolve(spec, priority=value, priority_class_name=name, preemption_policy=policy)

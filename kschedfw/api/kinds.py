@@ -23,10 +23,12 @@ from kschedfw.api.defaults import (
 )
 from kschedfw.api.devices import DeviceClass, ResourceSlice
 from kschedfw.api.field_errors import FieldError
+from kschedfw.api.limit_ranges import default_limit_range
 from kschedfw.api.meta import Named
 from kschedfw.api.names import label_problems, subdomain_problems
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.policies import LimitRange, ResourceQuota, RuntimeClass
 from kschedfw.api.resource_claims import ResourceClaim, ResourceClaimTemplate
 from kschedfw.api.storage import (
     CSIDriver,
@@ -175,6 +177,18 @@ _KINDS: Final = (
         watched=False,  # admission has put priorities into pods
         errors=priority_class_errors,
     ),
+    # Admission applies the next three to pods while manifests are loaded.
+    Kind(
+        "RuntimeClass",
+        "node.k8s.io/v1",
+        RuntimeClass,
+        namespaced=False,
+        versions=("node.k8s.io/v1", "node.k8s.io/v1beta1"),
+        differences="write it so, with what is under spec.runtimeHandler as handler",
+        watched=False,
+    ),
+    Kind("LimitRange", _CORE, LimitRange, watched=False, with_defaults=default_limit_range),
+    Kind("ResourceQuota", _CORE, ResourceQuota, watched=False),
     Kind("StorageClass", _STORAGE, StorageClass, namespaced=False),
     Kind("CSIDriver", _STORAGE, CSIDriver, namespaced=False),
     Kind("CSIStorageCapacity", _STORAGE, CSIStorageCapacity, errors=storage_capacity_errors),

@@ -7,17 +7,17 @@ are problems, unless the caller skips invalid objects.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 
 import attrs
 
+from kschedfw.api.admission import Admission, AdmissionOutcome
 from kschedfw.api.custom import CustomObject, read_custom_object
-from kschedfw.api.defaults import default_priorities
 from kschedfw.api.documents import Document, documents
 from kschedfw.api.expand import expand
-from kschedfw.api.field_errors import FieldError
+from kschedfw.api.field_errors import FieldError, shown
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.garbage import without_collections
 from kschedfw.api.kinds import BUILT_IN_GROUPS, KINDS, Kind, group_of, name_of_kind
@@ -37,7 +37,6 @@ from kschedfw.api.objects import (
 )
 from kschedfw.api.pod import Pod
 from kschedfw.api.sources import Source, UnreadableError, sources
-from kschedfw.api.workloads import PriorityClass
 from kschedfw.api.yaml_loader import TAKEN
 
 __all__ = [
@@ -88,13 +87,15 @@ class Manifests:
         ignored: how many objects were left out because scheduling doesn't read their kind, by kind. A kind of another
             API group than Kubernetes' own is named with its group: `Kustomization.kustomize.config.k8s.io`.
         problems: the errors.
-        warnings: one for each unknown field that was ignored.
+        warnings: one for each unknown field, and each namespace of a cluster-scoped object, that was ignored.
+        admission: what an API server's admission plugins did to the pods that no API server has written.
     """
 
     loaded: FrozenDict[type[Named], tuple[Named, ...]] = EMPTY
     ignored: FrozenDict[str, int] = EMPTY
     problems: tuple[ManifestError, ...] = ()
     warnings: tuple[ManifestError, ...] = ()
+    admission: AdmissionOutcome = attrs.field(factory=AdmissionOutcome)
 
     @classmethod
     def collect(
@@ -103,17 +104,25 @@ class Manifests:
         ignored: FrozenDict[str, int] = EMPTY,
         problems: Iterable[ManifestError] = (),
         warnings: Iterable[ManifestError] = (),
+        stored: Container[str] | None = None,
     ) -> Self:
-        """Objects by kind, in their order; pods get the priorities of their classes."""
+        """Objects by kind, in their order; pods get the priorities of their classes.
+
+        `stored` are the keys of the pods that an API server has stored already, by default all; the others are
+        admitted as if they were created now.
+        """
         loaded: defaultdict[type[Named], list[Named]] = defaultdict(list)
         for obj in objects:
             loaded[type(obj)].append(obj)
         by_class = {each: tuple(of_class) for each, of_class in loaded.items()}
-        if Pod in by_class:
-            pods = cast("Iterable[Pod]", by_class[Pod])
-            classes = cast("Sequence[PriorityClass]", by_class.get(PriorityClass, ()))
-            by_class[Pod] = default_priorities(pods, classes)
-        return cls(FrozenDict(by_class), ignored, tuple(problems), tuple(warnings))
+        admission = Admission(obj for of_class in by_class.values() for obj in of_class)
+        if pods := cast("Sequence[Pod]", by_class.get(Pod, ())):
+            # What exists uses quotas before anything new is created.
+            known = {pod.key: admission.count(pod) for pod in pods if stored is None or pod.key in stored}
+            admitted = (known.get(pod.key) or admission.admit(pod) for pod in pods)
+            by_class[Pod] = tuple([pod for pod in admitted if pod is not None])
+        found = FrozenDict(by_class)
+        return cls(found, ignored, tuple(problems), tuple(warnings), admission.outcome)
 
     def objects(self, *, skip_invalid: bool = False) -> Iterator[Named]:
         """All objects, those that others refer to first and pods last.
@@ -207,6 +216,8 @@ class _Loader:
         """The bytes of all sources before this one, and the position that was last passed to `progress`."""
         self._objects: dict[tuple[type[Named], str], Named] = {}
         self._places: dict[tuple[type[Named], str], tuple[Source, int]] = {}
+        self._stored: set[str] = set()
+        """The keys of pods that an API server has stored: they have a uid or a status."""
         self._ignored: Counter[str] = Counter()
         self._problems: list[ManifestError] = []
         self._warnings: list[ManifestError] = []
@@ -235,7 +246,7 @@ class _Loader:
     def result(self) -> Manifests:
         objects = expand(self._objects.values(), self._limits, self._refuse)
         ignored = FrozenDict(sorted(self._ignored.items()))
-        return Manifests.collect(objects, ignored, self._problems, self._warnings)
+        return Manifests.collect(objects, ignored, self._problems, self._warnings, self._stored)
 
     def _load_document(self, document: Document) -> None:
         self._document = document.number
@@ -257,8 +268,10 @@ class _Loader:
                 raise ManifestError((FieldError("", _SIMKUBE),))
             kind = supported_kind(manifest)
             if kind is not None:
+                self._warn_of_namespace(manifest, kind)
                 unknown = self._unknown_fields(manifest, kind)
-                obj = read_object(manifest, kind, self._ordinal(manifest, kind.name), unknown=unknown)
+                ordinal = self._ordinal(manifest, kind.name, namespaced=kind.namespaced)
+                obj = read_object(manifest, kind, ordinal, unknown=unknown)
             elif is_custom(manifest):
                 obj = read_custom_object(manifest, self._ordinal(manifest, _qualified_kind(manifest)))
             else:
@@ -267,7 +280,7 @@ class _Loader:
         except ManifestError as error:
             self._report(error.errors, error.subject or subject_of(manifest) or item)
         else:
-            self._add(obj)
+            self._add(obj, stored=bool(_metadata(manifest).get("uid") or manifest.get("status")))
 
     def _load_items(self, manifest: Mapping[str, Any], item: str) -> None:
         items = manifest["items"]
@@ -298,26 +311,45 @@ class _Loader:
             elif content is not None:
                 self._report([FieldError(key, "must be a list")])
 
+    def _warn_of_namespace(self, manifest: Mapping[str, Any], kind: Kind) -> None:
+        """Warn of a namespace that reading clears, since an object of the kind has none."""
+        namespace = _metadata(manifest).get("namespace")
+        if not kind.namespaced and isinstance(namespace, str) and namespace:
+            why = f"{shown(namespace)} is ignored, since a {kind.name} is in no namespace"
+            self._warn([FieldError("metadata.namespace", why)], manifest, kind)
+
     def _unknown_fields(self, manifest: Mapping[str, Any], kind: Kind) -> Sequence[FieldError]:
-        """The unknown fields to refuse; with WARN they become warnings instead."""
+        """The unknown fields to refuse; with WARN they become warnings instead.
+
+        So do those in the status that an API server has written: a newer one than those whose fields are known.
+        """
         if self._field_validation is FieldValidation.IGNORE:
             return ()
-        unknown = unknown_fields(manifest, kind.name)
-        if self._field_validation is FieldValidation.STRICT:
-            return unknown
-        self._warnings += self._located(map(as_warning, unknown), subject_of(manifest, kind.name))
-        return ()
+        refused = unknown_fields(manifest, kind.name)
+        warned: Sequence[FieldError] = ()
+        if self._field_validation is FieldValidation.WARN:
+            refused, warned = (), refused
+        elif refused and _metadata(manifest).get("uid"):
+            rest = {field: content for field, content in manifest.items() if field != "status"}
+            refused = unknown_fields(rest, kind.name)
+            warned = unknown_fields({"status": manifest.get("status")}, kind.name)
+        self._warn(map(as_warning, warned), manifest, kind)
+        return refused
 
-    def _ordinal(self, manifest: Mapping[str, Any], kind: str) -> int:
+    def _warn(self, warnings: Iterable[FieldError], manifest: Mapping[str, Any], kind: Kind) -> None:
+        self._warnings += self._located(warnings, subject_of(manifest, kind.name))
+
+    def _ordinal(self, manifest: Mapping[str, Any], kind: str, *, namespaced: bool = True) -> int:
         """How many objects with the same `generateName` came before."""
-        metadata = manifest.get("metadata")
-        if not isinstance(metadata, Mapping) or metadata.get("name") or not metadata.get("generateName"):
+        metadata = _metadata(manifest)
+        if metadata.get("name") or not metadata.get("generateName"):
             return 0
-        key = (kind, str(metadata.get("namespace") or DEFAULT_NAMESPACE), str(metadata["generateName"]))
+        namespace = str(metadata.get("namespace") or DEFAULT_NAMESPACE) if namespaced else ""
+        key = (kind, namespace, str(metadata["generateName"]))
         self._generated[key] += 1
         return self._generated[key] - 1
 
-    def _add(self, obj: Named) -> None:
+    def _add(self, obj: Named, *, stored: bool) -> None:
         key = (type(obj), obj.key)
         if key in self._objects:
             source, number = self._places[key]
@@ -325,6 +357,8 @@ class _Loader:
             why = f'Duplicate value: "{obj.name}": there is one in {place}, which is kept'
             self._report([FieldError("metadata.name", why)], f"{name_of_kind(obj)} {obj.metadata.key}")
             return
+        if stored and isinstance(obj, Pod):
+            self._stored.add(obj.key)
         self._objects[key] = obj
         self._places[key] = (self._source, self._document)
 
@@ -339,6 +373,12 @@ class _Loader:
     def _located(self, errors: Iterable[FieldError], subject: str) -> Iterator[ManifestError]:
         for error in errors:
             yield ManifestError((error,), subject, self._source.name, self._document)
+
+
+def _metadata(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The metadata of a manifest that may be malformed."""
+    metadata = manifest.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else EMPTY
 
 
 def _is_list(manifest: Any) -> bool:

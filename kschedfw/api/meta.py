@@ -42,6 +42,8 @@ class ObjectMeta:
     deletion_timestamp: datetime | None = None
     resource_version: str = ""
     finalizers: tuple[str, ...] = ()
+    generation: int = 0
+    """Count of the changes of the object's spec, kept by the API server; 0 where there is none."""
 
     @property
     def controller(self) -> OwnerReference | None:

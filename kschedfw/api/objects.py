@@ -149,8 +149,6 @@ def read_object(
         return pod
     try:
         raw = structure(manifest, kind.cls)
-        if raw.namespace and not kind.namespaced:
-            errors.append(FieldError.forbidden("metadata.namespace", "not allowed on this type"))
         if manifest.get("apiVersion") in _WITH_DEFAULT_SELECTOR:
             raw = default_selector(raw)
         result = with_defaults(raw, kind, ordinal)

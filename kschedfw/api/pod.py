@@ -109,6 +109,7 @@ class PodSpec:
     scheduler_name: str = DEFAULT_SCHEDULER_NAME
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
     restart_policy: RestartPolicy = RestartPolicy.ALWAYS
+    active_deadline_seconds: int | None = None
     host_network: bool = False
     host_users: bool | None = None
     runtime_class_name: str = ""

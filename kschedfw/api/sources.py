@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import gzip
 import io
+import os
+import stat
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
@@ -25,6 +28,27 @@ _SIMKUBE: Final = (
     "read the objects themselves, such as `kubectl get -o json` writes them"
 )
 STANDARD_INPUT: Final = "standard input"
+
+
+def open_file(path: Path | str, *, again: bool = False) -> BinaryIO:
+    """Open a file to read its bytes, however a command was told of it.
+
+    Devices are refused, but for terminals and /dev/null: /dev/zero has no end, so a digest of it is never done. With
+    `again`, since the file is read more than once, pipes are refused, too.
+
+    Raises:
+        OSError: it can't be opened, or is refused.
+    """
+    file = Path(path).open("rb")  # noqa: SIM115  # the caller closes it
+    found = os.fstat(file.fileno())
+    mode = found.st_mode
+    is_stream = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or (stat.S_ISCHR(mode) and file.isatty())
+    is_empty = os.path.samestat(found, os.stat(os.devnull))  # noqa: PTH116  # it is no path of ours
+    if stat.S_ISREG(mode) or is_empty or (is_stream and not again):
+        return file
+    file.close()
+    why = "is a pipe, and has to be a file, since it is read more than once" if is_stream else "is no file"
+    raise OSError(errno.EINVAL, why, str(path))
 
 
 class UnreadableError(Exception):
@@ -54,7 +78,7 @@ class Source:
             return len(self.text)
         try:
             if _is_packed(self.path):
-                with self.path.open("rb") as file:
+                with open_file(self.path) as file:
                     file.seek(-4, io.SEEK_END)
                     return int.from_bytes(file.read(4), "little")
             return self.path.stat().st_size
@@ -116,10 +140,10 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     if str(path) == "-":
         yield sys.stdin.buffer
     elif _is_packed(path):
-        with gzip.open(path) as packed:
+        with open_file(path) as file, gzip.open(file) as packed:
             yield packed  # type: ignore[misc]  # reads bytes like any other file
     else:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             yield file
 
 

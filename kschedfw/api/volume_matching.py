@@ -25,7 +25,7 @@ SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 """The provisioner of storage classes whose volumes are made by hand."""
 
-_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 _STORAGE: Final = "storage"
 _ZERO: Final = parse_quantity(0)
 
@@ -34,14 +34,14 @@ AnnotatedT = TypeVar("AnnotatedT", bound=Named)
 
 def class_of_claim(claim: PersistentVolumeClaim) -> str:
     """The name of the claim's storage class; empty if it has none."""
-    if (old_style := claim.annotations.get(_CLASS_ANNOTATION)) is not None:
+    if (old_style := claim.annotations.get(CLASS_ANNOTATION)) is not None:
         return old_style
     return claim.spec.storage_class_name or ""
 
 
 def class_of_volume(volume: PersistentVolume) -> str:
     """The name of the volume's storage class; empty if it has none."""
-    if (old_style := volume.annotations.get(_CLASS_ANNOTATION)) is not None:
+    if (old_style := volume.annotations.get(CLASS_ANNOTATION)) is not None:
         return old_style
     return volume.spec.storage_class_name
 

@@ -1,47 +1,9 @@
-"""The `kschedfw` command. Importing this needs no extra; running the command needs `kschedfw[cli]`."""
+"""The `kschedfw` command, and what commands of other distributions share with it.
 
-from __future__ import annotations
+The names are in `__init__.pyi`; a name's module is imported when the name is first used. All but `Command` and `main`
+need the extra `cli`.
+"""
 
-import os
-import sys
-from collections.abc import Sequence
-from typing import NoReturn
+import lazy_loader as _lazy
 
-INTERRUPTED = 130  # ExitCode.INTERRUPTED, before that module is imported
-NEEDS_EXTRA = "kschedfw: the command needs the cli extra: pip install 'kschedfw[cli]'"
-
-
-def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run the command with these arguments (default: the process's) and exit with its exit code.
-
-    If that is INTERRUPTED, a message on standard error says so.
-    """
-    try:
-        code = _run(args)
-        sys.stdout.flush()
-    except KeyboardInterrupt:  # before or after the code that handles it
-        code = INTERRUPTED
-    except BrokenPipeError:
-        # The reader has gone, `head` for example. Buffered output must not be written again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    if code == INTERRUPTED:
-        print("kschedfw: interrupted", file=sys.stderr)
-    sys.exit(code)
-
-
-def _run(args: Sequence[str] | None) -> int:
-    try:
-        import rich
-        import typer
-    except ModuleNotFoundError:
-        print(NEEDS_EXTRA, file=sys.stderr)
-        return 1
-    del rich, typer  # only imported to see whether they are installed
-
-    from kschedfw.cli.app import run
-
-    return run(args)
-
-
-__all__ = ["main"]
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Sequence
-from importlib import import_module
 from importlib.metadata import version
 from typing import Annotated, Any
 
-import attrs
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.extensions import ExtensionError
+from kschedfw.cli.commands import COMMANDS
 from kschedfw.cli.exits import ExitCode, complain, tell
 
 HELP = """kube-scheduler v1.36 in Python: simulate it, ask it why, run it."""
@@ -22,56 +22,18 @@ _ALLOCATIONS_BETWEEN_COLLECTIONS = 20_000
 """With Python's own 700, garbage collection takes a tenth of a simulation's time: most objects live to its end."""
 
 
-@attrs.frozen
-class Command:
-    """A subcommand: its line in `kschedfw --help`, and its `typer.Typer` as `module:name`."""
-
-    summary: str
-    app: str
-
-    def load(self) -> typer.Typer:
-        module, _, name = self.app.partition(":")
-        app: typer.Typer = getattr(import_module(module), name)
-        return app
-
-
-COMMANDS = {
-    "simulate": Command("Schedule the pending pods of a cluster.", "kschedfw.cli.simulate:simulate_app"),
-    "compare": Command("Compare configurations on the same cluster.", "kschedfw.cli.compare:compare_app"),
-    "explain": Command("Explain why a pod goes to a node, or to none.", "kschedfw.cli.explain:explain_app"),
-    "pending": Command("Show why pods are pending, and what would help.", "kschedfw.cli.pending:pending_app"),
-    "fit": Command("Show how many more replicas of a pod fit.", "kschedfw.cli.fit:fit_app"),
-    "drain": Command("Show whether nodes can be drained.", "kschedfw.cli.drain:drain_app"),
-    "scale-up": Command(
-        "Show which new nodes get the pending pods a place.", "kschedfw.cli.scale_up:scale_up_app"
-    ),
-    "explore": Command(
-        "Look at a cluster and its decisions in a browser.", "kschedfw.cli.explore:explore_app"
-    ),
-    "serve-extender": Command(
-        "Serve plugins to a stock kube-scheduler as an extender.",
-        "kschedfw.cli.serve_extender:serve_extender_app",
-    ),
-    "run": Command("Schedule the pods of a cluster.", "kschedfw.cli.run:run_app"),
-    "dump": Command("Write the state of a live cluster to a file.", "kschedfw.cli.dump:dump_app"),
-    "sweep": Command("Run many simulations that cross factors.", "kschedfw.cli.sweep:sweep_app"),
-    "tune": Command("Search for weights and arguments of plugins.", "kschedfw.cli.tune:tune_app"),
-    "bench": Command("Measure how fast a profile schedules on this machine.", "kschedfw.cli.bench:bench_app"),
-    "report": Command("Show what the results of a sweep say.", "kschedfw.cli.report:report_app"),
-    "config": Command("Check, show and compare configurations.", "kschedfw.cli.config:config_app"),
-    "plugins": Command(
-        "Show the installed plugins, or create a new one.", "kschedfw.cli.plugins:plugins_app"
-    ),
-}
-
-
 class _Commands(TyperGroup):
     """The subcommands, imported when they are called; `--help` and a misspelt command import none of them."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        for name, command in COMMANDS.items():
-            self.add_command(TyperCommand(name, short_help=command.summary))
+        for name in COMMANDS.names():
+            self.add_command(TyperCommand(name))  # a name to list and to suggest; see the other methods
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for name, command in self.commands.items():
+            command.short_help = _summary(name)
+        super().format_commands(ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -83,8 +45,17 @@ class _Commands(TyperGroup):
 
     # Without types: depending on its version, typer has its own click or uses the installed one.
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] in COMMANDS.homes:
+            COMMANDS.load(args[0])  # its distribution may not be installed; the error names it
         name, _, rest = super().resolve_command(ctx, args)
-        return name, None if name is None else get_command(COMMANDS[name].load()), rest
+        return name, None if name is None else get_command(COMMANDS.load(name).load()), rest
+
+
+def _summary(name: str) -> str:
+    try:
+        return COMMANDS.load(name).summary
+    except ExtensionError as error:  # another command may work all the same
+        return f"(can't be used: {error})"
 
 
 app = typer.Typer(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from kschedfw.cli.enabled import UsageError
@@ -11,10 +13,12 @@ from kschedfw.config import (
     SchedulerConfiguration,
     load_configuration,
     parse_configuration,
-    provider_configuration,
+    preset_configuration,
 )
+from kschedfw.config.naming import WHAT_THERE_IS, NamedConfiguration, UnknownConfigurationError, short_labels
 from kschedfw.framework.profile import Profile
 from kschedfw.scheduler.from_configuration import profiles_of
+from kschedfw.scheduler.setup import Setup, UnknownProfileError
 
 
 def feature_gates(given: list[str] | None) -> FeatureGates:
@@ -35,7 +39,7 @@ def selected_configuration(
 
     Raises:
         UsageError: there are both.
-        FeatureGateError, UnknownProviderError, ConfigurationError: one of them is refused.
+        FeatureGateError, ExtensionError, ConfigurationError: one of them is refused.
         OSError: the file can't be read.
     """
     if file is not None and provider is not None:
@@ -44,7 +48,7 @@ def selected_configuration(
         )
     switched = feature_gates(gates)
     if provider is not None:
-        configuration = provider_configuration(provider, switched)
+        configuration = preset_configuration(provider, switched)
     elif file is not None:
         configuration = load_configuration(file, gates=switched)
     else:
@@ -79,3 +83,33 @@ def selected_profile(configuration: SchedulerConfiguration, scheduler_name: str 
 def print_warnings(configuration: SchedulerConfiguration) -> None:
     for warning in configuration.warnings:
         print(f"{configuration.source}: warning: {warning}", file=sys.stderr)
+
+
+def candidates_of(values: Sequence[str], at_least: int = 2) -> list[Setup]:
+    """The candidates that the values of `--profile` name, in their order.
+
+    Raises:
+        UsageError: there are fewer than `at_least`, two are equal, or one names no configuration.
+        ConfigurationError: a configuration is refused.
+    """
+    if len(values) < at_least:
+        raise UsageError(f"give --profile at least twice: {WHAT_THERE_IS}")
+    if twice := [value for value, count in Counter(values).items() if count > 1]:
+        raise UsageError(f"--profile {twice[0]} is given twice; it would differ in nothing")
+    named = [_named(value) for value in values]
+    return [_candidate(label, each) for each, label in zip(named, short_labels(named), strict=True)]
+
+
+def _named(value: str) -> NamedConfiguration:
+    try:
+        return NamedConfiguration.of(value)
+    except UnknownConfigurationError as error:
+        raise UsageError(f"--profile {value}: {error}") from None
+
+
+def _candidate(label: str, named: NamedConfiguration) -> Setup:
+    configuration = selected_configuration(named.file, named.provider)
+    try:
+        return Setup.of(label, configuration, named.profile)
+    except UnknownProfileError as error:
+        raise UsageError(f"--profile {named.text}: {error}") from None

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import io
 import json
+import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Annotated, Any, Final
 
@@ -15,21 +18,40 @@ import typer
 
 from kschedfw.api.anonymize import Anonymizer
 from kschedfw.api.custom import CustomKind
+from kschedfw.api.devices import DeviceClass
 from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.meta import Named
+from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.objects import to_manifest
+from kschedfw.api.pod import PodTemplateSpec
+from kschedfw.api.resource_claims import (
+    EXTENDED_RESOURCE_ANNOTATION,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceClaimStatus,
+    ResourceClaimTemplate,
+)
+from kschedfw.api.storage import PersistentVolume
+from kschedfw.api.volume_matching import BIND_COMPLETED, BOUND_BY_CONTROLLER, CLASS_ANNOTATION, SELECTED_NODE
 from kschedfw.api.workloads import ReplicaSet, ReplicationController, StatefulSet
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import tell
 from kschedfw.cli.live import ContextOption, KubeconfigOption, Live, NamespaceOption
 from kschedfw.cli.options import NoProgressOption
 from kschedfw.cli.tables import counted
+from kschedfw.cluster.claim_controller import POD_CLAIM
+from kschedfw.cluster.freeing import MIRROR_ANNOTATION
+from kschedfw.cluster.volume_controller import DEFAULT_CLASS
+from kschedfw.plugins._migration import MIGRATED_PLUGINS
+from kschedfw.simulator.arrivals import DURATION, OPENB_CREATION, OPENB_DELETION, OPENB_SCHEDULED
+from kschedfw.simulator.openb import GPU_COUNT, GPU_MILLI, GPU_MODEL
+from kschedfw.what_if.node_groups import PRICE
 
 DUMP_HELP = """Write the state of a live cluster to one file, which all commands read.
 
 The file has what decisions depend on: nodes, pods that haven't ended, volumes, claims, and so on, each without what
-scheduling doesn't read. So it has no Secrets, no environment of containers and no managedFields. FILE ends in .json or
-.json.gz; - is the standard output.
+scheduling doesn't read. So it has no Secrets nor their names, no environment of containers, no parameters of
+devices, and only the annotations that scheduling reads. FILE ends in .json or .json.gz, and only you may
+read it; - is the standard output.
 
 \b
 Exit codes:
@@ -39,8 +61,16 @@ Exit codes:
   130  interrupted
 """
 
-_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-"""kubectl's copy of a manifest, with all that is left out here."""
+_AVOIDED_PODS: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"  # which kschedfw-legacy reads
+
+_ANNOTATIONS: Final = frozenset(
+    {
+        *(SELECTED_NODE, BIND_COMPLETED, BOUND_BY_CONTROLLER, CLASS_ANNOTATION, DEFAULT_CLASS),
+        *(MIGRATED_PLUGINS, _AVOIDED_PODS, MIRROR_ANNOTATION, POD_CLAIM, EXTENDED_RESOURCE_ANNOTATION),
+        *(PRICE, DURATION, OPENB_CREATION, OPENB_SCHEDULED, OPENB_DELETION, GPU_COUNT, GPU_MILLI, GPU_MODEL),
+    }
+)
+"""The annotations that commands and in-tree plugins read; others may hold anything, such as a copy of a manifest."""
 _SUFFIXES: Final = (".json", ".json.gz")
 
 
@@ -67,6 +97,13 @@ def dump(
             help="Objects of a custom kind, too, such as scheduling.x-k8s.io/v1alpha1/PodGroup. Repeatable.",
         ),
     ] = None,
+    annotation: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY",
+            help="Keep this annotation, too, since a plugin of yours reads it. Repeatable.",
+        ),
+    ] = None,
     no_progress: NoProgressOption = False,
 ) -> None:
     if str(file) != "-" and not file.name.lower().endswith(_SUFFIXES):
@@ -75,7 +112,10 @@ def dump(
     live = Live(kubeconfig, context, namespace)
     found = live.read(kinds, show_progress=not no_progress)
     tell([*map(str, found.manifests.problems), *(f"warning: {right}" for right in found.missing_rights)])
-    objects: Iterable[Named] = map(_as_it_is, found.manifests.objects(skip_invalid=True))
+    annotations = _ANNOTATIONS.union(annotation or ())
+    objects: Iterable[Named] = (
+        _as_it_is(obj, annotations) for obj in found.manifests.objects(skip_invalid=True)
+    )
     if anonymize:
         objects = Anonymizer().anonymized(objects)
     with _opened(file) as output:
@@ -83,15 +123,48 @@ def dump(
     print(f"{file}: {counted(written, 'object')} of {found.source}", file=sys.stderr)
 
 
-def _as_it_is(obj: Named) -> Named:
-    """The object such that nothing is made of it when it is loaded: a pod that isn't there wasn't to be scheduled."""
-    if _LAST_APPLIED in obj.annotations:
-        rest = {key: value for key, value in obj.annotations.items() if key != _LAST_APPLIED}
-        obj = obj.with_metadata(attrs.evolve(obj.metadata, annotations=FrozenDict(rest)))
-    if isinstance(obj, ReplicaSet | ReplicationController | StatefulSet):
-        spec: Any = obj.spec
-        return attrs.evolve(obj, spec=attrs.evolve(spec, replicas=0))
+def _as_it_is(obj: Named, annotations: Collection[str]) -> Named:
+    """The object without what scheduling doesn't read, and such that nothing is made of it when it is loaded.
+
+    A pod that isn't there wasn't to be scheduled, so workloads have no replicas.
+    """
+    kept = {key: value for key, value in obj.annotations.items() if key in annotations}
+    if len(kept) < len(obj.annotations):
+        obj = obj.with_metadata(attrs.evolve(obj.metadata, annotations=FrozenDict(kept)))
+    match obj:
+        case ReplicaSet() | ReplicationController() | StatefulSet():
+            spec: Any = obj.spec
+            return attrs.evolve(obj, spec=attrs.evolve(spec, replicas=0, template=_labelled(spec.template)))
+        case PersistentVolume() if obj.spec.azure_file is not None:
+            share = attrs.evolve(obj.spec.azure_file, secret_name="", secret_namespace="")
+            return attrs.evolve(obj, spec=attrs.evolve(obj.spec, azure_file=share))
+        case DeviceClass():
+            return attrs.evolve(obj, spec=attrs.evolve(obj.spec, config=()))
+        case ResourceClaim():
+            return attrs.evolve(obj, spec=_without_parameters(obj.spec), status=_allocated(obj.status))
+        case ResourceClaimTemplate():
+            inner = attrs.evolve(obj.spec, spec=_without_parameters(obj.spec.spec))
+            return attrs.evolve(obj, spec=inner)
     return obj
+
+
+def _labelled(template: PodTemplateSpec | None) -> PodTemplateSpec | None:
+    """The template with labels, which the selector must match, as its only metadata."""
+    if template is None:
+        return None
+    return PodTemplateSpec(ObjectMeta(labels=template.metadata.labels), template.spec)
+
+
+def _without_parameters(spec: ResourceClaimSpec) -> ResourceClaimSpec:
+    return attrs.evolve(spec, devices=attrs.evolve(spec.devices, config=()))
+
+
+def _allocated(status: ResourceClaimStatus) -> ResourceClaimStatus:
+    """The status whose allocation is without the parameters of its devices."""
+    if status.allocation is None:
+        return status
+    devices = attrs.evolve(status.allocation.devices, config=())
+    return attrs.evolve(status, allocation=attrs.evolve(status.allocation, devices=devices))
 
 
 def _write(output: IO[str], objects: Iterable[Named]) -> int:
@@ -108,14 +181,27 @@ def _write(output: IO[str], objects: Iterable[Named]) -> int:
 
 @contextlib.contextmanager
 def _opened(file: Path) -> Iterator[IO[str]]:
+    """The file to write, which takes its name, and the place of an older one, when all is written.
+
+    Only its owner may read it, whatever the mode of an older file was: names and labels tell much about a cluster.
+    """
     if str(file) == "-":
         yield sys.stdout
-    elif file.name.lower().endswith(".gz"):
-        with gzip.open(file, "wt", encoding="utf-8") as packed:
-            yield packed
-    else:
-        with file.open("w", encoding="utf-8") as plain:
-            yield plain
+        return
+    target = Path(os.path.realpath(file))
+    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # of mode 600
+    written = Path(name)
+    try:
+        with open(descriptor, "wb") as raw:  # noqa: PTH123  # a descriptor
+            if target.name.lower().endswith(".gz"):
+                with gzip.open(raw, "wt", encoding="utf-8") as packed:
+                    yield packed
+            else:
+                with io.TextIOWrapper(raw, encoding="utf-8") as plain:
+                    yield plain
+        written.replace(target)
+    finally:
+        written.unlink(missing_ok=True)
 
 
 def _custom_kind(given: str) -> CustomKind:

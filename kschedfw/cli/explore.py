@@ -13,8 +13,7 @@ import typer
 
 from kschedfw.api.limits import Limits
 from kschedfw.api.manifests import FieldValidation
-from kschedfw.cli.compare_options import candidates_of
-from kschedfw.cli.configurations import selected_configuration
+from kschedfw.cli.configurations import candidates_of, selected_configuration
 from kschedfw.cli.exits import ExitCode, complain, tell
 from kschedfw.cli.inputs import InputFormat, ReadingOptions, read_input
 from kschedfw.cli.live import ContextOption, KubeconfigOption, Live, NamespaceOption
@@ -34,7 +33,7 @@ from kschedfw.cli.options import (
 from kschedfw.cli.output import reading_bar
 from kschedfw.cli.reschedule import RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
-from kschedfw.compare.naming import WHAT_THERE_IS
+from kschedfw.config.naming import WHAT_THERE_IS
 from kschedfw.scheduler.errors import MissingExtraError
 
 NEEDS_EXTRA = "explore needs the extra explore: pip install 'kschedfw[explore]'"

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
 import attrs
 
+from kschedfw.api.admission import TOLERATED_BY_DEFAULT, RefusedPod
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.field_errors import UnknownField, printable
 from kschedfw.api.limits import DEFAULT_LIMITS, Limits
 from kschedfw.api.manifests import FieldValidation, Manifests, Progress, read_manifests
+from kschedfw.api.node import TaintEffect
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.live import NO_LIVE_CLUSTER, Live
+from kschedfw.cli.tables import counted
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.simulator import openb_notes, read_openb_nodes, read_openb_pods
 
 KINDS_NAMED = 5
 """How many kinds a note lists; more are counted."""
+
+REASONS_NAMED = 5
+"""For how many reasons notes say that admission refuses pods; other pods are counted."""
 
 OPENB_HINT = "; the CSVs of the OpenB trace are read with --format openb, the pods' with --pods"
 
@@ -63,12 +69,13 @@ DEFAULT_OPTIONS = ReadingOptions()
 @attrs.frozen
 class Input:
     """The cluster that was read. `problems` are warnings and objects that were left out; `notes` are about what was
-    read.
+    read. `refused` are pods that an API server would not create, which the notes tell, too.
     """
 
     cluster: InMemoryCluster
     problems: Sequence[str] = ()
     notes: Sequence[str] = ()
+    refused: Sequence[RefusedPod] = ()
 
 
 def read_input(
@@ -137,6 +144,7 @@ def _cluster_of(*parts: _Part) -> Input:
         InMemoryCluster(objects),
         [problem for part in parts for problem in part.problems],
         [note for part in parts for note in part.notes],
+        [pod for part in parts for pod in part.manifests.admission.refused],
     )
 
 
@@ -190,7 +198,30 @@ def _notes(manifests: Manifests) -> list[str]:
         notes.append(f"scheduling has no use for some of the input: {_counted(manifests.ignored)}")
     if custom:
         notes.append(f"kept for plugins that know what it is: {_counted(custom)}")
-    return notes
+    return [*notes, *_admission_notes(manifests)]
+
+
+def _admission_notes(manifests: Manifests) -> Iterator[str]:
+    """What admission did to pods: whom it changed, and whom it refused, with a note for each of the first reasons."""
+    admission = manifests.admission
+    for plugin, pods in admission.changed.items():
+        yield f"changed at admission by {plugin}: {counted(pods, 'pod')}"
+    taints = {(taint.key, taint.effect) for node in manifests.nodes for taint in node.spec.taints}
+    if admission.admitted and any(
+        key in TOLERATED_BY_DEFAULT and effect is TaintEffect.NO_EXECUTE for key, effect in taints
+    ):
+        yield "pods tolerate not-ready and unreachable nodes (NoExecute) for 300 s, by DefaultTolerationSeconds"
+    for name, pods in admission.unknown_runtime_classes.items():
+        yield f'RuntimeClass "{printable(name)}" isn\'t in the input, so {counted(pods, "pod")} got no overhead of it'
+    reasons: dict[str, list[RefusedPod]] = {}
+    for pod in admission.refused:
+        reasons.setdefault(pod.reason, []).append(pod)
+    for pods_of_reason in list(reasons.values())[:REASONS_NAMED]:
+        more = len(pods_of_reason) - 1
+        also = f" (and {counted(more, 'more pod')})" if more else ""
+        yield f"not created: {pods_of_reason[0].message}{also}"
+    if rest := sum(map(len, list(reasons.values())[REASONS_NAMED:])):
+        yield f"not created for other reasons: {counted(rest, 'pod')}"
 
 
 def _counted(numbers: Mapping[str, int]) -> str:

@@ -37,6 +37,7 @@ def lack_of_work(report: Report) -> str:
         (report.other_scheduler, "for another scheduler"),
         (report.terminal, "finished"),
         (report.terminating, "being deleted"),
+        (len(report.refused), "refused by admission"),
     ]
     told = ", ".join(f"{count:,} {what}" for count, what in others if count)
     return f"the input has no pods to schedule{f': {told}' if told else ''}"

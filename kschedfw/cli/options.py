@@ -15,8 +15,11 @@ from kschedfw.api.limits import DEFAULT_LIMITS
 from kschedfw.api.manifests import FieldValidation
 from kschedfw.api.scalars import read_duration, read_time
 from kschedfw.cli.inputs import InputFormat
-from kschedfw.config import FEATURE_GATES, PROVIDERS
+from kschedfw.config import FEATURE_GATES, PRESETS
 from kschedfw.scheduler import FirstByNameSelector, HostSelector, RoundRobinSelector
+from kschedfw.simulator.simulation import LONGEST_ATTEMPT
+
+_NONE = "none is installed, kschedfw-legacy has some"
 
 ClusterArgument = Annotated[
     list[Path] | None,
@@ -65,7 +68,7 @@ ProviderOption = Annotated[
     typer.Option(
         "--algorithm-provider",
         metavar="NAME",
-        help=f"Instead of a file, an algorithm provider of kube-scheduler v1.20: {' or '.join(PROVIDERS)}.",
+        help=f"Instead of a file, an algorithm provider: {' or '.join(PRESETS.names()) or _NONE}.",
     ),
 ]
 GatesOption = Annotated[
@@ -73,7 +76,7 @@ GatesOption = Annotated[
     typer.Option(
         "--feature-gates",
         metavar="GATE=true|false,...",
-        help=f"For a Policy or an algorithm provider: {', '.join(FEATURE_GATES)}. Repeatable.",
+        help=f"For a Policy or an algorithm provider: {', '.join(FEATURE_GATES.names()) or _NONE}. Repeatable.",
     ),
 ]
 
@@ -113,7 +116,6 @@ SelectHostOption = Annotated[
         )
     ),
 ]
-_LONGEST_ATTEMPT = 3600.0
 
 
 def _time(text: str) -> datetime:
@@ -137,7 +139,7 @@ def _seconds(text: str) -> float:
         seconds = read_duration(text, float)
     except FieldErrors:
         raise typer.BadParameter(f"{text!r} is no duration such as 3ms or 1.5s") from None
-    if not 0 <= seconds <= _LONGEST_ATTEMPT:
+    if not 0 <= seconds <= LONGEST_ATTEMPT:
         raise typer.BadParameter(f"{text!r} is not between 0s and 1h")
     return seconds
 

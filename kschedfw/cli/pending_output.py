@@ -34,6 +34,7 @@ def _kind(kind: PodKind) -> dict[str, object]:
     return {
         "pods": [pod.key for pod in kind.pods],
         "message": kind.message,
+        "fits": kind.fits,
         "changesTried": kind.tried,
         "helps": [
             {
@@ -75,10 +76,13 @@ def _headline(answer: Pending) -> str:
 
 def _why(number: int, why: Why, top: int) -> Iterator[RenderableType]:
     yield Padding(Text(f"{number}. {'; '.join(why.reasons)}", "bold"), (1, 0, 0, 0))
+    for kind in (kind for kind in why.kinds if kind.fits):
+        yield Padding(_kind_text(kind), (0, 0, 0, 3))
+        yield Padding(Text("helped by what helps the pods that they wait for"), (0, 0, 0, 3))
     for kind in (kind for kind in why.kinds if kind.tried):
         yield Padding(_kind_text(kind), (0, 0, 0, 3))
         yield Padding(_helps(kind, top), (0, 0, 0, 3))
-    if rest := [kind for kind in why.kinds if not kind.tried]:
+    if rest := [kind for kind in why.kinds if not (kind.tried or kind.fits)]:
         pods = [pod for kind in rest for pod in kind.pods]
         where = f"{counted(len(pods), 'pod')} of {counted(len(rest), 'kind')}: {pods_text(pods)}"
         yield Padding(

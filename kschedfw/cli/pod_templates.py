@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import attrs
 
-from kschedfw.api.defaults import default_priorities
+from kschedfw.api.admission import Admission
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.kinds import KINDS
 from kschedfw.api.manifest_error import ManifestError
@@ -16,6 +17,7 @@ from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.node import Node
 from kschedfw.api.owners import TEMPLATE_HASH, make_pod
 from kschedfw.api.pod import Pod, PodStatus
+from kschedfw.api.policies import LimitRange, RuntimeClass
 from kschedfw.api.quantity import Quantity, QuantityError, parse_quantity
 from kschedfw.api.workloads import Namespace, PriorityClass, ReplicaSet, ReplicationController, StatefulSet
 from kschedfw.cli.enabled import UsageError
@@ -24,6 +26,8 @@ from kschedfw.cluster import Cluster, InMemoryCluster
 from kschedfw.what_if.transaction import Transaction
 
 _DEFAULT_NAME = "pod"
+_POLICIES: Final = (PriorityClass, LimitRange, RuntimeClass)
+"""By which pods are admitted here."""
 
 
 @attrs.frozen
@@ -80,11 +84,12 @@ def read_pod_templates(
 ) -> PodTemplates:
     """A template for each pod and workload in the files, changed as the options say; or one of the options alone.
 
-    Pods get the priorities of the cluster's classes, or of those in the files.
+    Pods are admitted under the policies of the cluster and of the files, but for quotas: the question is what fits.
 
     Raises:
         InvalidInputError: a file is invalid.
-        UsageError: a file has no pod, there is neither a file nor an option, or options for several pods.
+        UsageError: a file has no pod, there is neither a file nor an option, or options for several pods; or a pod is
+            refused.
     """
     requests = given.requests
     objects: list[Named] = []
@@ -95,7 +100,10 @@ def read_pod_templates(
     else:
         found = []
         for path in paths:
-            in_file = read_manifest_input([path], options).cluster
+            loaded = read_manifest_input([path], options)
+            if loaded.refused:
+                raise UsageError(f"{path}: {loaded.refused[0].message}")
+            in_file = loaded.cluster
             found += _in_file(path, in_file)
             objects += _others(in_file)
         if given.are_given:
@@ -105,10 +113,17 @@ def read_pod_templates(
                     f"{', '.join(each.name for each in found)}"
                 )
             found = [_changed(found[0], given.image, requests)]
-    classes = [*cluster.list(PriorityClass), *(obj for obj in objects if isinstance(obj, PriorityClass))]
-    pods = default_priorities((each.pod for each in found), classes)
-    templates = tuple(attrs.evolve(each, pod=pod) for each, pod in zip(found, pods, strict=True))
+    policies: list[Named] = [obj for kind in _POLICIES for obj in cluster.list(kind)]
+    admission = Admission((*policies, *(obj for obj in objects if isinstance(obj, _POLICIES))))
+    templates = tuple(_admitted(each, admission) for each in found)
     return PodTemplates(templates, tuple({(type(obj), obj.key): obj for obj in objects}.values()))
+
+
+def _admitted(template: PodTemplate, admission: Admission) -> PodTemplate:
+    pod = admission.admit(template.pod)
+    if pod is None:
+        raise UsageError(admission.outcome.refused[-1].message)
+    return attrs.evolve(template, pod=pod)
 
 
 def _of_options(image: str, requests: dict[str, str]) -> PodTemplate:

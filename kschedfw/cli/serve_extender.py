@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import ssl
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kschedfw.api.garbage import without_collections
 from kschedfw.api.limits import Limits
 from kschedfw.api.manifests import FieldValidation
 from kschedfw.cli.configurations import selected_configuration, selected_profile
@@ -18,14 +22,18 @@ from kschedfw.cli.enabled import UsageError, enabled_plugin, given_args
 from kschedfw.cli.exits import ExitCode, complain, tell
 from kschedfw.cli.inputs import ReadingOptions, read_manifest_input
 from kschedfw.cli.options import FieldValidationOption, LimitOption, SkipInvalidOption
-from kschedfw.cluster import InMemoryCluster
+from kschedfw.cluster import Cluster
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
+from kschedfw.kubernetes import KubernetesCluster, NotSyncedError, connect
 
 if TYPE_CHECKING:
     import socket
 
     import uvicorn
+
+_LISTING_SECONDS = 60.0
+"""Seconds for a live cluster to be listed before anybody is served."""
 
 NEEDS_EXTRA = "serve-extender needs the extra serve: pip install 'kschedfw[serve]'"
 
@@ -34,9 +42,10 @@ SERVE_EXTENDER_HELP = """Serve plugins to a stock kube-scheduler, as a scheduler
 The plugins are those of --plugin, with arguments by --args, or those of a profile of --config.
 
 The server answers POST /filter, /prioritize and /preempt as k8s.io/kube-scheduler/extender/v1 says, and GET
-/healthz. Configure it in kube-scheduler with filterVerb: filter, prioritizeVerb: prioritize and, with --cluster,
+/healthz. Configure it in kube-scheduler with filterVerb: filter, prioritizeVerb: prioritize and, with a cluster,
 preemptVerb: preempt. The pods on the nodes, and nodes of which kube-scheduler sends only the names (nodeCacheCapable:
-true), are those of --cluster, which don't change while the server runs.
+true), are those of a live cluster (--context or --kubeconfig), which is followed, or those of --cluster, which don't
+change while the server runs. Nothing is written to a live cluster.
 
 It serves until Ctrl-C or SIGTERM. Then requests in progress have 5 seconds to finish, and the server ends within 8; a
 second signal ends it at once.
@@ -45,7 +54,7 @@ second signal ends it at once.
 Exit codes:
   0    ended by Ctrl-C or SIGTERM
   1    the extra serve isn't installed
-  2    bad usage or bad input, or the address is taken
+  2    bad usage or bad input, the address is taken, or the live cluster can't be read
   70   a bug in kschedfw
   130  ended at once by a second Ctrl-C, or by one before it served
   143  the same by SIGTERM
@@ -84,6 +93,14 @@ def serve_extender(
     cluster: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="Manifests of nodes, pods and so on, or a directory. Repeatable."),
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Follow the live cluster that this kubeconfig names."),
+    ] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Follow the live cluster of this context of the kubeconfig."),
     ] = None,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
     port: Annotated[
@@ -133,32 +150,33 @@ def serve_extender(
     from kschedfw.extender_server import ExtenderApp, ServerLimits
 
     registry = Registry()
-    app = ExtenderApp(
-        _profile(plugin or [], args or [], config, scheduler_name, registry),
-        registry=registry,
-        cluster=_read_cluster(
-            cluster, ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
-        ),
-        parallelism=parallelism,
-        limits=ServerLimits(body_bytes=max_body_mib << 20),
-        allowed_hosts=allowed_host or (),
-    )
-    settings = configured(app)
-    _set_certificates(settings, tls_cert, tls_key, tls_client_ca)
-    listening = listen(host, port)
-    if tls_client_ca is None and not _is_here(listening):
-        print(
-            f"kschedfw: warning: everybody who reaches {host} is answered; --tls-client-ca asks for certificates",
-            file=sys.stderr,
+    profile = _profile(plugin or [], args or [], config, scheduler_name, registry)
+    options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
+    with _cluster(cluster or [], options, kubeconfig, context) as known:
+        app = ExtenderApp(
+            profile,
+            registry=registry,
+            cluster=known,
+            parallelism=parallelism,
+            limits=ServerLimits(body_bytes=max_body_mib << 20),
+            allowed_hosts=allowed_host or (),
         )
-    url = _url(host, listening, "https" if settings.is_ssl else "http")
+        settings = configured(app)
+        _set_certificates(settings, tls_cert, tls_key, tls_client_ca)
+        listening = listen(host, port)
+        if tls_client_ca is None and not _is_here(listening):
+            print(
+                f"kschedfw: warning: everybody who reaches {host} is answered; --tls-client-ca asks for certificates",
+                file=sys.stderr,
+            )
+        url = _url(host, listening, "https" if settings.is_ssl else "http")
 
-    def say_where() -> None:
-        # Printed once signals end the server gracefully, not while it starts.
-        print(f"kschedfw: extender at {url}; Ctrl-C ends it", file=sys.stderr, flush=True)
+        def say_where() -> None:
+            # Printed once signals end the server gracefully, not while it starts.
+            print(f"kschedfw: extender at {url}; Ctrl-C ends it", file=sys.stderr, flush=True)
 
-    with listening:
-        Server(settings, say_where, _end_at_once).run(sockets=[listening])
+        with listening:
+            Server(settings, say_where, _end_at_once).run(sockets=[listening])
 
 
 def _end_at_once() -> None:
@@ -216,9 +234,33 @@ def _profile(
     return Profile(enabled, args=given)
 
 
-def _read_cluster(files: list[Path] | None, options: ReadingOptions) -> InMemoryCluster | None:
-    if not files:
-        return None
-    loaded = read_manifest_input(files, options)
-    tell((*loaded.problems, *loaded.notes))
-    return loaded.cluster
+@contextmanager
+def _cluster(
+    files: list[Path], options: ReadingOptions, kubeconfig: Path | None, context: str | None
+) -> Iterator[Cluster | None]:
+    """The cluster that plugins see, if one is named: a live one is followed until the end of the block.
+
+    Raises:
+        UsageError: both files and a live cluster are named.
+        KubernetesError: the live one can't be read.
+    """
+    if kubeconfig is None and context is None:
+        if files:
+            loaded = read_manifest_input(files, options)
+            tell((*loaded.problems, *loaded.notes))
+        yield loaded.cluster if files else None
+        return
+    if files:
+        raise UsageError("--cluster has the nodes and pods; --context and --kubeconfig are instead of it")
+    with (
+        connect(kubeconfig, context, user_agent="kschedfw-extender") as client,
+        KubernetesCluster(client) as live,
+    ):
+        with without_collections():
+            synced = live.wait_for_sync(_LISTING_SECONDS)
+        if not synced:
+            missing = [status for status in live.sync_status().values() if not status.synced]
+            why = "; ".join(f"{status.kind}: {status.last_error or 'no answer yet'}" for status in missing)
+            raise NotSyncedError(f"the live cluster isn't listed after {_LISTING_SECONDS:g} s: {why}")
+        gc.freeze()  # what was listed stays: the collector needn't look through it with every answer
+        yield live

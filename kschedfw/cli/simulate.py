@@ -176,6 +176,7 @@ def simulate(
             parallelism=parallelism,
             clock=time.perf_counter,
             notes=(*loaded.notes, *_absent(configuration)),
+            refused=loaded.refused,
             explaining=explaining,
             timeline=timeline,
         )

@@ -5,18 +5,20 @@ from kschedfw.cluster.errors import AlreadyExistsError, ClusterError, ConflictEr
 from kschedfw.cluster.freeing import Freed, free_pods
 from kschedfw.cluster.local_copy import LocalCopy
 from kschedfw.cluster.memory import InMemoryCluster, RecordedEvent, from_manifests
-from kschedfw.cluster.protocol import Cluster, EventType, WatchEvent
+from kschedfw.cluster.protocol import Cluster, EventType, Handler, T, WatchEvent
 from kschedfw.cluster.references import MissingObject, missing_objects
 from kschedfw.cluster.revertible import Change, RevertibleCluster
-from kschedfw.cluster.shared_state import FitCheck, SharedState
+from kschedfw.cluster.shared_state import FitCheck, Following, SharedState, State
 from kschedfw.cluster.transactions import Claim, ClaimTransaction, CommitMode, Conflict, Detection, Outcome
 from kschedfw.cluster.volume_controller import VolumeController
 
 __all__ = [
+    "T",
     "AlreadyExistsError",
     "Change",
     "Claim",
     "ClaimController",
+    "ClaimTransaction",
     "Cluster",
     "ClusterError",
     "CommitMode",
@@ -25,7 +27,9 @@ __all__ = [
     "Detection",
     "EventType",
     "FitCheck",
+    "Following",
     "Freed",
+    "Handler",
     "InMemoryCluster",
     "LocalCopy",
     "MissingObject",
@@ -34,7 +38,7 @@ __all__ = [
     "RecordedEvent",
     "RevertibleCluster",
     "SharedState",
-    "ClaimTransaction",
+    "State",
     "VolumeController",
     "WatchEvent",
     "free_pods",

@@ -76,25 +76,32 @@ class ClaimController:
 
     def _release_claims(self, pod: Pod) -> None:
         for claim in self._cluster.list(ResourceClaim, pod.namespace):
+            if claim.is_reserved_for(pod):
+                claim = self._cluster.update(_without_reservation(claim, pod))
             if claim.is_owned_by(pod):
                 self._cluster.delete(claim)
-            elif claim.is_reserved_for(pod):
-                left = tuple(each for each in claim.status.reserved_for if each.uid != pod.uid)
-                allocation = claim.status.allocation if left else None
-                finalizers = claim.metadata.finalizers
-                if allocation is None:
-                    finalizers = tuple(each for each in finalizers if each != FINALIZER)
-                self._cluster.update(
-                    attrs.evolve(
-                        claim,
-                        metadata=attrs.evolve(claim.metadata, finalizers=finalizers),
-                        status=attrs.evolve(claim.status, allocation=allocation, reserved_for=left),
-                    )
-                )
 
 
 def _uses_claims(pod: Pod) -> bool:
     return bool(pod.spec.resource_claims or pod.status.extended_resource_claim_status)
+
+
+def _without_reservation(claim: ResourceClaim, pod: Pod) -> ResourceClaim:
+    """The claim without the pod among its consumers, and without devices if that was the last one.
+
+    The finalizer keeps a claim until it has no devices. So one that is deleted with its pod is freed first, which is
+    the event that schedulers wait for.
+    """
+    left = tuple(each for each in claim.status.reserved_for if each.uid != pod.uid)
+    allocation = claim.status.allocation if left else None
+    finalizers = claim.metadata.finalizers
+    if allocation is None:
+        finalizers = tuple(each for each in finalizers if each != FINALIZER)
+    return attrs.evolve(
+        claim,
+        metadata=attrs.evolve(claim.metadata, finalizers=finalizers),
+        status=attrs.evolve(claim.status, allocation=allocation, reserved_for=left),
+    )
 
 
 def _claim(pod: Pod, reference: PodResourceClaim, template: ResourceClaimTemplate) -> ResourceClaim:

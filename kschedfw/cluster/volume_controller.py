@@ -38,7 +38,7 @@ from kschedfw.cluster.memory import InMemoryCluster
 from kschedfw.cluster.protocol import EventType, WatchEvent
 from kschedfw.cluster.volume_provisioning import is_provisioned, provisioned
 
-_DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 
 _Due: TypeAlias = tuple[type[PersistentVolume] | type[PersistentVolumeClaim] | type[Pod], str]
 
@@ -173,6 +173,7 @@ class VolumeController:
     def _keep_bound(self, claim: PersistentVolumeClaim) -> None:
         volume = self._cluster.get(PersistentVolume, claim.spec.volume_name)
         if volume is None or not (volume.spec.claim_ref is None or is_bound_to(volume, claim)):
+            self._waiting[claim.key] = None  # a volume of that name may come
             self._cluster.update(attrs.evolve(claim, status=VolumePhase("Lost")))
         else:
             self._bind(claim, volume)
@@ -213,9 +214,7 @@ class VolumeController:
         if claim.spec.storage_class_name is not None:
             return claim
         defaults = [
-            each
-            for each in self._cluster.list(StorageClass)
-            if each.annotations.get(_DEFAULT_CLASS) == "true"
+            each for each in self._cluster.list(StorageClass) if each.annotations.get(DEFAULT_CLASS) == "true"
         ]
         if not defaults:
             return claim

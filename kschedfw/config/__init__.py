@@ -1,39 +1,80 @@
-"""Configurations: documents of all versions of kube-scheduler, the default profile, feature gates."""
+"""Configurations: KubeSchedulerConfiguration documents, the default profile, feature gates, and what extends them."""
 
+from kschedfw.config.catalog import PluginCatalog
 from kschedfw.config.configuration import ConfiguredPlugin, ProfileConfiguration, SchedulerConfiguration
 from kschedfw.config.default_profile import default_profile
+from kschedfw.config.document import (
+    ConfigurationDocument,
+    Content,
+    document_of,
+    parse_document,
+    read_document,
+)
 from kschedfw.config.errors import ConfigurationError
 from kschedfw.config.expansion import Origin
-from kschedfw.config.feature_gates import FEATURE_GATES, FeatureGate, FeatureGateError, FeatureGates
+from kschedfw.config.extenders import (
+    ExtenderConfig,
+    ExtenderManagedResource,
+    ExtenderTLSConfig,
+    conflict_errors,
+    with_ignored_resources,
+)
+from kschedfw.config.extensions import CONFIGURATION_KINDS, PRESETS, ConfigurationKind, Preset
+from kschedfw.config.feature_gates import (
+    DEFAULT_GATES,
+    FEATURE_GATES,
+    FeatureGate,
+    FeatureGateError,
+    FeatureGates,
+    Stage,
+)
 from kschedfw.config.in_tree import DEFAULT_PLUGINS
-from kschedfw.config.loading import load_configuration, parse_configuration
-from kschedfw.config.policy import Policy, load_policy, parse_policy, policy_profile
-from kschedfw.config.providers import PROVIDERS, UnknownProviderError, provider_profile
-from kschedfw.config.traced_configuration import provider_configuration
-from kschedfw.config.traced_profile import TracedProfile, UnavailablePluginsError
+from kschedfw.config.loading import load_configuration, parse_configuration, preset_configuration
+from kschedfw.config.naming import (
+    DEFAULT,
+    WHAT_THERE_IS,
+    NamedConfiguration,
+    UnknownConfigurationError,
+    short_labels,
+)
+from kschedfw.config.schema import KubeSchedulerConfiguration
 
 __all__ = [
+    "CONFIGURATION_KINDS",
+    "DEFAULT",
+    "DEFAULT_GATES",
     "DEFAULT_PLUGINS",
     "FEATURE_GATES",
-    "PROVIDERS",
+    "PRESETS",
+    "WHAT_THERE_IS",
+    "ConfigurationDocument",
     "ConfigurationError",
+    "ConfigurationKind",
     "ConfiguredPlugin",
+    "Content",
+    "ExtenderConfig",
+    "ExtenderManagedResource",
+    "ExtenderTLSConfig",
     "FeatureGate",
     "FeatureGateError",
     "FeatureGates",
+    "KubeSchedulerConfiguration",
+    "NamedConfiguration",
     "Origin",
-    "Policy",
+    "PluginCatalog",
+    "Preset",
     "ProfileConfiguration",
     "SchedulerConfiguration",
-    "TracedProfile",
-    "UnavailablePluginsError",
-    "UnknownProviderError",
+    "Stage",
+    "UnknownConfigurationError",
+    "conflict_errors",
     "default_profile",
+    "document_of",
     "load_configuration",
-    "load_policy",
     "parse_configuration",
-    "parse_policy",
-    "policy_profile",
-    "provider_configuration",
-    "provider_profile",
+    "parse_document",
+    "preset_configuration",
+    "read_document",
+    "short_labels",
+    "with_ignored_resources",
 ]

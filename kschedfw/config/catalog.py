@@ -8,12 +8,12 @@ from kschedfw.config.in_tree import WITHOUT_HOOK
 from kschedfw.framework.errors import PluginError, PluginNotFoundError
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import ExtensionPoint
+from kschedfw.framework.runtime.args import plugin_args
 from kschedfw.framework.runtime.hooks import points_of
 from kschedfw.framework.runtime.registry import Registry
 
 NOWHERE: frozenset[ExtensionPoint] = frozenset()
 
-NOT_IN_THIS_VERSION = "not in this version"
 NOTHING_TO_DO = "nothing to do here"
 
 
@@ -55,6 +55,14 @@ class PluginCatalog:
         """Why a plugin that can be enabled at a point has no hook there; empty if it has one."""
         plugin = self._load(name)
         return NOTHING_TO_DO if plugin is None or point not in points_of(plugin) else ""
+
+    def args(self, name: str, given: object) -> object:
+        """Return the plugin's arguments as an instance of its arguments class; None if it has no arguments.
+
+        Raises:
+            ArgsError: the plugin refuses what is given.
+        """
+        return plugin_args(name, self.args_type(name), given)
 
     def args_type(self, name: str) -> type[object] | None:
         plugin = self._load(name)

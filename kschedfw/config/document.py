@@ -18,7 +18,7 @@ from kschedfw.api.documents import (
 )
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.json_stream import JsonReader, TextWindow
-from kschedfw.api.sources import STANDARD_INPUT
+from kschedfw.api.sources import STANDARD_INPUT, open_file
 from kschedfw.api.yaml_loader import Built, DocumentError, build
 from kschedfw.config.errors import ConfigurationError
 
@@ -61,7 +61,7 @@ def read_document(path: Path | str) -> ConfigurationDocument:
         if from_stdin:
             data = sys.stdin.buffer.read(LARGEST + 1)
         else:
-            with Path(path).open("rb") as file:
+            with open_file(path) as file:
                 data = file.read(LARGEST + 1)
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

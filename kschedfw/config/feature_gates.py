@@ -1,19 +1,16 @@
-"""Feature gates that change the plugins of a Policy or algorithm provider; each has a stage and a default.
-
-Only gates that change something in kschedfw are here. The defaults are those of kube-scheduler v1.20, the last version
-with algorithm providers. A gate that was locked or removed by then can still be set here, to get an older version's
-behaviour.
-"""
+"""Feature gates: switches with a stage and a default, which installed distributions declare."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
 from enum import StrEnum
+from typing import Final
 
 import attrs
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.extensions import Extensions
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 
@@ -29,58 +26,20 @@ class Stage(StrEnum):
 
 @attrs.frozen
 class FeatureGate:
-    """A feature gate; `effect` says what it does while it is on."""
+    """A feature gate; `effect` says what it does while it is on.
 
-    name: str
+    An entry point of the group `kschedfw.feature_gates` has the gate's name and refers to a FeatureGate. `instead` says
+    what to write in a KubeSchedulerConfiguration, which has no gates.
+    """
+
     stage: Stage
     default: bool
     effect: str
+    instead: str = ""
 
 
-EVEN_PODS_SPREAD = "EvenPodsSpread"
-DEFAULT_POD_TOPOLOGY_SPREAD = "DefaultPodTopologySpread"
-RESOURCE_LIMITS = "ResourceLimitsPriorityFunction"
-TAINT_NODES_BY_CONDITION = "TaintNodesByCondition"
-DISABLE_PREEMPTION = "DisablePreemption"
-
-FEATURE_GATES: Mapping[str, FeatureGate] = {
-    gate.name: gate
-    for gate in (
-        FeatureGate(
-            DEFAULT_POD_TOPOLOGY_SPREAD,
-            Stage.BETA,
-            True,
-            "PodTopologySpread with its system defaults replaces SelectorSpread; "
-            "without the gate SelectorSpread is enabled",
-        ),
-        FeatureGate(
-            DISABLE_PREEMPTION,
-            Stage.DEPRECATED,
-            False,
-            "DefaultPreemption is disabled, as by the field disablePreemption until v1.18",
-        ),
-        FeatureGate(
-            EVEN_PODS_SPREAD,
-            Stage.GA,
-            True,
-            "PodTopologySpread is enabled by default and has the names EvenPodsSpread and EvenPodsSpreadPriority",
-        ),
-        FeatureGate(
-            RESOURCE_LIMITS,
-            Stage.ALPHA,
-            False,
-            "ResourceLimits is enabled by default with weight 1 and has the name ResourceLimitsPriority",
-        ),
-        FeatureGate(
-            TAINT_NODES_BY_CONDITION,
-            Stage.GA,
-            True,
-            "a node's conditions are represented by taints; "
-            "without the gate the CheckNode… plugins check its conditions",
-        ),
-    )
-}
-
+FEATURE_GATES: Final = Extensions("kschedfw.feature_gates", "feature gate", FeatureGate)
+"""The known gates, by name."""
 
 _ABSENT: Mapping[str, str] = {
     "BalanceAttachedNodeVolumes": "kube-scheduler had it, alpha and off, from v1.11 on; here "
@@ -102,8 +61,9 @@ class FeatureGateError(KschedfwError, ValueError):
 
 def _known(given: Mapping[str, bool]) -> FrozenDict[str, bool]:
     errors = []
+    known = FEATURE_GATES.names()
     for name, value in given.items():
-        if name not in FEATURE_GATES:
+        if name not in known:
             errors.append(FieldError(f"featureGates.{name}", f"unrecognized feature gate; {_hint(name)}"))
         elif not isinstance(value, bool):
             errors.append(FieldError.invalid(f"featureGates.{name}", value, "must be true or false"))
@@ -142,7 +102,7 @@ class FeatureGates:
         return gates
 
     def enabled(self, name: str) -> bool:
-        return self.given.get(name, FEATURE_GATES[name].default)
+        return self.given[name] if name in self.given else FEATURE_GATES.load(name).default
 
 
 # the values of Go's strconv.ParseBool
@@ -157,5 +117,6 @@ DEFAULT_GATES = FeatureGates()
 def _hint(name: str) -> str:
     if name in _ABSENT:
         return _ABSENT[name]
-    similar = get_close_matches(name, FEATURE_GATES, n=1)
-    return f"did you mean {similar[0]!r}?" if similar else f"known are: {', '.join(FEATURE_GATES)}"
+    known = FEATURE_GATES.names()
+    similar = get_close_matches(name, known, n=1)
+    return f"did you mean {similar[0]!r}?" if similar else f"known are: {', '.join(known) or 'none'}"

@@ -21,17 +21,13 @@ from kschedfw.config.document import (
     read_document,
 )
 from kschedfw.config.errors import ConfigurationError
-from kschedfw.config.feature_gates import DEFAULT_GATES, DISABLE_PREEMPTION, FeatureGates
-from kschedfw.config.policy.profile import policy_configuration
-from kschedfw.config.policy.reading import CONFIG_MAP_KEY
-from kschedfw.config.policy.reading import KINDS as POLICY_KINDS
+from kschedfw.config.extensions import CONFIGURATION_KINDS, PRESETS
+from kschedfw.config.feature_gates import DEFAULT_GATES, FEATURE_GATES, FeatureGates
 from kschedfw.config.profiles import GROUP, build_profile
 from kschedfw.config.schema import KubeSchedulerConfiguration, KubeSchedulerProfile, Settings
 from kschedfw.config.validation import settings_errors
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.runtime.registry import Registry
-
-_INSTEAD = {DISABLE_PREEMPTION: "; disable DefaultPreemption at postFilter instead"}
 
 KIND = "KubeSchedulerConfiguration"
 VERSIONS = tuple(f"{GROUP}/{version}" for version in ("v1", "v1beta3", "v1beta2", "v1beta1"))
@@ -77,18 +73,14 @@ def _configuration(
     catalog = PluginCatalog(Registry() if registry is None else registry)
     if (document.kind, document.api_version) == ("ConfigMap", "v1"):
         document = _mounted(document)
-    if document.kind in POLICY_KINDS:
-        return policy_configuration(document, catalog, gates)
+    if document.kind in CONFIGURATION_KINDS.names():
+        kind = CONFIGURATION_KINDS.load(document.kind)
+        if document.api_version in kind.versions:
+            return kind.read(document, catalog, gates)
     if document.kind != KIND or document.api_version not in VERSIONS:
-        what = f'no kind "{document.kind}" is registered for version "{document.api_version}"'
-        supported = f"supported are {KIND} in {', '.join(VERSIONS)}, and Policy in v1"
-        raise ConfigurationError(document.source, [FieldError("", f"{what}; {supported}")])
+        raise ConfigurationError(document.source, [FieldError("", _not_registered(document))])
     written, errors = _decoded(document)
-    errors += [
-        FieldError.forbidden(f"featureGates.{name}", f"only Policies and algorithm providers heed it{hint}")
-        for name in gates.given
-        for hint in [_INSTEAD.get(name, "")]
-    ]
+    errors += map(_gate_error, gates.given)
     errors += settings_errors(written, document.api_version)
     profiles: list[ProfileConfiguration] = []
     warnings = [*document.warnings, *_version_warning(document)]
@@ -111,23 +103,54 @@ def _configuration(
     )
 
 
+def preset_configuration(
+    name: str, gates: FeatureGates = DEFAULT_GATES, registry: Registry | None = None
+) -> SchedulerConfiguration:
+    """Return the ready-made configuration of this name; plugins that aren't available are left out, with a warning.
+
+    Raises:
+        ExtensionError: no installed distribution has one of this name.
+        ConfigurationError: plugins refuse their arguments.
+    """
+    return PRESETS.load(name).make(PluginCatalog(Registry() if registry is None else registry), gates)
+
+
+def _gate_error(name: str) -> FieldError:
+    instead = FEATURE_GATES.load(name).instead
+    why = f"only Policies and algorithm providers heed it{instead and '; '}{instead}"
+    return FieldError.forbidden(f"featureGates.{name}", why)
+
+
+def _not_registered(document: ConfigurationDocument) -> str:
+    supported = {KIND: VERSIONS}
+    for name in CONFIGURATION_KINDS.names():
+        supported[name] = CONFIGURATION_KINDS.load(name).versions
+    listed = ", and ".join(f"{kind} in {', '.join(versions)}" for kind, versions in supported.items())
+    home = CONFIGURATION_KINDS.homes.get(document.kind)
+    missing = home is not None and document.kind not in supported
+    hint = f"; {document.kind} is in the distribution {home}: pip install {home}" if missing else ""
+    return f'no kind "{document.kind}" is registered for version "{document.api_version}"; supported are {listed}{hint}'
+
+
 def _mounted(document: ConfigurationDocument) -> ConfigurationDocument:
-    """The file in a ConfigMap that has only one; a ConfigMap with a Policy is returned as it is.
+    """Return the document in a ConfigMap: that of a key of a configuration kind, or else that of the only key.
 
     Raises:
         ConfigurationError: it has no file, or several.
     """
     data = document.content.get("data")
     texts = {str(key): text for key, text in data.items()} if isinstance(data, Mapping) else {}
-    if CONFIG_MAP_KEY in texts:
-        return document
-    if len(texts) != 1:
+    keys = {CONFIGURATION_KINDS.load(name).config_map_key: name for name in CONFIGURATION_KINDS.names()}
+    named = [key for key in keys if key in texts]
+    if len(named or texts) != 1:
         found = ", ".join(texts) or "none"
-        expected = f"a Policy in {CONFIG_MAP_KEY}, or a configuration in the only key"
+        others = "".join(f"a {kind} in {key}, or " for key, kind in keys.items() if key)
+        expected = f"{others}a configuration in the only key"
         raise ConfigurationError(
             document.source, [FieldError("data", f"a ConfigMap must have {expected}; its keys: {found}")]
         )
-    ((key, text),) = texts.items()
+    (key,) = named or texts
+    text = texts[key]
     if not isinstance(text, str):
         raise ConfigurationError(
             document.source, [FieldError.invalid(at("data", key), text, "must be a string")]

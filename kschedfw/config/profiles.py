@@ -12,7 +12,7 @@ from kschedfw.config.configuration import ConfiguredPlugin, ProfileConfiguration
 from kschedfw.config.expansion import Origin, Placement, expand, multi_point, named
 from kschedfw.config.schema import ALL, MULTI_POINT, KubeSchedulerProfile, PluginConfig, Plugins, PluginSet
 from kschedfw.framework.profile import ExtensionPoint
-from kschedfw.framework.runtime.args import ArgsError, plugin_args
+from kschedfw.framework.runtime.args import ArgsError
 
 GROUP = "kubescheduler.config.k8s.io"
 
@@ -152,7 +152,7 @@ def _args(
             errors.append(mistaken)
             continue
         try:
-            structured = plugin_args(config.name, catalog.args_type(config.name), config.args)
+            structured = catalog.args(config.name, config.args)
         except ArgsError as error:
             errors += [problem.inside(f"{path}.args") for problem in error.errors]
         else:
@@ -160,7 +160,7 @@ def _args(
                 args[config.name] = structured
     for name in sorted(enabled - given):
         try:
-            if (default := plugin_args(name, catalog.args_type(name), None)) is not None:
+            if (default := catalog.args(name, None)) is not None:
                 args[name] = default
         except ArgsError as error:
             errors.append(FieldError.required("pluginConfig", f"plugin {error}"))

@@ -6,6 +6,7 @@ A line with `nodes` has the names of the nodes for the lines that follow. Every 
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.sources import open_file
 from kschedfw.explain.explanation import Explanation, Result
 from kschedfw.explain.json_columns import packed, unpacked
 from kschedfw.explain.refusals import Refusals
@@ -67,7 +69,7 @@ def read_explanations(path: Path) -> Iterator[Explanation]:
         OSError: the file can't be read.
     """
     nodes: tuple[str, ...] | None = None
-    with path.open(encoding="utf-8") as file:
+    with io.TextIOWrapper(open_file(path), encoding="utf-8") as file:
         try:
             for number, line in enumerate(file, 1):
                 try:

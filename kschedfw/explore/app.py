@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
@@ -212,7 +212,8 @@ class ExploreApp:
             try:
                 asked = msgspec.json.decode(await _body(request), type=kind)
             except _RefusedError as refused:
-                return _text(refused.status, str(refused))
+                # The rest of the body isn't read, so the connection can't be used again.
+                return _text(refused.status, str(refused), {"connection": "close"})
             except (msgspec.ValidationError, msgspec.DecodeError, RecursionError) as error:
                 return _text(400, f"the request is malformed: {error}")
             return await self._worked(partial(answer, asked))
@@ -265,8 +266,8 @@ def _json(content: object) -> Response:
     return Response(msgspec.json.encode(content), media_type="application/json")
 
 
-def _text(status: int, text: str) -> Response:
-    return Response(f"{text}\n", status, media_type="text/plain")
+def _text(status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(f"{text}\n", status, headers, media_type="text/plain")
 
 
 def _download(name: str, text: str) -> Response:

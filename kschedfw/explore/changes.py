@@ -14,6 +14,7 @@ from kschedfw.api.manifests import parse_manifests
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.yaml_loader import DEEPEST, TOO_DEEP
 from kschedfw.cluster.freeing import belongs_to_its_node, freed, may_be_freed
 from kschedfw.explore.configuration_document import ConfigurationDocument
 from kschedfw.what_if import Transaction, WhatIf
@@ -106,6 +107,19 @@ class SetArguments(ConfigurationChange, frozen=True, tag="arguments"):
     profile: Name
     plugin: Name
     arguments: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        # Whoever reads them recurses, as with configurations in files.
+        level: list[object] = [self.arguments]
+        for _ in range(DEEPEST):
+            level = [
+                item
+                for each in level
+                if isinstance(each, (dict, list))
+                for item in (each.values() if isinstance(each, dict) else each)
+            ]
+        if level:
+            raise ValueError(f"arguments: {TOO_DEEP}")
 
     @property
     def title(self) -> str:

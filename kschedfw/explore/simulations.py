@@ -9,12 +9,12 @@ import msgspec
 
 from kschedfw.api.node import Node
 from kschedfw.cluster import InMemoryCluster, free_pods
-from kschedfw.compare import Candidate
 from kschedfw.explore.changes import ChangeError
 from kschedfw.explore.replay import Replay, replay
 from kschedfw.explore.workbench import Workbench
 from kschedfw.scheduler.http_extender import make_extenders
 from kschedfw.scheduler.select import FirstByNameSelector
+from kschedfw.scheduler.setup import Setup
 from kschedfw.simulator import Arrivals, Report, Simulation, Timeline
 
 KEPT: Final = "with the kept changes"
@@ -39,7 +39,7 @@ class Simulations:
     kept changes under the configuration with them.
     """
 
-    def __init__(self, bench: Workbench, others: Sequence[Candidate], seed: int) -> None:
+    def __init__(self, bench: Workbench, others: Sequence[Setup], seed: int) -> None:
         self._bench = bench
         self._others = {each.label: each for each in others}
         self._seed = seed
@@ -94,12 +94,12 @@ class Simulations:
             for extender in extenders:
                 extender.close()
 
-    def _candidate(self, label: str) -> Candidate:
+    def _candidate(self, label: str) -> Setup:
         if label in self._others:
             return self._others[label]
         if label in (KEPT, ORIGINAL):
             changes = self._bench.kept if label == KEPT else ()
-            return Candidate.of(label, self._bench.configuration(changes))
+            return Setup.of(label, self._bench.configuration(changes))
         raise ChangeError(f"there is no configuration {label!r}; there is {', '.join(self.labels)}")
 
 

@@ -49,8 +49,16 @@ class _Question:
     """The pod and the nodes of a request; `unknown` has names of nodes that aren't in the cluster."""
 
     pod: Pod
-    nodes: Sequence[NodeInfo]
+    nodes: NodeSelection
     unknown: Sequence[str] = ()
+
+
+@attrs.frozen(eq=False)
+class _Verdicts:
+    """The names of the nodes that pass, in the request's order, and why the others don't."""
+
+    passed: Sequence[str]
+    refused: Mapping[str, Status]
 
 
 class _Interruptible(Parallelizer):
@@ -122,22 +130,16 @@ class Evaluator:
         with self._turn(abandoned):
             question = self._question(args)
             verdicts = self._verdicts(question)
-        passed = {name for name, status in verdicts.items() if status.is_success}
         unresolvable = dict.fromkeys(question.unknown, UNKNOWN_NODE)
         failed: dict[str, str] = {}
-        for name, status in verdicts.items():
-            if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                unresolvable[name] = status.message
-            elif not status.is_success:
-                failed[name] = status.message
-        nodes: list[Json] | None = None
-        node_names: tuple[str, ...] | None = None
-        if args.nodes is not None:
-            sent = zip(question.nodes, args.nodes, strict=True)
-            nodes = [json for info, json in sent if info.name in passed]
-        else:
-            node_names = tuple(info.name for info in question.nodes if info.name in passed)
-        return FilterResult(nodes, node_names, failed, unresolvable)
+        for name, status in verdicts.refused.items():
+            where = unresolvable if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE else failed
+            where[name] = status.message
+        if args.nodes is None:
+            return FilterResult(None, tuple(verdicts.passed), failed, unresolvable)
+        passed = set(verdicts.passed)
+        sent = zip(question.nodes.names, args.nodes, strict=True)
+        return FilterResult([json for name, json in sent if name in passed], None, failed, unresolvable)
 
     def prioritize(self, args: ExtenderArgs, abandoned: threading.Event | None = None) -> HostPriorityList:
         """The nodes' weighted scores, scaled from 0–100 to 0–10; 0 for unknown nodes.
@@ -150,9 +152,7 @@ class Evaluator:
         with self._turn(abandoned):
             question = self._question(args)
             totals = self._totals(question)
-        known = [
-            (info.name, self._priority(total)) for info, total in zip(question.nodes, totals, strict=True)
-        ]
+        known = zip(question.nodes.names, self._priorities(totals), strict=True)
         return HostPriorityList((*known, *((name, 0) for name in question.unknown)))
 
     def preempt(
@@ -199,7 +199,8 @@ class Evaluator:
         if args.nodes is not None:
             sent = [self._read_node(index, json) for index, json in enumerate(args.nodes)]
             self._state.show(sent)
-            return _Question(pod, [snapshot.get(info.name) for info in sent])
+            table = snapshot.table
+            return _Question(pod, NodeSelection.named(table, [info.name for info in sent]))
         if args.node_names is None:
             raise RequestError("neither Nodes nor NodeNames is there")
         if not self._knows_cluster:
@@ -208,33 +209,37 @@ class Evaluator:
                 "configure it with nodeCacheCapable: false"
             )
         self._state.show()
-        known = [snapshot.get(name) for name in args.node_names if name in snapshot]
-        return _Question(pod, known, [name for name in args.node_names if name not in snapshot])
+        table = snapshot.table
+        names = dict.fromkeys(args.node_names)
+        unknown: list[str] = []
+        if not names.keys() <= table.rows.keys():
+            unknown = [name for name in names if name not in table.rows]
+            for name in unknown:
+                del names[name]
+        return _Question(pod, NodeSelection.named(table, names), unknown)
 
     def _read_node(self, index: int, json: Json) -> NodeInfo:
         self._parallelizer.check()
         return self._sent.info(json, index)
 
-    def _verdicts(self, question: _Question) -> Mapping[str, Status]:
-        framework, state = self._framework, CycleState()
+    def _verdicts(self, question: _Question) -> _Verdicts:
+        framework, state, nodes = self._framework, CycleState(), question.nodes
         left_over, status, narrowing = framework.run_pre_filter_plugins(state, question.pod)
         if not status.is_success:
             if not status.is_rejected:
                 _fail(status)
-            return {info.name: status for info in question.nodes}
-        verdicts: dict[str, Status] = {}
-        nodes = question.nodes
+            return _Verdicts((), dict.fromkeys(nodes.names, status))
+        refused: dict[str, Status] = {}
         if left_over is not None:
+            names = nodes.names
             excluded = not_left_over(narrowing)
-            verdicts = {info.name: excluded for info in nodes if info.name not in left_over.node_names}
-            nodes = [info for info in nodes if info.name in left_over.node_names]
+            refused = {name: excluded for name in names if name not in left_over.node_names}
+            nodes = NodeSelection.named(nodes.table, [name for name in names if name not in refused])
         self._parallelizer.check()
-        selection = NodeSelection.of(framework.handle.snapshot.table, nodes)
-        assert selection is not None, "they come out of the snapshot"
-        found = framework.filter_nodes(state, question.pod, selection)
+        found = framework.filter_nodes(state, question.pod, nodes)
         if found.error is not None:
             _fail(found.error)
-        return verdicts | dict.fromkeys(found.feasible.names, Status.success()) | dict(found.refused)
+        return _Verdicts(found.feasible.names, refused | dict(found.refused))
 
     def _checked(self, pieces: int, check: Callable[[int], Status]) -> Sequence[Status]:
         """The verdict on every node; an error ends it."""
@@ -257,13 +262,18 @@ class Evaluator:
         scores, status = framework.run_score_plugins(state, pod, question.nodes)
         if scores is None:
             _fail(status)
-        return [int(total) for total in scores.totals]
+        return list(map(int, scores.totals))
 
-    def _priority(self, total: int) -> int:
-        """The score, rounded: the greatest possible total becomes 10."""
-        if not self._highest_total:
-            return 0
-        return (2 * total * MAX_EXTENDER_PRIORITY + self._highest_total) // (2 * self._highest_total)
+    def _priorities(self, totals: Sequence[int]) -> Sequence[int]:
+        """The scores, rounded: the greatest possible total becomes 10."""
+        highest = self._highest_total
+        if not highest:
+            return [0] * len(totals)
+        # Many nodes have the same score.
+        rounded = {
+            total: (2 * total * MAX_EXTENDER_PRIORITY + highest) // (2 * highest) for total in set(totals)
+        }
+        return list(map(rounded.__getitem__, totals))
 
     def _agreed(self, pod: Pod, victims: Mapping[str, set[str]]) -> set[str]:
         framework, state = self._framework, CycleState()

@@ -35,6 +35,9 @@ class ClusterState:
         self._pods: dict[str, dict[str, Pod]] = {}
         self._node_of: dict[str, str] = {}
         self._infos: dict[str, NodeInfo] = {}
+        """The nodes with their pods as of the last call of `show`; new nodes come last."""
+        self._stale: set[str] = set()
+        """Nodes whose state in `_infos` is missing or old."""
         self._sent_with_pods: dict[str, NodeInfo] = {}
         self._writer = _SnapshotWriter(snapshot)
         self._is_shown = False
@@ -50,7 +53,8 @@ class ClusterState:
             sent_infos = {info.name: self._with_pods(info) for info in sent}
             if self._is_shown and not sent_infos:
                 return
-            infos = {name: self._info(node) for name, node in self._nodes.items()}
+            self._refresh()
+            infos = dict(self._infos)
             self._is_shown = not sent_infos
         self._writer.write(infos | sent_infos)
 
@@ -59,11 +63,17 @@ class ClusterState:
         if self._end_watch is not None:
             self._end_watch()
 
-    def _info(self, node: Node) -> NodeInfo:
-        info = self._infos.get(node.name)
-        if info is None:
-            info = self._infos[node.name] = NodeInfo.of(node, self._pods_on(node.name))
-        return info
+    def _refresh(self) -> None:
+        for name in self._stale & self._infos.keys():
+            if (node := self._nodes.get(name)) is None:
+                del self._infos[name]
+            else:
+                self._infos[name] = NodeInfo.of(node, self._pods_on(name))
+        if len(self._infos) != len(self._nodes):  # new ones, which come last
+            for name, node in self._nodes.items():
+                if name not in self._infos:
+                    self._infos[name] = NodeInfo.of(node, self._pods_on(name))
+        self._stale.clear()
 
     def _with_pods(self, sent: NodeInfo) -> NodeInfo:
         pods = self._pods_on(sent.name)
@@ -108,7 +118,7 @@ class ClusterState:
             self._changed(pod.node_name)
 
     def _changed(self, node_name: str) -> None:
-        self._infos.pop(node_name, None)
+        self._stale.add(node_name)
         self._sent_with_pods.pop(node_name, None)
         self._is_shown = False
 

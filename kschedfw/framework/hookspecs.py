@@ -217,7 +217,7 @@ def pre_bind_pre_flight(
     * None: pre_bind has work to do, and runs after all pre_binds before it.
     * `PreBindPreFlightResult(allow_parallel=True)`: the same, but it may run at the same time as the pre_binds next to
       it in profile order that allow it, too, on other threads. With parallelism 1 they run one after another.
-    * SKIP: pre_bind isn't called for this pod.
+    * SKIP: pre_bind isn't called for this pod, and those before and after it count as next to each other.
     * anything else is an ERROR.
 
     Where a pre_bind has work to do, or permit holds the pod back, the pod's `status.nominated_node_name` is set to the

@@ -75,6 +75,32 @@ class Plugin(Generic[ArgsT]):
         """Everything of the pod that filter and score depend on, or None where this pod's answers can't be reused."""
         return None
 
+    # A state of its own, at the restore points of a WhatIf. No cycle is under way when these are called.
+
+    def save_state(self) -> object:
+        """Return a token of what the plugin remembers, for `restore_state`; for plugins to override, both together.
+
+        A plugin needs it only for what doesn't come back by itself. When a transaction is undone, places that were
+        taken are unreserved, places that were given up are reserved and permitted again, objects go back with their
+        events, and waiting pods wait as before; then `restore_state` is called. What follows from the cluster or the
+        snapshot need not be in the token.
+
+        Called at the beginning of each transaction and of each operation in it, so it must be fast. The token must stay
+        as it is whatever happens later: it has copies of what changes. It may be restored several times.
+        """
+        return None
+
+    def restore_state(self, token: Any) -> None:
+        """Go back to what the plugin remembered when `save_state` returned this token. Called last of all."""
+
+    def forget_attempts(self) -> None:
+        """Forget what failed attempts have left behind, such as that a pod or its group is left alone for a while.
+
+        Called before each question of a WhatIf, whose answers are those of a scheduler that has just started: the same
+        question has the same answer, and its clock stands still, so nothing expires. Reservations and waiting pods are
+        not to be forgotten. Never called in a scheduler that runs, where events and time do this.
+        """
+
     def __repr__(self) -> str:
         return f"<plugin {self.name}>"
 

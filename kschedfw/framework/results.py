@@ -68,7 +68,10 @@ class PostFilterResult:
 
 @attrs.frozen
 class PreBindPreFlightResult:
-    """A pre_bind has work to do; with `allow_parallel` it may run while its neighbours in profile order do."""
+    """A pre_bind has work to do; with `allow_parallel` it may run while its neighbours in profile order do.
+
+    Skipped plugins aren't neighbours.
+    """
 
     allow_parallel: bool = False
 

@@ -7,8 +7,10 @@ kube-scheduler v1.36 `waitingPodsMap` and `podsInPreBindMap`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Generic, Protocol, TypeAlias, TypeVar
+
+import attrs
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock, format_duration
@@ -18,11 +20,24 @@ MAX_PERMIT_TIMEOUT = 15 * 60.0
 """The longest wait in seconds that a permit plugin can ask for."""
 
 
+@attrs.frozen
+class WaitState:
+    """How far a wait for permission has come: what `WaitingPods.restore` needs."""
+
+    status: Status | None
+    deadlines: Mapping[str, float]
+    when_settled: Sequence[Callable[[], None]]
+
+
 class WaitingPod:
     """A pod and the permit plugins that still hold it, each with its own deadline. Thread-safe."""
 
-    def __init__(self, pod: Pod, timeouts: Mapping[str, float], clock: Clock) -> None:
+    def __init__(
+        self, pod: Pod, timeouts: Mapping[str, float], clock: Clock, reasons: Sequence[str] = ()
+    ) -> None:
         self.pod = pod
+        self.reasons = tuple(reasons)
+        """What it waits for, as the plugins say."""
         self._clock = clock
         self._changed = threading.Condition()
         self.started = clock.monotonic()
@@ -52,6 +67,18 @@ class WaitingPod:
                 self._when_settled.append(callback)
                 return
         callback()
+
+    def save(self) -> WaitState:
+        """How far the wait has come."""
+        with self._changed:
+            return WaitState(self._status, dict(self._deadlines), tuple(self._when_settled))
+
+    def restore(self, state: WaitState) -> None:
+        """Go back to an earlier state, although the wait may have ended since; nobody is told."""
+        with self._changed:
+            self._status = state.status
+            self._deadlines = dict(state.deadlines)
+            self._when_settled = list(state.when_settled)
 
     def allow(self, plugin: str) -> None:
         """Allow the pod for a plugin. The wait ends when every plugin that asked to wait has allowed it."""
@@ -161,6 +188,10 @@ class PodsByUid(Generic[HeldT]):
             return len(self._pods)
 
 
+Waits: TypeAlias = tuple[tuple[WaitingPod, WaitState], ...]
+"""Waiting pods, and how far their waits had come."""
+
+
 class WaitingPods(PodsByUid[WaitingPod]):
     """All waiting pods of a scheduler. Thread-safe."""
 
@@ -168,6 +199,17 @@ class WaitingPods(PodsByUid[WaitingPod]):
         """Reject a pod because it is deleted; False if it doesn't wait."""
         waiting = self.get(uid)
         return waiting is not None and waiting.reject("", "removed")
+
+    def save(self) -> Waits:
+        """Who waits, and how far each wait has come."""
+        return tuple((waiting, waiting.save()) for waiting in self)
+
+    def restore(self, waits: Waits) -> None:
+        """Have those wait, and only those, that waited when `save` returned this."""
+        for waiting, state in waits:
+            waiting.restore(state)
+        with self._lock:
+            self._pods = {waiting.pod.uid: waiting for waiting, _ in waits}
 
 
 class PodInPreBind:

@@ -195,8 +195,9 @@ class Client:
         settle: Callable[[], T | None] | None = None,
         query: Mapping[str, str] | None = None,
         deadline: float = math.inf,
+        attempts: int = _ATTEMPTS,
     ) -> Content | T:
-        """Send a write, and again where it failed for a reason that passes; the answer.
+        """Send a write, up to `attempts` times where it fails for a reason that passes; the answer.
 
         `settle` is called where an attempt may have taken effect without that being known, before anything is repeated.
         It tells the result if the write has taken effect, None if it hasn't, and may raise. Without it the write is
@@ -210,7 +211,7 @@ class Client:
         body = b"" if content is None else msgspec.json.encode(content)
         request = Request(method, _target(path, query), body, content_type)
         with self._timed(request):
-            return self._written(request, settle, deadline)
+            return self._written(request, settle, deadline, attempts)
 
     def write_past_fence(self, method: str, path: str, content: object, timeout: float) -> Content:
         """Write a lease: once, at once, and whoever is the leader. Raises what `write` raises."""
@@ -227,11 +228,11 @@ class Client:
     # --- behind the scenes ---
 
     def _written(
-        self, request: Request, settle: Callable[[], T | None] | None, deadline: float
+        self, request: Request, settle: Callable[[], T | None] | None, deadline: float, attempts: int
     ) -> Content | T:
-        backoff = Backoff(self.chance, initial=0.05, longest=2.0)
+        backoff = Backoff(self.chance, self.clock, initial=0.05, longest=2.0)
         uncertain = False
-        for attempt in range(1, _ATTEMPTS + 1):
+        for attempt in range(1, attempts + 1):
             if uncertain and settle is not None and (result := settle()) is not None:
                 return result
             try:
@@ -239,9 +240,9 @@ class Client:
                     request, self._write_once(request, deadline, is_retry=attempt > 1).body, _decode_object
                 )
             except (ApiError, UnavailableError) as error:
-                failure, pause = error, _pause_after(error, backoff)
+                failure, pause = error, pause_after(error, backoff)
             uncertain = uncertain or _may_have_taken_effect(failure)
-            if pause is None or attempt == _ATTEMPTS or self._closing.wait(pause):
+            if pause is None or attempt == attempts or self._closing.wait(pause):
                 break
         # It may be refused because an attempt before has taken effect.
         if uncertain and settle is not None and not self._closing.is_set and (result := settle()) is not None:
@@ -262,13 +263,13 @@ class Client:
     def _repeated(self, request: Request, timeout: float | None = None) -> Reply:
         """The answer to a request that reads."""
         with self._timed(request):
-            backoff = Backoff(self.chance, initial=0.05, longest=2.0)
+            backoff = Backoff(self.chance, self.clock, initial=0.05, longest=2.0)
             for attempt in range(1, _ATTEMPTS + 1):
                 self._wait_for_turn(request)
                 try:
                     return self._once(request, timeout, is_retry=attempt > 1)
                 except (ApiError, UnavailableError) as error:
-                    failure, pause = error, _pause_after(error, backoff)
+                    failure, pause = error, pause_after(error, backoff)
                 if pause is None or attempt == _ATTEMPTS or self._closing.wait(pause):
                     break
             raise failure
@@ -363,7 +364,7 @@ def _target(path: str, query: Mapping[str, str] | None) -> str:
     return f"{path}?{urlencode(query)}" if query else path
 
 
-def _pause_after(error: ApiError | UnavailableError, backoff: Backoff) -> float | None:
+def pause_after(error: ApiError | UnavailableError, backoff: Backoff) -> float | None:
     """How long to wait before the request is repeated, in seconds; None where that is of no use."""
     if isinstance(error, ApiError):
         if error.status != 429 and error.status < 500:

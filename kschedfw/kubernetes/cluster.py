@@ -211,7 +211,11 @@ class KubernetesCluster:
         reflector = self._reflectors.get(kind)
         if reflector is None:
             reflector = Reflector(
-                self._client, kind, lambda changes: self._apply(created, changes), self._random
+                self._client,
+                kind,
+                lambda changes: self._apply(created, changes),
+                self._random,
+                self._clock,
             )
             created = self._reflectors[kind] = reflector
         return reflector

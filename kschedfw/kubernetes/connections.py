@@ -114,10 +114,10 @@ class Dialer:
             connection.connect()
         except ssl.SSLCertVerificationError as error:
             raise UnavailableError(
-                f"{self._config.server}: its certificate isn't accepted: {error.verify_message}"
+                f"{self._config.address}: its certificate isn't accepted: {error.verify_message}"
             ) from None
         except (OSError, HTTPException) as error:
-            raise UnavailableError(f"{self._config.server}: can't connect: {why(error)}") from None
+            raise UnavailableError(f"{self._config.address}: can't connect: {why(error)}") from None
         sock: socket.socket = connection.sock
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         _notice_dead_peers(sock)
@@ -153,7 +153,15 @@ def _proxy(config: ConnectionConfig, url: SplitResult) -> SplitResult | None:
         address = getproxies().get("https", "")
     if not address:
         return None
-    proxy = urlsplit(address if "://" in address else f"http://{address}")
+    try:
+        proxy = urlsplit(address if "://" in address else f"http://{address}")
+        is_address = bool(proxy.hostname) and proxy.port != 0
+    except ValueError:  # a port beyond 65535, or half of an IPv6 address's brackets
+        is_address = False
+    if not is_address:
+        raise ConnectionConfigError(
+            f"{config.source}: a proxy has to be an address such as http://10.0.0.1:3128"
+        )
     if proxy.scheme != "http":
         raise ConnectionConfigError(
             f"{config.source}: a proxy has to be an HTTP one (http://host:port), not {proxy.scheme}"

@@ -5,27 +5,31 @@ from __future__ import annotations
 import base64
 import contextlib
 import os
+import selectors
+import signal
 import ssl
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Final
 
 import attrs
 import msgspec
 
+from kschedfw.api.field_errors import printable
 from kschedfw.framework.clock import Clock
 from kschedfw.kubernetes.errors import ConnectionConfigError, CredentialsError
-from kschedfw.kubernetes.kubeconfig import ConnectionConfig, ExecPlugin, decoded
+from kschedfw.kubernetes.kubeconfig import ConnectionConfig, ExecPlugin, decoded, is_header_text, small_file
 from kschedfw.kubernetes.request_metrics import NO_REQUEST_METRICS, PluginCall, RequestMetrics
 
 _TOKEN_LIFETIME: Final = 60.0
 """Seconds after which a token file is read again: the kubelet replaces it."""
-_PLUGIN_TIMEOUT: Final = 60.0
+_PLUGIN_SECONDS: Final = 60.0
 _LARGEST_OUTPUT: Final = 1 << 20
+_LONGEST_TOLD: Final = 500
+_NO_HEADER_TEXT: Final = "may have no line ends, control characters or others than ASCII"
 _VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
 
@@ -95,12 +99,14 @@ class Credentials:
     def _obtain(self, last: Identity | None) -> Identity:
         user = self._config.user
         if user.exec is not None:
-            return self._run(user.exec)
+            return self._of_plugin(user.exec)
         tls = last.tls if last is not None else self._tls()
         if user.token_file:
             self._expires = self._clock.now() + _TOKEN_LIFETIME
             return Identity(f"Bearer {_token(user.token_file)}", tls)
         if user.token:
+            if not is_header_text(user.token):
+                raise ConnectionConfigError(f"{self._config.source}: token: {_NO_HEADER_TEXT}")
             return Identity(f"Bearer {user.token}", tls)
         if user.username:
             pair = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
@@ -129,7 +135,7 @@ class Credentials:
             ) from None
         return context
 
-    def _run(self, plugin: ExecPlugin) -> Identity:
+    def _of_plugin(self, plugin: ExecPlugin) -> Identity:
         status = self._credential(plugin)
         self._expires = None if status.expirationTimestamp is None else status.expirationTimestamp.timestamp()
         certificate = status.certificate.encode()
@@ -148,28 +154,25 @@ class Credentials:
         environment = {**self._environment, **{each.name: each.value for each in plugin.env or ()}}
         environment["KUBERNETES_EXEC_INFO"] = self._exec_info(plugin)
         try:
-            done = subprocess.run(
-                [plugin.command, *(plugin.args or ())],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_PLUGIN_TIMEOUT,
-                check=False,
+            code, output, errors = _run(
+                [plugin.command, *(plugin.args or ())], environment, self._clock, _PLUGIN_SECONDS
             )
-        except subprocess.TimeoutExpired:
+        except TimeoutError:
             self._metrics.plugin_called(PluginCall.INTERNAL_ERROR, 1)
-            raise CredentialsError(f"{what}: gave no answer within {_PLUGIN_TIMEOUT:.0f} s") from None
+            raise CredentialsError(f"{what}: gave no answer within {_PLUGIN_SECONDS:.0f} s") from None
         except OSError as error:
             self._metrics.plugin_called(PluginCall.NOT_FOUND, 1)
-            hint = f"; {plugin.install_hint.strip()}" if plugin.install_hint else ""
+            hint = f"; {printable(plugin.install_hint.strip(), _LONGEST_TOLD)}" if plugin.install_hint else ""
             raise CredentialsError(f"{what}: can't be run: {error.strerror or error}{hint}") from None
-        result = PluginCall.EXECUTION_ERROR if done.returncode else PluginCall.NO_ERROR
-        self._metrics.plugin_called(result, done.returncode)
-        if done.returncode:
-            said = done.stderr.decode(errors="replace").strip()[-500:]
-            raise CredentialsError(f"{what}: ended with {done.returncode}: {said}")
+        except ValueError as error:
+            self._metrics.plugin_called(PluginCall.INTERNAL_ERROR, 1)
+            raise CredentialsError(f"{what}: {error}") from None
+        self._metrics.plugin_called(PluginCall.EXECUTION_ERROR if code else PluginCall.NO_ERROR, code)
+        if code:
+            said = errors.decode(errors="replace").strip()[-_LONGEST_TOLD:]
+            raise CredentialsError(f"{what}: ended with {code}: {printable(said, _LONGEST_TOLD)}")
         try:
-            credential = msgspec.json.decode(done.stdout[:_LARGEST_OUTPUT], type=_ExecCredential)
+            credential = msgspec.json.decode(output, type=_ExecCredential)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             # Not what it printed: that is a secret.
             raise CredentialsError(f"{what}: printed no ExecCredential") from None
@@ -178,6 +181,8 @@ class Credentials:
             raise CredentialsError(
                 f"{what}: its ExecCredential has neither a token nor a certificate with key"
             )
+        if not is_header_text(status.token):
+            raise CredentialsError(f"{what}: its token {_NO_HEADER_TEXT}")
         return status
 
     def _exec_info(self, plugin: ExecPlugin) -> str:
@@ -199,17 +204,70 @@ class Credentials:
         cluster = self._config.cluster
         if cluster.certificate_authority_data or not cluster.certificate_authority:
             return cluster.certificate_authority_data
-        return base64.b64encode(Path(cluster.certificate_authority).read_bytes()).decode()
+        return base64.b64encode(small_file(cluster.certificate_authority)).decode()
 
 
 def _token(path: str) -> str:
     try:
-        token = Path(path).read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
+        token = small_file(path).decode().strip()
+    except (OSError, ValueError) as error:
         raise CredentialsError(f"{path}: the token can't be read: {error}") from None
-    if not token or not token.isascii() or not token.isprintable():
+    if not token or not is_header_text(token):
         raise CredentialsError(f"{path}: has no token")
     return token
+
+
+def _run(
+    command: Sequence[str], environment: Mapping[str, str], clock: Clock, seconds: float
+) -> tuple[int, bytes, bytes]:
+    """Run a command; its exit code, output and errors.
+
+    Raises:
+        TimeoutError: it, or whoever has its output, is still there after these seconds.
+        OSError: it can't be run.
+        ValueError: it prints more than 1 MiB.
+    """
+    deadline = clock.monotonic() + seconds
+    printed: dict[int, bytearray] = {}
+    with (
+        subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # so that all that it starts can be ended
+        ) as process,
+        selectors.DefaultSelector() as selector,
+    ):
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            files = process.stdout.fileno(), process.stderr.fileno()
+            for file in files:
+                printed[file] = bytearray()
+                selector.register(file, selectors.EVENT_READ)
+            while selector.get_map():
+                ready = selector.select(max(0.0, deadline - clock.monotonic()))
+                if not ready and clock.monotonic() >= deadline:
+                    raise TimeoutError
+                for key, _ in ready:
+                    piece = os.read(key.fd, 1 << 16)
+                    printed[key.fd] += piece
+                    if len(printed[key.fd]) > _LARGEST_OUTPUT:
+                        raise ValueError(f"prints more than {_LARGEST_OUTPUT} bytes")
+                    if not piece:
+                        selector.unregister(key.fd)
+            try:
+                code = process.wait(max(0.0, deadline - clock.monotonic()))
+            except subprocess.TimeoutExpired:
+                raise TimeoutError from None
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    output, errors = (bytes(printed[file]) for file in files)
+    return code, output, errors
 
 
 def _no_password() -> bytes:
@@ -220,6 +278,8 @@ def _no_password() -> bytes:
 def _as_file(content: bytes, path: str) -> Iterator[str]:
     """The path, or that of a file with the content for this long: OpenSSL reads keys from files alone."""
     if not content:
+        if path:
+            small_file(path)  # OpenSSL would read a pipe or device for ever
         yield path
         return
     with tempfile.NamedTemporaryFile() as file:  # nobody else may read it

@@ -10,20 +10,25 @@ import base64
 import binascii
 import os
 import ssl
+import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 import attrs
 import msgspec
-import yaml
 from msgspec import Meta, field
 
 from kschedfw.api.meta import DEFAULT_NAMESPACE
+from kschedfw.api.sources import open_file
+from kschedfw.api.yaml_loader import DocumentError, build
 from kschedfw.kubernetes.errors import ConnectionConfigError
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-_LARGEST_FILE: Final = 16 << 20
+_LARGEST_KUBECONFIG: Final = 4 << 20
+_LARGEST_FILE: Final = 1 << 20
+"""Bytes of a token, certificate or key."""
 T = TypeVar("T")
 
 
@@ -106,7 +111,7 @@ class _File(msgspec.Struct, rename="kebab"):
 class ConnectionConfig:
     """How to reach one API server. Paths of files are absolute."""
 
-    cluster: ClusterSection
+    cluster: ClusterSection = attrs.field(repr=False)
     user: UserSection = attrs.field(factory=UserSection, repr=False)
     namespace: str = DEFAULT_NAMESPACE
     source: str = ""
@@ -115,6 +120,11 @@ class ConnectionConfig:
     @property
     def server(self) -> str:
         return self.cluster.server.rstrip("/")
+
+    @property
+    def address(self) -> str:
+        """The server without user and password, for messages."""
+        return without_user(self.server)
 
     def tls(self) -> ssl.SSLContext:
         """What a connection is verified with; without the client's own certificate.
@@ -130,8 +140,12 @@ class ConnectionConfig:
         try:
             if cluster.certificate_authority_data:
                 text = decoded(cluster.certificate_authority_data, "certificate-authority-data")
-                return ssl.create_default_context(cadata=text.decode("ascii", "replace"))
-            return ssl.create_default_context(cafile=cluster.certificate_authority or None)
+            elif cluster.certificate_authority:
+                text = small_file(cluster.certificate_authority)
+            else:
+                return ssl.create_default_context()
+            # Comments between certificates may be in any encoding.
+            return ssl.create_default_context(cadata=text.decode("ascii", "ignore"))
         except (OSError, ValueError) as error:
             where = cluster.certificate_authority or "certificate-authority-data"
             raise ConnectionConfigError(
@@ -161,7 +175,7 @@ def load_connection(
     elif context is None and environment.get("KUBERNETES_SERVICE_HOST"):
         config = _in_cluster(environment, service_account)
     elif context is None and master:
-        config = ConnectionConfig(ClusterSection(), source=f"--master {master}")
+        config = ConnectionConfig(ClusterSection(), source=f"--master {without_user(master)}")
     else:
         raise ConnectionConfigError(
             "no API server is known: there is no ~/.kube/config, KUBECONFIG names no file, and this is not a pod; "
@@ -169,10 +183,9 @@ def load_connection(
         )
     if master:
         config = attrs.evolve(config, cluster=msgspec.structs.replace(config.cluster, server=master))
-    server = config.server
-    if not server.startswith(("https://", "http://")):
+    if not _is_address(config.server):
         raise ConnectionConfigError(
-            f"{config.source}: server: must be an address such as https://10.0.0.1:6443, not {server!r}"
+            f"{config.source}: server: must be an address such as https://10.0.0.1:6443, not {config.address!r}"
         )
     if config.user.auth_provider is not None:
         raise ConnectionConfigError(
@@ -187,6 +200,45 @@ def decoded(data: str, name: str) -> bytes:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError) as error:
         raise ConnectionConfigError(f"{name}: is not base64: {error}") from None
+
+
+def without_user(url: str) -> str:
+    """The URL without user and password, for messages. A user may be a token."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        scheme, rest = "", url
+    return f"{scheme}{separator}{rest.rpartition('@')[2]}"
+
+
+def _is_address(server: str) -> bool:
+    if not server.startswith(("https://", "http://")) or not is_header_text(server) or " " in server:
+        return False
+    try:
+        parts = urlsplit(server)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none, or half of an IPv6 address
+        return False
+
+
+def is_header_text(text: str) -> bool:
+    """Whether a header of HTTP may have this text: a line end would begin another header."""
+    return text.isascii() and text.isprintable()
+
+
+def small_file(path: str) -> bytes:
+    """The content of a file that a kubeconfig names.
+
+    Raises:
+        OSError, ValueError: it can't be read, or is no regular file of at most 1 MiB. A pipe or device might never end.
+    """
+    # Without waiting for who writes to a pipe.
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ValueError("is no regular file")
+        content = file.read(_LARGEST_FILE + 1)
+    if len(content) > _LARGEST_FILE:
+        raise ValueError(f"is larger than {_LARGEST_FILE} bytes")
+    return content
 
 
 def _paths(kubeconfig: Path | str | None, environment: Mapping[str, str]) -> list[Path]:
@@ -218,7 +270,7 @@ def _selected(paths: list[Path], context: str | None) -> ConnectionConfig:
         for each in file.clusters or ()
     }
     users = {
-        each.name: _with_paths(each.user, path, "client_certificate", "client_key", "token_file")
+        each.name: _user_with_paths(each.user, path)
         for path, file in reversed(files)
         for each in file.users or ()
     }
@@ -244,16 +296,18 @@ def _listed(names: Iterable[str]) -> str:
 
 def _read(path: Path) -> _File:
     try:
-        with path.open("rb") as file:
-            text = file.read(_LARGEST_FILE + 1)
+        with open_file(path) as file:
+            text = file.read(_LARGEST_KUBECONFIG + 1)
     except OSError as error:
         raise ConnectionConfigError(f"{path}: can't be read: {error.strerror or error}") from None
-    if len(text) > _LARGEST_FILE:
-        raise ConnectionConfigError(f"{path}: is larger than {_LARGEST_FILE} bytes, and so no kubeconfig")
+    if len(text) > _LARGEST_KUBECONFIG:
+        raise ConnectionConfigError(
+            f"{path}: is larger than {_LARGEST_KUBECONFIG} bytes, and so no kubeconfig"
+        )
     try:
-        content = yaml.safe_load(text)
-        return msgspec.convert({} if content is None else content, _File)
-    except yaml.YAMLError as error:
+        *_, built = build(text.decode(), largest=_LARGEST_KUBECONFIG, whole=True)
+        return msgspec.convert({} if built.content is None else built.content, _File)
+    except (DocumentError, UnicodeDecodeError) as error:
         raise ConnectionConfigError(f"{path}: is not valid YAML: {' '.join(str(error).split())}") from None
     except (msgspec.ValidationError, RecursionError) as error:
         raise ConnectionConfigError(f"{path}: is no kubeconfig: {error}") from None
@@ -265,6 +319,15 @@ def _with_paths(section: T, file: Path, *names: str) -> T:
     given = {name: getattr(section, name) for name in names}
     absolute = {name: str(file.absolute().parent / path) for name, path in given.items() if path}
     return msgspec.structs.replace(section, **absolute)
+
+
+def _user_with_paths(user: UserSection, file: Path) -> UserSection:
+    found = _with_paths(user, file, "client_certificate", "client_key", "token_file")
+    plugin = found.exec
+    if plugin is None or "/" not in plugin.command:  # a name is looked up in PATH
+        return found
+    command = str(file.absolute().parent / plugin.command)
+    return msgspec.structs.replace(found, exec=msgspec.structs.replace(plugin, command=command))
 
 
 def _in_cluster(environment: Mapping[str, str], service_account: Path) -> ConnectionConfig:

@@ -11,9 +11,10 @@ import logging
 import math
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import attrs
+import msgspec
 
 from kschedfw.api.field_errors import printable
 from kschedfw.cluster.errors import NotFoundError
@@ -32,8 +33,35 @@ _SHORTEST: Final = 1.0
 """Seconds that a request may take at least, as far as there is time."""
 
 
+_Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
+
+
 class LeaderElectionConfigError(KubernetesError, ValueError):
     """The times of a leader election don't fit together."""
+
+
+class MalformedLeaseError(KubernetesError):
+    """A lease isn't what an API server writes."""
+
+
+class _LeaseSpec(
+    msgspec.Struct,
+    rename={
+        "holder": "holderIdentity",
+        "transitions": "leaseTransitions",
+        "acquire_time": "acquireTime",
+        "duration": "leaseDurationSeconds",
+    },
+):
+    holder: str | None = None
+    transitions: _Int32 | None = None
+    acquire_time: str | None = None
+    duration: _Int32 | None = None
+
+
+class _Lease(msgspec.Struct):
+    metadata: dict[str, Any]
+    spec: _LeaseSpec | None = None
 
 
 @attrs.frozen
@@ -223,11 +251,12 @@ class LeaderElector:
         return min(left, max(_SHORTEST, self._renew_deadline / 2))
 
     def _observe(self, lease: Content) -> None:
+        record = _record(lease)
         if self._lease is not None and lease.get("spec") == self._lease.get("spec"):
             self._lease = lease
             return
         before = self._record.holder
-        self._lease, self._record = lease, _record(lease)
+        self._lease, self._record = lease, record
         self._observed_at = self._clock.monotonic()
         if self._record.holder not in ("", before, self._identity):
             _LOG.info("%s", self.standing_by)
@@ -275,10 +304,16 @@ class LeaderElector:
 
 
 def _record(lease: Content) -> LeaderRecord:
-    spec: dict[str, Any] = lease.get("spec") or {}
+    """Read what a lease says.
+
+    Raises:
+        MalformedLeaseError: it isn't what an API server writes; the election goes on when somebody has mended it.
+    """
+    try:
+        found = msgspec.convert(lease, _Lease)
+    except msgspec.ValidationError as error:
+        raise MalformedLeaseError(f"is malformed: {error}") from None
+    spec = found.spec or _LeaseSpec()
     return LeaderRecord(
-        str(spec.get("holderIdentity") or ""),
-        int(spec.get("leaseTransitions") or 0),
-        str(spec.get("acquireTime") or ""),
-        float(spec.get("leaseDurationSeconds") or 0),
+        spec.holder or "", spec.transitions or 0, spec.acquire_time or "", float(spec.duration or 0)
     )

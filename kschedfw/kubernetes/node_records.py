@@ -101,7 +101,13 @@ class NodeRecords:
                     told(seen)
 
         self._reflector = Reflector(
-            self.client, LEASE, apply, self.client.chance, namespace=self._namespace, query=_QUERY
+            self.client,
+            LEASE,
+            apply,
+            self.client.chance,
+            self.client.clock,
+            namespace=self._namespace,
+            query=_QUERY,
         )
         self._reflector.start()
 

@@ -16,6 +16,7 @@ from kschedfw.api.manifest_error import ManifestError
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import EventType, WatchEvent
+from kschedfw.framework.clock import Clock
 from kschedfw.kubernetes.client import Client
 from kschedfw.kubernetes.decoding import UNREADABLE, Content, WatchLine, decode_line, key_of, read, version_of
 from kschedfw.kubernetes.errors import ExpiredError, MissingObjectError, UnavailableError, api_error
@@ -26,12 +27,17 @@ from kschedfw.kubernetes.transport import Stream
 
 _LOG = logging.getLogger(__name__)
 
-_WATCH_SECONDS: Final = 300
-"""The shortest time after which a watch is begun anew; the longest is twice that, as in client-go."""
+_WATCH_SECONDS: Final = 20
+"""The shortest time after which the API server is to end a watch; the longest is half as much again, by chance.
+
+An end within this time is the sign that the server is still there, whatever proxies lie between, for HTTP/1.1 has no
+pings (client-go: 5 to 10 minutes, and HTTP/2 pings); `TransportLimits.quiet` says when it is overdue. Two seconds
+before it the server sends a bookmark, so the next watch begins at a recent version.
+"""
 _NOT_SERVED_SECONDS: Final = 60.0
 """After which a kind that the server doesn't have is asked for again: its definition may come later."""
 _SHORT_WATCH: Final = 1.0
-"""A watch that ends sooner and tells nothing isn't repeated at once."""
+"""Seconds. A watch that ends sooner and tells nothing, not even a bookmark, isn't repeated at once (client-go)."""
 _LONGEST_TOLD: Final = 500
 
 Changes: TypeAlias = Callable[[Store], Iterator[WatchEvent]]
@@ -73,6 +79,7 @@ class Reflector:
         kind: FollowedKind,
         apply: Apply,
         chance: random.Random,
+        clock: Clock,
         *,
         namespace: str = "",
         query: Mapping[str, str] | None = None,
@@ -83,13 +90,13 @@ class Reflector:
         self.synced = False
         self._resources: Sequence[Resource] = resources_of(kind)
         self.resource = self._resources[0]
-        self._client, self._apply, self._chance = client, apply, chance
+        self._client, self._apply, self._chance, self._clock = client, apply, chance, clock
         self._namespace = namespace
         self._query = {"fieldSelector": UNFINISHED_PODS} if kind is Pod else dict(query or {})
         self._unreadable: dict[str, str] = {}
         self._last_error = ""
         self._stream: Stream | None = None
-        self._stopping = StopSignal(client.clock)
+        self._stopping = StopSignal(clock)
         self._thread = threading.Thread(
             target=self._run, name=f"reflector-{self.resource.plural}", daemon=True
         )
@@ -116,23 +123,20 @@ class Reflector:
     # --- the loop ---
 
     def _run(self) -> None:
-        backoff = Backoff(self._chance)
+        backoff = Backoff(self._chance, self._clock)
         version = ""
         while not self._stopping.is_set:
-            pause = 0.0
             try:
                 if not version:
                     version = self._list()
                 version, well = self._watch(version)
-                if well:
-                    backoff.reset()
-                else:
-                    pause = backoff.next()
+                pause = 0.0 if well else backoff.next()
             except MissingObjectError as error:
                 version, pause = "", self._not_served(error)
             except ExpiredError as error:
+                # A version may be too old again as soon as it was listed, where many objects change.
                 _LOG.info("%s: list anew: %s", self.resource, error)
-                version, pause = "", 0.0 if version else backoff.next()
+                version, pause = "", backoff.next()
             except Exception as error:
                 # Whatever it is, a kind that nobody follows any more would be worse.
                 pause = backoff.next()
@@ -209,7 +213,7 @@ class Reflector:
             ExpiredError: the version is too old; all has to be listed anew.
             Exception: see `Client.watch`. The watch may be begun anew where the last one was heard of.
         """
-        seconds = _WATCH_SECONDS * (1 + self._chance.random())
+        seconds = _WATCH_SECONDS * (1 + 0.5 * self._chance.random())
         query = {
             **self._query,
             "allowWatchBookmarks": "true",
@@ -218,19 +222,20 @@ class Reflector:
         }
         stream = self._client.watch(self.resource.collection(self._namespace), query)
         self._stream = stream
-        begun_at, begun = version, self._client.clock.monotonic()
+        told, begun = False, self._clock.monotonic()
         try:
             if self._stopping.is_set:
                 return version, True
             self._last_error = ""
             for lines in _lines(stream, self._client.limits.event):
+                told = True
                 version = self._take(lines) or version
         except UnavailableError as error:
             self._report(error)  # what came before it counts; go on from there
         finally:
             self._stream = None
             stream.close()
-        return version, version != begun_at or self._client.clock.monotonic() - begun >= _SHORT_WATCH
+        return version, told or self._clock.monotonic() - begun >= _SHORT_WATCH
 
     def _take(self, lines: Sequence[bytes]) -> str:
         """Put changes into the store; the version of the last one.

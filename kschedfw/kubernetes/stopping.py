@@ -40,18 +40,29 @@ class StopSignal:
 class Backoff:
     """How long to wait before the next attempt: twice as long each time, and up to twice that by chance (client-go).
 
-    The chance keeps many clients from coming back at the same moment.
+    The chance keeps many clients from coming back at the same moment. `forget_after` seconds of `clock` without a call,
+    the wait is `initial` again.
     """
 
-    def __init__(self, chance: random.Random, initial: float = 0.8, longest: float = 30.0) -> None:
-        self._chance, self._initial, self._longest = chance, initial, longest
+    def __init__(
+        self,
+        chance: random.Random,
+        clock: Clock,
+        initial: float = 0.8,
+        longest: float = 30.0,
+        forget_after: float = 120.0,
+    ) -> None:
+        self._chance, self._clock = chance, clock
+        self._initial, self._longest, self._forget_after = initial, longest, forget_after
         self._next = initial
+        self._called_at = clock.monotonic()
 
     def next(self) -> float:
         """Seconds."""
+        now = self._clock.monotonic()
+        if now - self._called_at > self._forget_after:
+            self._next = self._initial
+        self._called_at = now
         seconds = self._next
         self._next = min(2 * seconds, self._longest)
         return seconds * (1 + _JITTER * self._chance.random())
-
-    def reset(self) -> None:
-        self._next = self._initial

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
-from typing import Final
 
 from kschedfw.api.meta import Named
 from kschedfw.cluster import EventType, WatchEvent
 
-_EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
-
 
 class Store:
-    """Objects by key, oldest first. Not thread-safe: whoever uses it holds a lock.
+    """Objects by key, in the order in which they came. Not thread-safe: whoever uses it holds a lock.
 
     What comes in may come twice, or late, as after a connection was cut. What comes out is each change once, in order.
     """
@@ -64,18 +60,18 @@ class Store:
         yield WatchEvent(EventType.DELETED, old if last is None else last)
 
     def replace(self, objects: Iterable[Named], unreadable: Iterable[str] = ()) -> Iterator[WatchEvent]:
-        """Take a whole list. What isn't in it is gone, unless it is there but `unreadable` now."""
+        """Take a whole list. Objects that are absent from it are gone, unless they are `unreadable` now.
+
+        The first list is told in its own order, which is that of the keys: so are pods queued that wait at the start of
+        kube-scheduler (with streamed lists, its default, the order of pods of a priority is a random one).
+        A later list is told in the order of its changes, as by a watch: who has seen a version has seen all before it.
+        """
         present = {obj.key: obj for obj in objects}
         kept = {*present, *unreadable}
         for key in [key for key in self._objects if key not in kept]:
             yield from self.remove(key)
-        # A later list comes in the order of its changes, as a watch does: what has a version has seen all before it.
-        for obj in sorted(present.values(), key=_version if self._objects else _age):
+        for obj in sorted(present.values(), key=_version) if self._objects else present.values():
             yield from self.put(obj)
-
-
-def _age(obj: Named) -> tuple[datetime, str]:
-    return obj.metadata.creation_timestamp or _EARLIEST, obj.key
 
 
 def _version(obj: Named) -> tuple[int, str]:

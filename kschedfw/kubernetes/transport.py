@@ -33,8 +33,8 @@ class TransportLimits:
         connect: for a connection, TLS included.
         request: for an answer, from sending the request to its last byte.
         list: the same for a page of a list.
-        quiet: without a byte in a watch, after which the other side counts as gone; the API server sends a bookmark
-            every minute.
+        quiet: without a byte in a watch, after which the other side counts as gone: it should have ended the watch ten
+            seconds ago, see `Reflector`.
         response: bytes of an answer.
         event: bytes of one change in a watch.
         idle_connections: that are kept; where more requests are made at a time, connections are opened and closed
@@ -44,7 +44,7 @@ class TransportLimits:
     connect: float = 10.0
     request: float = 30.0
     list: float = 60.0
-    quiet: float = 150.0
+    quiet: float = 40.0
     response: int = 256 * _MIB
     event: int = 16 * _MIB
     idle_connections: int = 256

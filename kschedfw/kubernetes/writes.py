@@ -31,7 +31,7 @@ T = TypeVar("T", bound=Named)
 _POD: Final = resources_of(Pod)[0]
 _DONE: Final[Content] = {}
 """What is told of a write whose answer nobody needs."""
-_SERVERS_OWN: Final = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
+_SERVERS_OWN: Final = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp")
 _LONGEST_MESSAGE: Final = 32 * 1024
 """Bytes of a condition's message that the API server takes."""
 
@@ -93,16 +93,20 @@ class Writes:
         self._client.write("PATCH", path, patch, content_type=STRATEGIC_MERGE_PATCH)
 
     def _condition(self, pod: Pod, condition: PodCondition) -> Content:
-        """The condition with the time of its last change, where this is one; else the server's stays."""
+        """The condition of the pod's generation, with the time of its last change if its status changes."""
         present = self._known(pod)
         conditions = present.status.conditions if isinstance(present, Pod) else pod.status.conditions
         before = next((each for each in conditions if each.type == condition.type), None)
-        written = {
+        written: Content = {
             "type": condition.type,
             "status": condition.status,
             "reason": condition.reason,
             "message": printable(condition.message, _LONGEST_MESSAGE),
         }
+        # The generation that is known here: by now the server may have a newer one. kube-scheduler writes it, too
+        # (PodObservedGenerationTracking, locked since v1.35), and doesn't patch for it alone either.
+        if pod.metadata.generation:
+            written["observedGeneration"] = pod.metadata.generation
         if before is None or before.status != condition.status:
             written["lastTransitionTime"] = self._now()
         return written

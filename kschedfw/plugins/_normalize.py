@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kschedfw import IntArray
-from kschedfw.framework.results import MAX_NODE_SCORE
+from kschedfw import MAX_NODE_SCORE, IntArray
 
 
 def normalized(scores: IntArray, *, reverse: bool = False) -> IntArray:

@@ -13,11 +13,10 @@ from typing import Protocol
 import attrs
 import numpy as np
 
-from kschedfw import FieldError, IntArray, NodeInfo, NodeTable, Pod, Resource
-from kschedfw.api import PodRequests
-from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_huge_pages
+from kschedfw import MAX_NODE_SCORE, FieldError, IntArray, NodeInfo, NodeTable, Pod, Resource
+from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, PodRequests
+from kschedfw.api.resource_names import is_huge_pages
 from kschedfw.framework.nodes.arrays import FloatArray
-from kschedfw.framework.results import MAX_NODE_SCORE
 
 _ATTRIBUTES = {CPU: "milli_cpu", MEMORY: "memory", EPHEMERAL_STORAGE: "ephemeral_storage"}
 _NON_ZERO = (CPU, MEMORY)

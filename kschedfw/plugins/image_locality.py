@@ -10,9 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from kschedfw import IntArray, NodeInfo, NodeTable, Plugin, Pod, Reads, hookimpl
+from kschedfw import MAX_NODE_SCORE, IntArray, NodeInfo, NodeTable, Plugin, Pod, Reads, hookimpl
 from kschedfw.framework.nodes.node_info import ImageStateSummary
-from kschedfw.framework.results import MAX_NODE_SCORE
 
 _MIB = 1024 * 1024
 

@@ -28,6 +28,7 @@ from kschedfw import (
     QueueingHint,
     Reads,
     StateKey,
+    StateKeyError,
     Status,
     Verdicts,
     api,
@@ -36,7 +37,6 @@ from kschedfw import (
 )
 from kschedfw.api import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
 from kschedfw.api.selector_text import requirement_text
-from kschedfw.framework.cycle_state import StateKeyError
 from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._node_terms import (

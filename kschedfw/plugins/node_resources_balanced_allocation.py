@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw import (
+    MAX_NODE_SCORE,
     CycleState,
     FieldError,
     Handle,
@@ -21,12 +22,12 @@ from kschedfw import (
     Pod,
     Reads,
     StateKey,
+    StateKeyError,
     Status,
     hookimpl,
     per_signature,
 )
-from kschedfw.framework.cycle_state import StateKeyError
-from kschedfw.framework.results import MAX_NODE_SCORE
+from kschedfw.plugins._device_backed import DeviceBacked
 from kschedfw.plugins._resources import (
     DEFAULT_RESOURCES,
     Plan,
@@ -41,10 +42,12 @@ from kschedfw.plugins._resources import (
     rows_to_score,
     valid_score,
 )
+from kschedfw.plugins.dynamic_resources.manager import DeviceManager
 
 Fractions = npt.NDArray[np.float64]
 
 _PLAN = StateKey[Plan]("NodeResourcesBalancedAllocation.plan")
+_BACKED = StateKey[DeviceBacked]("NodeResourcesBalancedAllocation.backed")
 _HALF = MAX_NODE_SCORE // 2
 
 
@@ -77,8 +80,11 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._resources = [ScoredResource.of(spec, non_zero=False) for spec in args.resources]
+        self._devices = DeviceManager.of(handle.cluster)
 
     def sign(self, pod: Pod) -> Hashable | None:
+        if self._devices.resources_of(pod):
+            return None  # what classes of devices stand behind depends on other objects than the node
         requests = pod.requests
         return tuple([resource.request_of(requests) for resource in self._resources])
 
@@ -89,6 +95,7 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         if not _requests_any(plan):
             return Status.skip()
         state.write(_PLAN, plan)
+        self._note_devices(state, pod, plan)
         return None
 
     @hookimpl
@@ -97,9 +104,11 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         plan = self._plan(state, pod)
         if plan is None:
             return 0
+        backed = state.read(_BACKED) if _BACKED in state else None
         before, after = [], []
         for resource, request in plan:
-            allocatable, used = resource.on_node(node_info)
+            found = resource.on_node(node_info) if backed is None else backed.on_node(resource, node_info)
+            allocatable, used = found
             if allocatable:
                 # Both become floats before the division, as in Go: Python divides large integers more precisely.
                 capacity = float(allocatable)
@@ -112,6 +121,8 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         plan = self._plan(state, pod)
         if plan is None:
             return np.zeros(len(rows), dtype=np.int64)
+        if _BACKED in state:
+            return None
         scored = rows_to_score(nodes, rows)
         if compiled := compiled_scores(plan, nodes, scored):
             scores = compiled.balanced_allocation(*compiled_columns(plan, nodes, scored))
@@ -127,7 +138,16 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
             return state.read(_PLAN)
         except StateKeyError:  # this plugin isn't enabled at pre_score
             plan = plan_for(self._resources, pod)
-            return plan if _requests_any(plan) else None
+            if not _requests_any(plan):
+                return None
+            self._note_devices(state, pod, plan)
+            return plan
+
+    def _note_devices(self, state: CycleState, pod: Pod, plan: Plan) -> None:
+        """Write the pod's extended resources that devices may provide, if one of them counts for the score."""
+        backed = DeviceBacked.of(pod, self._devices)
+        if backed is not None and backed.counts_for(plan):
+            state.write(_BACKED, backed)
 
 
 def _batch_scores(plan: Plan, columns: Sequence[tuple[IntArray, IntArray]], count: int) -> IntArray:

@@ -21,6 +21,7 @@ from kschedfw import (
     QueueingHint,
     Reads,
     StateKey,
+    StateKeyError,
     Status,
     Verdicts,
     hookimpl,
@@ -32,7 +33,6 @@ from kschedfw.api import (
     PersistentVolumeClaim,
     RBDSource,
 )
-from kschedfw.framework.cycle_state import StateKeyError
 from kschedfw.plugins._claims import claim_not_found, find_claim, uses_claim
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._storage_plugin import StoragePlugin

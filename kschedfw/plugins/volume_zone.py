@@ -20,6 +20,7 @@ from kschedfw import (
     QueueingHint,
     Reads,
     StateKey,
+    StateKeyError,
     Status,
     Verdicts,
     hookimpl,
@@ -27,7 +28,6 @@ from kschedfw import (
 )
 from kschedfw.api import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode
 from kschedfw.api.volume_matching import class_of_claim
-from kschedfw.framework.cycle_state import StateKeyError
 from kschedfw.plugins._claims import (
     claim_not_found,
     find_claim,

@@ -2,13 +2,18 @@
 
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NoNodesAvailableError
 from kschedfw.framework.extender import Extender, ExtenderFilterResult
+from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.bindings import BindingExecutor, InlineExecutor
 from kschedfw.scheduler.cache import Cache, CacheError
-from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError
+from kschedfw.scheduler.errors import ConcurrentCycleError, MissingExtraError, SchedulingError
+from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult, num_feasible_nodes_to_find
-from kschedfw.scheduler.placement import Placement, PlacementEndedError
+from kschedfw.scheduler.http_extender import make_extenders
+from kschedfw.scheduler.placement import Placement, PlacementEndedError, commit_together
 from kschedfw.scheduler.queue import PodInFlightError
+from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduler import Scheduler
+from kschedfw.scheduler.scheduling_cycle import Algorithm
 from kschedfw.scheduler.select import (
     FirstByNameSelector,
     HostSelector,
@@ -17,10 +22,14 @@ from kschedfw.scheduler.select import (
     Selection,
     select_host,
 )
+from kschedfw.scheduler.setup import Setup, UnknownProfileError, objects_of
+from kschedfw.scheduler.still_fits import StillFits
 
 __all__ = [
-    "Cache",
+    "Algorithm",
+    "Attempt",
     "BindingExecutor",
+    "Cache",
     "CacheError",
     "ConcurrentCycleError",
     "Diagnosis",
@@ -31,7 +40,9 @@ __all__ = [
     "GenericScheduler",
     "HostSelector",
     "InlineExecutor",
+    "MissingExtraError",
     "NoNodesAvailableError",
+    "Place",
     "Placement",
     "PlacementEndedError",
     "PodInFlightError",
@@ -41,6 +52,13 @@ __all__ = [
     "Scheduler",
     "SchedulingError",
     "Selection",
+    "Setup",
+    "StillFits",
+    "UnknownProfileError",
+    "commit_together",
+    "make_extenders",
     "num_feasible_nodes_to_find",
+    "objects_of",
+    "profiles_of",
     "select_host",
 ]

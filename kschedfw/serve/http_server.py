@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
+import ssl
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
 
@@ -17,11 +19,11 @@ import uvicorn
 from kschedfw.api.errors import KschedfwError
 
 MAX_CONNECTIONS: Final = 256
-"""Open connections at a time; further ones are closed at once."""
+"""Open connections at a time, TLS handshakes included. A further one replaces another one, see `_make_room`."""
 HEADER_BYTES: Final = 64 << 10
 """Bytes of a request's headers, as they come in pieces."""
 HEADER_SECONDS: Final = 10.0
-"""Seconds for the headers of a request to come, and for the first byte on a new connection."""
+"""Seconds for a TLS handshake, and then for the headers of a request, the first one included."""
 KEEP_ALIVE_SECONDS: Final = 75
 """Seconds for which an idle connection stays open."""
 GRACE_SECONDS: Final = 5.0
@@ -100,8 +102,10 @@ class Server(uvicorn.Server):
         self._when_stuck = when_stuck
         if not config.loaded:
             config.load()
-        # uvicorn has chosen between its protocols, by what is installed
-        config.http_protocol_class = _limited(config.http_protocol_class)
+        # uvicorn has chosen between its protocols, by what is installed. The protocol does the TLS handshake itself:
+        # asyncio would tell it of a connection only afterwards, and that takes 300 KB from its acceptance on.
+        config.http_protocol_class = _limited(config.http_protocol_class, config.ssl)
+        config.ssl = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -122,16 +126,16 @@ class Server(uvicorn.Server):
         while self._connections() and asyncio.get_running_loop().time() < deadline:
             for connection in self._connections():
                 if connection.is_done:  # over TLS it would wait for the client to say goodbye
-                    connection.transport.abort()
+                    connection.abort()
             await asyncio.sleep(0.02)
         for connection in self._connections():
-            connection.transport.abort()
+            connection.abort()
         while self.server_state.tasks:  # they are told that the client has gone
             await asyncio.sleep(0.01)
         await self.lifespan.shutdown()
         last.cancel()
 
-    @contextmanager
+    @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         if threading.current_thread() is threading.main_thread():
             for number in _SIGNALS:
@@ -147,10 +151,18 @@ class Server(uvicorn.Server):
         return list(self.server_state.connections)
 
 
-def _limited(protocol: type[Any]) -> type[Any]:
-    """uvicorn's protocol, which closes surplus connections, and those whose headers are too long or too slow."""
+def _limited(protocol: type[Any], tls: ssl.SSLContext | None) -> type[Any]:
+    """uvicorn's protocol over TLS or without it, with limits on connections and on the size and time of headers."""
 
     class Limited(protocol):  # type: ignore[misc]  # which one is known only now
+        raw: asyncio.Transport
+        """The connection under TLS, or the same as `transport`."""
+        peer = ""
+        active_at = 0.0
+        """When the client sent something last, by the event loop's clock."""
+        _early = b""
+        """Data that came with the last message of the handshake."""
+        _handshake: asyncio.Task[None] | None = None
         _timer: asyncio.TimerHandle | None = None
         _header_bytes = 0
 
@@ -162,32 +174,83 @@ def _limited(protocol: type[Any]) -> type[Any]:
         @property
         def is_done(self) -> bool:
             """Whether no request is in progress, and all answers are on their way."""
-            return self.is_idle and not self.transport.get_write_buffer_size()
+            if self.transport is None:  # the handshake isn't over
+                return True
+            # TLS has a buffer of its own above the connection's.
+            unsent = self.transport.get_write_buffer_size() + self.raw.get_write_buffer_size()
+            return self.is_idle and not unsent
 
         def connection_made(self, transport: asyncio.Transport) -> None:
-            super().connection_made(transport)
-            if len(self.connections) > MAX_CONNECTIONS:
-                transport.abort()
+            self.raw, self.active_at = transport, self.loop.time()
+            self.peer = str((transport.get_extra_info("peername") or ("",))[0])
+            self.connections.add(self)
+            _make_room(self.connections, self)
+            if tls is None:
+                self._begin(transport)
             else:
-                self._expect_headers()
+                self._handshake = self.loop.create_task(self._shake_hands(tls))
 
         def data_received(self, data: bytes) -> None:
+            if self.transport is None:
+                self._early += data
+                return
+            if (
+                self.transport.is_closing()
+            ):  # TLS still delivers; uvicorn might close again, which breaks the transport
+                return
+            self.active_at = self.loop.time()
             super().data_received(data)
             if not self.is_idle:
                 self._headers_came()
                 return
             self._header_bytes += len(data)
             if self._header_bytes > HEADER_BYTES:
-                self.transport.abort()
+                self.abort()
             elif self._timer is None:
                 self._expect_headers()
 
         def connection_lost(self, error: Exception | None) -> None:
             self._headers_came()
-            super().connection_lost(error)
+            if self.transport is None:
+                self.connections.discard(self)
+            else:
+                super().connection_lost(error)
+
+        def shutdown(self) -> None:
+            """End after the request in progress, if there is one."""
+            if self.transport is None:
+                self.abort()
+            elif (
+                not self.transport.is_closing()
+            ):  # closed twice, a TLS transport can't even be aborted any more
+                super().shutdown()
+
+        def abort(self) -> None:
+            """End at once, whatever is in progress."""
+            self.raw.abort()
+
+        async def _shake_hands(self, context: ssl.SSLContext) -> None:
+            if not self.raw.is_closing():
+                with contextlib.suppress(
+                    OSError
+                ):  # a client that speaks no TLS, has no certificate, or is too slow
+                    secure = await self.loop.start_tls(
+                        self.raw, self, context, server_side=True, ssl_handshake_timeout=HEADER_SECONDS
+                    )
+                    if secure is not None and not self.raw.is_closing():
+                        self._begin(secure)
+                        return
+            self.connections.discard(self)
+
+        def _begin(self, transport: asyncio.Transport) -> None:
+            super().connection_made(transport)
+            self._expect_headers()
+            if self._early:
+                early, self._early = self._early, b""
+                self.data_received(early)
 
         def _expect_headers(self) -> None:
-            self._timer = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
+            self._timer = self.loop.call_later(HEADER_SECONDS, self.abort)
 
         def _headers_came(self) -> None:
             self._header_bytes = 0
@@ -196,3 +259,21 @@ def _limited(protocol: type[Any]) -> type[Any]:
                 self._timer = None
 
     return Limited
+
+
+def _make_room(connections: set[Any], newcomer: Any) -> None:
+    """End another connection if there are too many with this one.
+
+    It is one of the client with the most connections, so that nobody is shut out by somebody else, and of these the one
+    that has been idle longest, else the one whose request began first. The newcomer may be a health probe from the
+    same address, so it stays: a probe is answered long before MAX_CONNECTIONS further ones were accepted.
+    """
+    if len(connections) <= MAX_CONNECTIONS:
+        return
+    shares = Counter(each.peer for each in connections)
+    replaced = max(
+        (each for each in connections if each is not newcomer),
+        key=lambda each: (shares[each.peer], each.is_idle, -each.active_at),
+    )
+    connections.discard(replaced)
+    replaced.abort()

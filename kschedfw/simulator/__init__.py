@@ -1,14 +1,28 @@
 """Replays a cluster: schedules its pending pods in virtual time and reports how it went."""
 
-from kschedfw.simulator.arrivals import Arrivals, ArrivalsError
+from kschedfw.simulator.arrivals import LONGEST, SHORTEST, Arrivals, ArrivalsError
 from kschedfw.simulator.decision import Decision, Outcome
 from kschedfw.simulator.failures import Failures
-from kschedfw.simulator.openb import OpenbError, openb_notes, read_openb_nodes, read_openb_pods
+from kschedfw.simulator.openb import (
+    GPU,
+    NAMESPACE,
+    PODS_PER_NODE,
+    OpenbError,
+    openb_notes,
+    read_openb_nodes,
+    read_openb_pods,
+)
 from kschedfw.simulator.report import Peak, Reason, Replay, Report, Spread, Utilisation
-from kschedfw.simulator.simulation import Simulation
+from kschedfw.simulator.simulation import LONGEST_ATTEMPT, Simulation
 from kschedfw.simulator.timeline import Timeline
 
 __all__ = [
+    "GPU",
+    "LONGEST",
+    "LONGEST_ATTEMPT",
+    "NAMESPACE",
+    "PODS_PER_NODE",
+    "SHORTEST",
     "Arrivals",
     "ArrivalsError",
     "Decision",

@@ -9,6 +9,7 @@ from random import Random
 import attrs
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.field_errors import shown
 from kschedfw.api.pod import Pod
 from kschedfw.simulator.openb import EPOCH
 
@@ -18,6 +19,13 @@ DURATION = "kschedfw/duration-seconds"
 OPENB_CREATION = "openb.trace/creation-time"
 OPENB_SCHEDULED = "openb.trace/scheduled-time"
 OPENB_DELETION = "openb.trace/deletion-time"
+
+
+SHORTEST, LONGEST = 1e-9, 1e10
+"""The range of rates (per second) and times (seconds), three centuries.
+
+In times beyond, seconds, and then whole steps of the clock, get lost: adding them to a float doesn't change it.
+"""
 
 
 class ArrivalsError(KschedfwError, ValueError):
@@ -65,9 +73,13 @@ class Arrivals:
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise TypeError(f"{name}: expected a number or None, found {value!r}")
-            if not (math.isfinite(value) and value > 0):
-                what = {"rate": "arrival rate", "mean_duration": "mean duration"}[name]
-                raise ArrivalsError(f"the {what} must be positive, not {value:g}")
+            what = {"rate": "arrival rate", "mean_duration": "mean duration"}[name]
+            if not 0 < value < math.inf:
+                raise ArrivalsError(f"the {what} must be positive, not {shown(value)}")
+            if not SHORTEST <= value <= LONGEST:
+                raise ArrivalsError(
+                    f"the {what} must be from {SHORTEST:g} to {LONGEST:g}, not {shown(value)}"
+                )
         if not isinstance(self.own_times, bool):
             raise TypeError(f"own_times: expected True or False, found {self.own_times!r}")
         if not self.own_times and self.rate is None and self.mean_duration is None:
@@ -149,6 +161,8 @@ def _seconds(pod: Pod, annotation: str) -> float | None:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
-    if not (math.isfinite(seconds) and seconds >= 0):
-        raise ArrivalsError(f"Pod {pod.key}: annotation {annotation}: expected seconds, found {text!r}")
+    if not 0 <= seconds <= LONGEST:
+        raise ArrivalsError(
+            f"Pod {pod.key}: annotation {annotation}: expected seconds up to {LONGEST:g}, found {shown(text)}"
+        )
     return seconds

@@ -13,6 +13,7 @@ become:
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,6 +29,7 @@ from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.node import Node, NodeCondition, NodeStatus
 from kschedfw.api.pod import Pod, PodSpec
 from kschedfw.api.quantity import Quantity
+from kschedfw.api.sources import open_file
 
 ObjectT = TypeVar("ObjectT", bound=Named)
 
@@ -122,7 +124,7 @@ class _Row:
 
 def _rows(table: _Table) -> Iterator[_Row]:
     path = table.path
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with io.TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="") as file:
         lines = csv.reader(file, strict=True)
         try:
             header = next(lines, [])

@@ -10,6 +10,7 @@ from typing import TypedDict
 
 import attrs
 
+from kschedfw.api.admission import RefusedPod
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from kschedfw.cluster import MissingObject
 from kschedfw.framework.nodes.node_info import NodeInfo
@@ -150,6 +151,7 @@ class Report:
     `terminating` are numbers of pods that were ignored. `elapsed` is in seconds of the simulation's clock, and 0
     without one. `replay` is None unless pods arrive and leave. `missing` are objects that pods referred to at the
     start and the cluster lacked. `start` is the start of virtual time, in seconds since the epoch.
+    `refused` are pods that an API server would not create; none of the numbers counts them.
     """
 
     profile: str
@@ -180,6 +182,7 @@ class Report:
     replay: Replay | None = None
     missing: Sequence[MissingObject] = ()
     start: float = 0.0
+    refused: Sequence[RefusedPod] = ()
 
     @property
     def decisions_per_second(self) -> float:
@@ -215,6 +218,7 @@ class Report:
             "replay": None if self.replay is None else self.replay.to_json(),
             "reasons": [attrs.asdict(reason) for reason in self.reasons],
             "missing": [each.to_json() for each in self.missing],
+            "refused": [each.to_json() for each in self.refused],
             "utilisation": {
                 usage.resource: {
                     "nodes": usage.nodes,

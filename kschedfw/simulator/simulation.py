@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from random import Random
 
+from kschedfw.api.admission import RefusedPod
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import ClaimController, Cluster, InMemoryCluster, VolumeController, missing_objects
@@ -38,6 +39,8 @@ from kschedfw.simulator.verdicts import Verdicts
 Progress = Callable[[int, int], None]
 """Called with the number of pods done and to do."""
 
+LONGEST_ATTEMPT = 3600.0
+"""Seconds that an attempt may take at most."""
 FRUITLESS_ATTEMPTS = 5
 """After this many attempts of a pod without a change of the cluster, further ones are taken to be repetitions."""
 
@@ -68,7 +71,7 @@ class Simulation:
 
     All random numbers come from `seed`: the same input gives the same decisions. `clock` returns seconds, such as
     `time.perf_counter`; it is only used for `Report.elapsed` and `decisions_per_second`, which are 0 without it.
-    `notes` are passed on to the report.
+    `notes`, and pods that admission `refused`, are passed on to the report.
 
     Failures of plugins are collected during the run, and logged at its end: each distinct failure once, with how
     often it happened. Inside a `with Failures()` block they are collected there instead. Every failed attempt also
@@ -83,7 +86,7 @@ class Simulation:
     Raises:
         ProfileError, PluginError: a profile can't run.
         ArrivalsError: a pod's times aren't numbers, or the cluster isn't an InMemoryCluster.
-        ValueError: `attempt_time` is negative or not finite, `start_time` has no time zone, or there are both an
+        ValueError: `attempt_time` is negative or more than an hour, `start_time` has no time zone, or there are both an
             `algorithm` and `explaining`.
         TypeError: `cluster`, `profiles`, `arrivals` or `seed` has the wrong type; says which would be right.
     """
@@ -106,6 +109,7 @@ class Simulation:
         parallelism: int = 16,
         clock: Callable[[], float] = lambda: 0.0,
         notes: Sequence[str] = (),
+        refused: Sequence[RefusedPod] = (),
         explaining: Explaining | None = None,
         timeline: Timeline | None = None,
         algorithm: Callable[[GenericScheduler], Algorithm] | None = None,
@@ -113,14 +117,17 @@ class Simulation:
         _check_types(cluster, profiles, arrivals, seed)
         if explaining is not None and algorithm is not None:
             raise ValueError("explaining: the decisions of an algorithm of one's own can't be explained")
-        if not (math.isfinite(attempt_time) and attempt_time >= 0):
-            raise ValueError(f"attempt_time: expected seconds from 0 on, found {attempt_time:g}")
+        if not 0 <= attempt_time <= LONGEST_ATTEMPT:
+            raise ValueError(
+                f"attempt_time: expected seconds from 0 to {LONGEST_ATTEMPT:g}, found {attempt_time:g}"
+            )
         self.cluster = cluster
         self.profiles = (default_profile(),) if profiles is None else tuple(profiles)
         self.seed = seed
         self.decisions: list[Decision] = []
         self._clock = clock
         self._notes = tuple(notes)
+        self._refused = tuple(refused)
         self._has_run = False
         self._missing = missing_objects(cluster)
         self._found = PendingPods.of(cluster, {profile.scheduler_name for profile in self.profiles})
@@ -410,6 +417,7 @@ class Simulation:
             pods_per_node=Spread.of(len(info.pods) for info in snapshot.node_infos),
             notes=self._notes,
             missing=self._missing,
+            refused=self._refused,
             replay=Replay.of(ledger.last_change, ledger.departed, self.decisions, peaks(ledger.peak, usages))
             if self._is_replay
             else None,

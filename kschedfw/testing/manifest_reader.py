@@ -8,7 +8,9 @@ import operator
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kschedfw.api.defaults import default_priorities
+import attrs
+
+from kschedfw.api.defaults import Priorities
 from kschedfw.api.expand import expand
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.manifest_error import ManifestError
@@ -69,13 +71,11 @@ class ManifestReader:
         if all(map(operator.is_, given, read)):
             return read
         read = list(expand(read, refuse=_refuse))
-        prioritized = iter(
-            default_priorities(
-                [obj for obj in read if isinstance(obj, Pod)],
-                [obj for obj in read if isinstance(obj, PriorityClass)],
-            )
-        )
-        return [next(prioritized) if isinstance(obj, Pod) else obj for obj in read]
+        priorities = Priorities(obj for obj in read if isinstance(obj, PriorityClass))
+        return [
+            attrs.evolve(obj, spec=priorities.applied(obj.spec)) if isinstance(obj, Pod) else obj
+            for obj in read
+        ]
 
     def _object(self, given: Named | Mapping[str, object]) -> Named:
         if isinstance(given, Named):

@@ -1,11 +1,12 @@
 """Transactions on a private copy of a cluster: what would be if nodes came, went or were drained, or pods came."""
 
-from kschedfw.what_if.errors import WhatIfError
-from kschedfw.what_if.results import Evictions, Feasibility, Placed, Refused, Replicas, Schedule
+from kschedfw.what_if.errors import ConcurrentUseError, WhatIfError
+from kschedfw.what_if.results import Evictions, Feasibility, Placed, Refused, Replicas, Schedule, Waiting
 from kschedfw.what_if.transaction import Transaction
 from kschedfw.what_if.what_if import WhatIf
 
 __all__ = [
+    "ConcurrentUseError",
     "Evictions",
     "Feasibility",
     "Placed",
@@ -13,6 +14,7 @@ __all__ = [
     "Replicas",
     "Schedule",
     "Transaction",
+    "Waiting",
     "WhatIf",
     "WhatIfError",
 ]

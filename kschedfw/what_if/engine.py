@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
 from typing import TypeAlias
+
+import attrs
 
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import ClaimController, RevertibleCluster, VolumeController
@@ -16,18 +19,37 @@ from kschedfw.framework.diagnosis import Diagnosis, FitError, NoNodesAvailableEr
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.status import Status
+from kschedfw.scheduler.binding_cycle import as_fit_error
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
+from kschedfw.scheduler.placement import Placement
 from kschedfw.scheduler.queue.heap import in_order
 from kschedfw.scheduler.scheduler import Scheduler
-from kschedfw.what_if.errors import WhatIfError
-from kschedfw.what_if.history import History
-from kschedfw.what_if.results import Feasibility, Placed, Refused
+from kschedfw.what_if.errors import ConcurrentUseError, WhatIfError
+from kschedfw.what_if.history import Ended, History
+from kschedfw.what_if.results import Feasibility, Outcome, Placed, Refused, Waiting
 
 _log = logging.getLogger(__name__)
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of pods done, and of all pods."""
+
+
+class OneThread:
+    """For a block, keeps a WhatIf to the thread that enters it, which may do so again in it.
+
+    Others are refused at once. To wait would be no help: they would go on in the midst of this one's transaction.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            raise ConcurrentUseError
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
 
 
 class Engine:
@@ -42,7 +64,8 @@ class Engine:
         assert isinstance(scheduler.algorithm, GenericScheduler)
         self.cluster = cluster
         self.scheduler = scheduler
-        self.history = History(cluster, scheduler.cache)
+        self.one_thread = OneThread()
+        self.history = History(cluster, scheduler)
         self._algorithm = scheduler.algorithm
         self._probe = GenericScheduler(scheduler.cache, scheduler.snapshot, random=chance, exhaustive=True)
         self._explainer = ExplainingScheduler(scheduler.algorithm, beyond=True)
@@ -74,6 +97,7 @@ class Engine:
         framework = self.scheduler.frameworks.get(pod.spec.scheduler_name)
         if framework is None:
             return Feasibility(pod, Diagnosis(), self._no_profile(pod), None)
+        self.history.forget_attempts()
         gate = framework.run_pre_enqueue_plugins(pod)
         if not gate.is_success:
             return _gated(pod, gate)
@@ -86,6 +110,10 @@ class Engine:
         return Feasibility(pod, diagnosis, message, feasible)
 
     def explain(self, pod: Pod) -> Explanation:
+        self.history.forget_attempts()
+        return self._explain(pod)
+
+    def _explain(self, pod: Pod) -> Explanation:
         framework = self.scheduler.frameworks.get(pod.spec.scheduler_name)
         if framework is None:
             raise WhatIfError(self._no_profile(pod))
@@ -94,10 +122,11 @@ class Engine:
 
     def explain_after(self, pods: Iterable[Pod], pod: Pod, *, preempt: bool) -> Explanation:
         """What would be decided on the pod after these, and why; it leaves their places taken."""
+        self.history.forget_attempts()
         with self._algorithm.trial():
             for each in pods:
-                self._place(self.present(each), preempt=preempt)
-            return self.explain(self.present(pod))
+                self._place(self.present(each), preempt=preempt, lost={})
+            return self._explain(self.present(pod))
 
     def pods_on(self, node_name: str) -> Sequence[Pod]:
         """The pods on the node, placed ones included."""
@@ -108,15 +137,50 @@ class Engine:
 
     def place_all(
         self, pods: Sequence[Pod], *, preempt: bool, progress: Progress | None = None
-    ) -> Sequence[Placed | Refused]:
-        """Give each of the cluster's pods a place, in their order."""
-        results: list[Placed | Refused] = []
+    ) -> Sequence[Outcome]:
+        """Give each of the cluster's pods a place, in their order; how it stands with each in the end."""
+        self.history.forget_attempts()
+        outcomes: list[Placed | Refused] = []
+        lost: dict[str, Refused] = {}
         with self._algorithm.trial():
             for pod in pods:
-                results.append(self._place(self.present(pod), preempt=preempt))
+                outcomes.append(self._place(self.present(pod), preempt=preempt, lost=lost))
                 if progress is not None:
-                    progress(len(results), len(pods))
-        return results
+                    progress(len(outcomes), len(pods))
+        return self.as_of_now(
+            [
+                attrs.evolve(lost[each.pod.uid], victims=each.victims) if each.pod.uid in lost else each
+                for each in outcomes
+            ]
+        )
+
+    def as_of_now(self, outcomes: Iterable[Outcome]) -> Sequence[Outcome]:
+        """The outcomes as it stands with the pods now: some may wait for others, or not any more."""
+        return [self._as_of_now(each) for each in outcomes]
+
+    def all_waiting(self) -> Iterator[Waiting]:
+        """The pods that have a place and wait for permission, in the order in which they began to."""
+        for waiting in self.scheduler.waiting_pods:
+            placement = self.history.held.get(waiting.pod.uid)
+            if placement is not None and (found := self._waiting(placement)) is not None:
+                yield found
+
+    def _waiting(self, placement: Placement, victims: Sequence[Pod] = ()) -> Waiting | None:
+        """How the pod with this place waits for permission; None if it doesn't."""
+        held = self.scheduler.waiting_pods.get(placement.pod.uid)
+        if held is None or held.poll() is not None:
+            return None
+        pod, plugins = placement.attempt.pod, held.pending_plugins
+        return Waiting(pod, placement.node_name, plugins, ", ".join(held.reasons), tuple(victims))
+
+    def _as_of_now(self, outcome: Outcome) -> Outcome:
+        if isinstance(outcome, Refused):
+            return outcome
+        placement = self.history.held.get(outcome.pod.uid)
+        if placement is None:
+            return Refused(outcome.pod, f"it has lost its place on node {outcome.node_name}", Diagnosis())
+        waiting = self._waiting(placement, outcome.victims)
+        return waiting or Placed(outcome.pod, outcome.node_name, outcome.victims)
 
     def present(self, pod: Pod) -> Pod:
         """The pod as it is in the cluster: controllers write its claims into its status, preemption its node."""
@@ -128,7 +192,8 @@ class Engine:
         less = next(iter(self.scheduler.frameworks.values())).less
         return [info.pod for info in in_order(infos, less)]
 
-    def _place(self, pod: Pod, *, preempt: bool) -> Placed | Refused:
+    def _place(self, pod: Pod, *, preempt: bool, lost: dict[str, Refused]) -> Placed | Refused:
+        """Attempt it, and again if that has made room. `lost` gets the pods that it costs their places, by uid."""
         if pod.spec.scheduler_name not in self.scheduler.frameworks:
             return Refused(pod, self._no_profile(pod), Diagnosis())
         victims: list[Pod] = []
@@ -137,27 +202,41 @@ class Engine:
             try:
                 placement = self.scheduler.place(pod, preempt=preempt)
             except FitError as error:
-                lost = self._victims(begin) if preempt else []
-                if not lost:
-                    return Refused(pod, str(error), error.diagnosis)
-                victims += lost
+                found = self._note_lost(lost)
+                if preempt:
+                    found += [*self.cluster.deleted_since(begin, Pod), *self._note_preempted(lost)]
+                if not found:
+                    return Refused(pod, str(error), error.diagnosis, victims=tuple(victims))
+                victims += found
                 pod = self.present(pod)  # there is room now
                 continue
             except NoNodesAvailableError as error:
-                return Refused(pod, str(error), Diagnosis())
+                return Refused(pod, str(error), Diagnosis(), victims=tuple(victims))
             except SchedulingError as error:
                 if not error.status.is_rejected:
                     raise
                 diagnosis = Diagnosis()
                 diagnosis.add_plugin_status(error.status)
-                return Refused(pod, str(error), diagnosis)
+                return Refused(pod, str(error), diagnosis, victims=tuple(victims))
             self.history.take(placement)
+            self._note_lost(lost)
             return Placed(pod, placement.node_name, tuple(victims))
 
-    def _victims(self, position: int) -> list[Pod]:
-        """Who was preempted since then."""
-        held = self.history.note_preempted()
-        return [*self.cluster.deleted_since(position, Pod), *(each.attempt.pod for each in held)]
+    def _note_lost(self, lost: dict[str, Refused]) -> list[Pod]:
+        """Note which pods lost their places while they waited for permission; returns the preempted ones of them."""
+        victims = []
+        for ended in self.history.give_up_refused():
+            pod = ended.placement.attempt.pod
+            lost[pod.uid] = _refused_after_all(ended)
+            if not ended.status.is_rejected:
+                victims.append(pod)
+        return victims
+
+    def _note_preempted(self, lost: dict[str, Refused]) -> Iterator[Pod]:
+        for placement in self.history.note_preempted():
+            pod = placement.attempt.pod
+            lost[pod.uid] = Refused(pod, placement.preempted or "", Diagnosis())
+            yield pod
 
     def _no_profile(self, pod: Pod) -> str:
         known = ", ".join(map(repr, self.scheduler.frameworks))
@@ -169,6 +248,15 @@ def _needs_claims(pod: Pod) -> bool:
     return any(volume.ephemeral for volume in pod.spec.volumes) or any(
         claim.resource_claim_template_name for claim in pod.spec.resource_claims
     )
+
+
+def _refused_after_all(ended: Ended) -> Refused:
+    """The outcome of a pod that had a place, in the words that its binding cycle would have written."""
+    attempt, status = ended.placement.attempt, ended.status
+    error = as_fit_error(attempt, ended.placement.node_name, status).error
+    if status.is_rejected and isinstance(error, FitError):
+        return Refused(attempt.pod, str(error), error.diagnosis, ended.placement.node_name)
+    return Refused(attempt.pod, status.message, Diagnosis())
 
 
 def _gated(pod: Pod, gate: Status) -> Feasibility:

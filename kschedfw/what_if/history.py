@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import attrs
 
 from kschedfw.cluster import RevertibleCluster
-from kschedfw.scheduler.cache import Cache, RestorePoint
+from kschedfw.framework.status import Status
+from kschedfw.framework.waiting_pods import WaitingPod, Waits
+from kschedfw.scheduler.cache import RestorePoint
 from kschedfw.scheduler.placement import Placement
+from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.what_if.errors import WhatIfError
 
 _log = logging.getLogger(__name__)
@@ -17,11 +22,22 @@ _log = logging.getLogger(__name__)
 
 @attrs.frozen(eq=False)
 class Mark:
-    """A moment to which one can go back: how much had happened by then."""
+    """A moment to which one can go back: how much had happened by then, and what doesn't follow from that."""
 
     steps: int
     position: int
     point: RestorePoint
+    waits: Waits
+    states: Mapping[str, Mapping[str, object]]
+    """What plugins remembered, by profile and plugin."""
+
+
+@attrs.frozen(eq=False)
+class Ended:
+    """A place that was lost because its wait for permission ended with this status."""
+
+    placement: Placement
+    status: Status
 
 
 @attrs.frozen(eq=False)
@@ -66,25 +82,34 @@ class History:
     """The places that were taken and given up, and in between, in the log of the cluster, its writes.
 
     To undo a step is to do the inverse, in reverse order. So plugins see reserve and unreserve, and events, as they do
-    when it happens in earnest, and whoever keeps a state by them is where it was. The orders that this doesn't restore,
-    of pods on a node and of nodes, are kept by the cache.
+    when it happens in earnest, and whoever keeps a state by them is where it was. Three things don't come back so, and
+    are restored last: the orders of nodes and of pods on a node, by the cache; waits for permission that have ended;
+    and what plugins remember beside reservations, by their `restore_state`.
     """
 
-    def __init__(self, cluster: RevertibleCluster, cache: Cache) -> None:
+    def __init__(self, cluster: RevertibleCluster, scheduler: Scheduler) -> None:
         self._cluster = cluster
-        self._cache = cache
+        self._cache = scheduler.cache
+        self._waiting_pods = scheduler.waiting_pods
+        self._frameworks = scheduler.frameworks
         self._steps: list[_Step] = []
+        self._ended: list[tuple[Placement, WaitingPod]] = []
+        """The waits for permission that have ended since `give_up_refused` looked."""
         self.held: dict[str, Placement] = {}
         """The places that are taken, by the pod's uid, the earliest first."""
 
     def mark(self) -> Mark:
         """Marks are given up in reverse order, by `revert` or `merge`."""
-        return Mark(len(self._steps), self._cluster.position, self._cache.restore_point())
+        states = {name: framework.save_states() for name, framework in self._frameworks.items()}
+        point = self._cache.restore_point()
+        return Mark(len(self._steps), self._cluster.position, point, self._waiting_pods.save(), states)
 
     def take(self, placement: Placement) -> None:
         """Note that a place was taken."""
         self.held[placement.pod.uid] = placement
         self._steps.append(_Taken(self._cluster.position, placement))
+        if (waiting := self._waiting_pods.get(placement.pod.uid)) is not None:
+            waiting.on_settled(partial(self._ended.append, (placement, waiting)))
 
     def note_preempted(self) -> list[Placement]:
         """Note which places were given up to preemption; returns them."""
@@ -93,13 +118,33 @@ class History:
             self._note_given_up(placement)
         return lost
 
+    def give_up_refused(self) -> Sequence[Ended]:
+        """Give up the places whose wait for permission was ended by a refusal or a preemption; returns them.
+
+        In a running scheduler the binding cycle does this at once. A plugin may refuse others for it, such as the rest
+        of a gang.
+        """
+        lost: list[Ended] = []
+        while self._ended:
+            placement, waiting = self._ended.pop(0)
+            status = waiting.poll()
+            if status is None or status.is_success or self.held.get(placement.pod.uid) is not placement:
+                continue
+            lost.append(Ended(placement, status))
+            self._give_up(placement)
+        return lost
+
     def take_again(self, placement: Placement) -> None:
         """Take a place that was given up, and note that."""
         hold_again(placement)
         self.take(placement)
 
     def give_up(self, placement: Placement) -> None:
-        """Give a place up."""
+        """Give a place up, and those that plugins refuse for it."""
+        self._give_up(placement)
+        self.give_up_refused()
+
+    def _give_up(self, placement: Placement) -> None:
         placement.give_up()
         self._note_given_up(placement)
 
@@ -123,6 +168,15 @@ class History:
                 self.held[step.placement.pod.uid] = step.placement
         self._cluster.revert_to(mark.position)
         self._cache.restore(mark.point)
+        self._ended.clear()
+        self._waiting_pods.restore(mark.waits)
+        for name, framework in self._frameworks.items():
+            framework.restore_states(mark.states[name])
+
+    def forget_attempts(self) -> None:
+        """Have plugins forget what failed attempts have left behind, as if the scheduler had just started."""
+        for framework in self._frameworks.values():
+            framework.forget_attempts()
 
     def commit(self) -> list[tuple[Placement, Exception]]:
         """Bind what is held, and make everything final. Returns the places whose binding failed."""
@@ -137,5 +191,6 @@ class History:
                 failed.append((placement, error))
         self.held.clear()
         self._steps.clear()
+        self._ended.clear()
         self._cluster.forget_log()
         return failed

@@ -36,11 +36,13 @@ class PodKind:
     """Pending pods that are alike: of one namespace, with the same labels and the same spec.
 
     `message` is why the first of them has no place, in kube-scheduler's words; `remedies` are the smallest changes that
-    help, the smallest first; `tried` is how many changes were tried. A kind that wasn't looked at has tried none.
+    help, the smallest first; `tried` is how many changes were tried. A kind that wasn't looked at has tried none, and
+    one that `fits` needs none: it waits for pods of other kinds, such as the rest of its gang.
     """
 
     pods: tuple[Pod, ...]
     message: str
+    fits: bool = False
     remedies: tuple[Remedy, ...] = ()
     tried: int = 0
 
@@ -102,12 +104,13 @@ def explain_pending(
         *(AddNodes(group, exists=False) for group in groups),
         *(AddNodes(shape, exists=True) for shape in node_shapes(what_if.cluster.list(Node))[:MOST_SHAPES]),
     ]
+    siblings = [each.pod for each in settled.refused if each.node_name]
     found: dict[tuple[str, ...], list[PodKind]] = {}
     for number, (reasons, kind) in enumerate(sorted(kinds, key=lambda each: -len(each[1].pods))):
         if most is None or number < most:
             if progress is not None:
                 progress("trying changes", number, len(kinds) if most is None else min(most, len(kinds)))
-            kind = _with_remedies(what_if, kind, additions)
+            kind = _with_remedies(what_if, kind, additions, siblings)
         found.setdefault(reasons, []).append(kind)
     whys = [Why(reasons, tuple(each)) for reasons, each in found.items()]
     return Pending(settled, tuple(sorted(whys, key=lambda why: -why.pods)), elsewhere)
@@ -117,9 +120,9 @@ def _kinds(refused: Sequence[Refused]) -> list[tuple[tuple[str, ...], PodKind]]:
     """The pods that are alike and were refused for the same reasons, with these."""
     found: dict[tuple[object, tuple[str, ...]], list[Refused]] = {}
     for each in refused:
-        found.setdefault((_likeness(each.pod), _reasons(each)), []).append(each)
+        found.setdefault((_likeness(each.pod), each.reasons), []).append(each)
     return [
-        (reasons, PodKind(tuple(each.pod for each in alike), alike[0].message))
+        (reasons, PodKind(tuple(each.pod for each in alike), alike[0].message, bool(alike[0].node_name)))
         for (_, reasons), alike in found.items()
     ]
 
@@ -141,19 +144,14 @@ def _likeness(pod: Pod) -> object:
     return pod.namespace, labels, pod.spec
 
 
-def _reasons(refused: Refused) -> tuple[str, ...]:
-    """The reasons without the numbers of nodes, in alphabetical order."""
-    diagnosis = refused.diagnosis
-    if diagnosis.pre_filter_message:
-        return (diagnosis.pre_filter_message,)
-    counts = diagnosis.reasons(len(diagnosis.node_to_status))
-    return tuple(sorted(counts)) or (refused.message,)
-
-
-def _with_remedies(what_if: WhatIf, kind: PodKind, additions: Sequence[AddNodes]) -> PodKind:
+def _with_remedies(
+    what_if: WhatIf, kind: PodKind, additions: Sequence[AddNodes], siblings: Sequence[Pod]
+) -> PodKind:
+    if kind.fits:
+        return kind
     gates = tuple(gate.name for gate in kind.pods[0].spec.scheduling_gates)
     if gates:
         remedy = attempt(what_if, (RemoveGates(gates),), kind.pods)
         return attrs.evolve(kind, remedies=() if remedy is None else (remedy,), tried=1)
-    found = find_remedies(what_if, kind.pods, additions)
+    found = find_remedies(what_if, kind.pods, additions, siblings)
     return attrs.evolve(kind, remedies=found.remedies, tried=found.tried)

@@ -11,6 +11,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.what_if.candidates import Changes, candidates, size
 from kschedfw.what_if.changes import AddNodes, DeletePod, Effort
 from kschedfw.what_if.counting import smallest_count
+from kschedfw.what_if.results import Placed, Waiting
 from kschedfw.what_if.settling import pending_again
 from kschedfw.what_if.transaction import Transaction
 from kschedfw.what_if.what_if import WhatIf
@@ -49,11 +50,14 @@ class Search:
     tried: int
 
 
-def find_remedies(what_if: WhatIf, pods: Sequence[Pod], additions: Sequence[AddNodes] = ()) -> Search:
+def find_remedies(
+    what_if: WhatIf, pods: Sequence[Pod], additions: Sequence[AddNodes] = (), siblings: Sequence[Pod] = ()
+) -> Search:
     """What would get the pods a place: for each sort of change the smallest one that helps.
 
-    The pods are alike, and have no place now. `additions` are the nodes that there might be more of. Each remedy was
-    tried in a transaction of its own, where nothing is preempted.
+    The pods are alike, and have no place now. `additions` are the nodes that there might be more of. `siblings` would
+    fit but wait for others, which may be these. Each remedy was tried in a transaction of its own, where nothing is
+    preempted.
     """
     explanation = what_if.explain(pods[0])
     best: dict[tuple[type, ...], Remedy] = {}
@@ -64,9 +68,9 @@ def find_remedies(what_if: WhatIf, pods: Sequence[Pod], additions: Sequence[AddN
         if known is not None and known.placed == len(pods) and AddNodes not in sort:
             continue  # what comes later is larger
         tried += 1
-        remedy = attempt(what_if, changes, pods)
+        remedy = attempt(what_if, changes, pods, siblings)
         if remedy is not None and remedy.placed < len(pods):
-            remedy = _with_more_nodes(what_if, remedy, pods)
+            remedy = _with_more_nodes(what_if, remedy, pods, siblings)
         if remedy is not None and (known is None or _order(remedy) < _order(known)):
             best[sort] = remedy
     return Search(tuple(_without_detours(tuple(best.values()))), tried)
@@ -94,15 +98,25 @@ def _is_moderate(remedy: Remedy) -> bool:
     return all(change.effort is not Effort.TOO_MUCH for change in remedy.changes)
 
 
-def attempt(what_if: WhatIf, changes: Changes, pods: Sequence[Pod]) -> Remedy | None:
-    """Make the changes in a transaction, and schedule the pods; None if none of them gets a place."""
+def attempt(
+    what_if: WhatIf, changes: Changes, pods: Sequence[Pod], siblings: Sequence[Pod] = ()
+) -> Remedy | None:
+    """Make the changes in a transaction, and schedule the pods; None if none of them would run.
+
+    The siblings are scheduled only if one of the pods waits for others, so that they take no room from pods that don't.
+    """
     with what_if.transaction() as trial:
         for change in changes:
             change.make(trial, what_if.cluster)
         if not trial.can_schedule(_changed(trial, pods[0], changes)):
             return None
         rest = [_changed(trial, pod, changes) for pod in pods[1:]]
-        placed = trial.schedule([pods[0], *rest]).placed
+        found = trial.schedule([pods[0], *rest])
+        if found.waiting and siblings:
+            trial.schedule(siblings)
+        waiting = {each.pod.key for each in trial.waiting}
+        fitting: tuple[Placed | Waiting, ...] = (*found.placed, *found.waiting)
+        placed = [each for each in fitting if each.pod.key not in waiting]
         if not placed:
             return None
         deleted = [change.pod for change in changes if isinstance(change, DeletePod)]
@@ -124,7 +138,7 @@ def _changed(trial: Transaction, pod: Pod, changes: Changes) -> Pod:
     return pod if changed == pod else trial.update(changed)
 
 
-def _with_more_nodes(what_if: WhatIf, remedy: Remedy, pods: Sequence[Pod]) -> Remedy:
+def _with_more_nodes(what_if: WhatIf, remedy: Remedy, pods: Sequence[Pod], siblings: Sequence[Pod]) -> Remedy:
     """The remedy with as many new nodes as it takes to get all pods a place that such nodes can."""
     addition = next((each for each in remedy.changes if isinstance(each, AddNodes)), None)
     if addition is None:
@@ -134,7 +148,7 @@ def _with_more_nodes(what_if: WhatIf, remedy: Remedy, pods: Sequence[Pod]) -> Re
     def place(count: int) -> int:
         counted = attrs.evolve(addition, count=count)
         changes = tuple(counted if each is addition else each for each in remedy.changes)
-        tried[count] = attempt(what_if, changes, pods)
+        tried[count] = attempt(what_if, changes, pods, siblings)
         found = tried[count]
         return 0 if found is None else found.placed
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import TypeAlias
 
 import attrs
 
@@ -47,31 +48,100 @@ class Placed:
 
 
 @attrs.frozen(eq=False)
+class Waiting:
+    """A pod that has a place and waits for permission to run there, such as a member of a gang that isn't complete.
+
+    `plugins` hold it; `message` is what they say that it waits for. `victims` are as for `Placed`.
+    """
+
+    pod: Pod
+    node_name: str
+    plugins: tuple[str, ...]
+    message: str = ""
+    victims: tuple[Pod, ...] = ()
+
+    def in_vain(self) -> Refused:
+        """The outcome if what the pod waits for never comes."""
+        what = self.message or f"for permission of {', '.join(self.plugins)}"
+        return Refused(self.pod, f"fits, but waits: {what}", Diagnosis(), self.node_name, self.victims)
+
+
+@attrs.frozen(eq=False)
 class Refused:
-    """A pod that got no place: why, as kube-scheduler says it in the pod's condition, and in parts."""
+    """A pod that got no place: why, as kube-scheduler says it in the pod's condition, and in parts.
+
+    `node_name` is where it had one and lost it, since others of its group got none; empty if it had none. `victims`
+    were preempted for it in vain.
+    """
 
     pod: Pod
     message: str
     diagnosis: Diagnosis
+    node_name: str = ""
+    victims: tuple[Pod, ...] = ()
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why, without numbers of nodes and without preemption, in alphabetical order."""
+        diagnosis = self.diagnosis
+        if diagnosis.pre_filter_message:
+            return (diagnosis.pre_filter_message,)
+        return tuple(sorted(diagnosis.reasons(len(diagnosis.node_to_status)))) or (self.message,)
+
+
+Outcome: TypeAlias = Placed | Waiting | Refused
+"""What became of one pod."""
 
 
 @attrs.frozen(eq=False)
 class Schedule:
-    """What became of pods, in the order in which they were scheduled. It is true if none was refused."""
+    """What became of pods, in the order in which they were scheduled. It is true if all of them would run.
+
+    A pod that had a place and lost it, as its gang was given up, is refused.
+    """
 
     placed: tuple[Placed, ...]
     refused: tuple[Refused, ...]
+    waiting: tuple[Waiting, ...] = ()
+
+    @classmethod
+    def of(cls, outcomes: Sequence[Outcome]) -> Schedule:
+        return cls(
+            tuple(each for each in outcomes if isinstance(each, Placed)),
+            tuple(each for each in outcomes if isinstance(each, Refused)),
+            tuple(each for each in outcomes if isinstance(each, Waiting)),
+        )
+
+    @classmethod
+    def none_of(cls, outcomes: Sequence[Outcome]) -> Schedule:
+        """The answer where all or none were to be placed, and not all can be."""
+        others = [each for each in outcomes if not isinstance(each, Placed)]
+        first = next((each for each in others if isinstance(each, Refused)), others[0])
+        message = (
+            f"all or none are placed, and {len(others)} of {len(outcomes)} pods would not run, "
+            f"{first.pod.key} for one: {first.message}"
+        )
+        return cls.of(
+            [
+                each if isinstance(each, Refused) else Refused(each.pod, message, Diagnosis())
+                for each in outcomes
+            ]
+        )
 
     def __bool__(self) -> bool:
-        return not self.refused
+        return not (self.refused or self.waiting)
 
 
 @attrs.frozen(eq=False)
 class Replicas:
-    """How many replicas of a pod got a place, and what stopped the next; None if nothing did."""
+    """How many replicas of a pod got a place, and what stopped the next; None if nothing did.
+
+    `waiting` replicas have a place, too, but don't count: they would run only if what they wait for came.
+    """
 
     placed: tuple[Placed, ...]
     refusal: Refused | None
+    waiting: tuple[Waiting, ...] = ()
 
     @property
     def count(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 import attrs
@@ -11,7 +11,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster.freeing import belongs_to_its_node, freed
 from kschedfw.what_if.engine import Progress
-from kschedfw.what_if.results import Placed, Refused
+from kschedfw.what_if.results import Outcome, Placed, Refused
 from kschedfw.what_if.transaction import Transaction
 from kschedfw.what_if.what_if import WhatIf
 
@@ -21,8 +21,10 @@ MOST_ROUNDS: Final = 10
 
 @attrs.frozen
 class Settled:
-    """How the pods ended. `evicted` are the pods that lost their place for one of them, those that found another one
-    included.
+    """How the pods ended.
+
+    `refused` have a `node_name` if they fit, and wait in vain for others. `evicted` are the pods that lost their place
+    for one of them, those that found another one included.
     """
 
     placed: tuple[Placed, ...] = ()
@@ -41,31 +43,61 @@ def settle(
     """Schedule the pods, and again those without a place as long as others find one.
 
     With `preempt`, pods may be evicted for others of higher priority. Those that have a controller are pending then,
-    and are scheduled, too; others are gone.
+    and are scheduled, too; others are gone. Pods that wait for permission give up their places when nothing else moves
+    any more, as their time would be over then, and the others are scheduled without them.
     """
-    placed: dict[str, Placed] = {}
-    refused: tuple[Refused, ...] = ()
+    ends: dict[str, Placed | Refused] = {}
+    stuck: set[tuple[str, ...]] = set()
     evicted: list[Pod] = []
-    waiting = list(pods)
+    pending = list(pods)
     for rounds_left in reversed(range(MOST_ROUNDS)):
-        if not waiting:
+        if not pending:
             break
         # Nobody is evicted in the last round, so that nobody is left over.
-        outcome = trial.schedule(waiting, preempt=preempt and rounds_left > 0, progress=progress)
-        refused = outcome.refused
-        waiting = [each.pod for each in refused]
-        for each in outcome.placed:
-            placed[each.pod.key] = each
-            for victim in each.victims:
-                evicted.append(victim)
-                placed.pop(victim.key, None)
-                if not victim.node_name:
-                    waiting.append(victim)  # it was placed in this very transaction
-                elif victim.metadata.controller is not None and not belongs_to_its_node(victim):
-                    waiting.append(pending_again(what_if, trial, victim))
-        if not outcome.placed:
+        outcome = trial.schedule(pending, preempt=preempt and rounds_left > 0, progress=progress)
+        trial.evict(*(each.pod for each in outcome.waiting))
+        in_vain = [each.in_vain() for each in outcome.waiting]
+        for refusal in (*outcome.refused, *in_vain):
+            ends[refusal.pod.key] = _more_telling(ends.get(refusal.pod.key), refusal, stuck)
+        ends |= {each.pod.key: each for each in outcome.placed}
+        outcomes: tuple[Outcome, ...] = (*outcome.placed, *outcome.waiting, *outcome.refused)
+        victims = [pod for each in outcomes for pod in each.victims]
+        evicted += victims
+        pending = [each.pod for each in outcome.refused]
+        for victim in victims:
+            ends.pop(victim.key, None)
+            if (
+                victim.node_name
+                and victim.metadata.controller is not None
+                and not belongs_to_its_node(victim)
+            ):
+                pending.append(pending_again(what_if, trial, victim))
+            elif not victim.node_name and victim.key not in {pod.key for pod in pending}:
+                pending.append(victim)  # it was placed in this very transaction
+        if outcome.placed:
+            pending += [each.pod for each in outcome.waiting]
+        elif preempt and any(each.node_name for each in outcome.refused):
+            # A gang was given up when the first of its pods fitted nowhere. Without preemption it isn't, so that each
+            # of its pods tells whether it fits.
+            preempt = False
+        elif in_vain:
+            stuck |= {each.reasons for each in in_vain}
+        elif not victims:
             break
-    return Settled(tuple(placed.values()), refused, tuple(evicted))
+    placed = tuple(each for each in ends.values() if isinstance(each, Placed))
+    return Settled(placed, tuple(each for each in ends.values() if isinstance(each, Refused)), tuple(evicted))
+
+
+def _more_telling(
+    before: Placed | Refused | None, now: Refused, stuck: Collection[tuple[str, ...]]
+) -> Refused:
+    """Of a pod's refusals the one to be shown."""
+    if not isinstance(before, Refused) or before.node_name:
+        return now
+    if now.reasons == before.reasons:
+        return before  # it may tell of preemption, too
+    # A pod without which its group is stuck fits once the others of the group have given up their places.
+    return before if now.reasons in stuck else now
 
 
 def pending_again(what_if: WhatIf, trial: Transaction, pod: Pod) -> Pod:

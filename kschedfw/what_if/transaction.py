@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from itertools import count as numbers
 from types import TracebackType
@@ -17,11 +19,12 @@ from kschedfw.cluster import Change, ClusterError
 from kschedfw.cluster.freeing import belongs_to_its_node, freed
 from kschedfw.explain import Explanation
 from kschedfw.scheduler.placement import Placement
+from kschedfw.what_if.checks import expect, expect_all, expect_count, title
 from kschedfw.what_if.engine import Engine, Progress
 from kschedfw.what_if.errors import WhatIfError
 from kschedfw.what_if.eviction import charge_budget, cordoned, template_node, template_pod, uncordoned
 from kschedfw.what_if.history import Mark
-from kschedfw.what_if.results import Evictions, Feasibility, Placed, Refused, Replicas, Schedule
+from kschedfw.what_if.results import Evictions, Feasibility, Outcome, Refused, Replicas, Schedule, Waiting
 
 NamedT = TypeVar("NamedT", bound=Named)
 
@@ -40,6 +43,13 @@ class _Preempted:
 
     placement: Placement | None
     changes: Sequence[Change]
+
+
+@attrs.define
+class _Change:
+    """An operation under way; `is_undone` has it leave nothing."""
+
+    is_undone: bool = False
 
 
 class _Parent(Protocol):
@@ -77,20 +87,20 @@ class Transaction:
         Raises:
             WhatIfError: there is one of that kind and name already.
         """
-        self._check_open()
-        return tuple(self._write(self._engine.cluster.add, obj) for obj in objects)
+        wanted = expect_all(Named, objects, "objects")
+        with self._change():
+            return tuple(self._write(self._engine.cluster.add, obj) for obj in wanted)
 
     def add_nodes(self, template: Node, count: int = 1) -> tuple[Node, ...]:
         """Create nodes like the template, named `<template>-1` and so on, or with the next free numbers.
 
         Their label `kubernetes.io/hostname` is their name.
         """
-        self._check_open()
-        if count < 0:
-            raise WhatIfError(f"count: expected a number of nodes from 0 on, found {count}")
-        names = self._free_names(Node, template)
-        cluster = self._engine.cluster
-        return tuple(cluster.add(template_node(template, next(names))) for _ in range(count))
+        expect(Node, template, "template")
+        expect_count(count, "count", "nodes")
+        with self._change():
+            names, cluster = self._free_names(Node, template), self._engine.cluster
+            return tuple(cluster.add(template_node(template, next(names))) for _ in range(count))
 
     def update(self, obj: NamedT) -> NamedT:
         """Replace the object of that kind and name; returns it as stored.
@@ -98,14 +108,15 @@ class Transaction:
         Raises:
             WhatIfError: there is none, or a pod would come to another node by it.
         """
-        self._check_open()
-        present = self._present(obj)
-        if isinstance(present, Pod) and isinstance(obj, Pod) and present.node_name != obj.node_name:
-            raise WhatIfError(
-                f"an update can't change the node of {_title(obj)}: delete it and add it, or schedule it"
-            )
-        metadata = attrs.evolve(obj.metadata, uid=present.uid, resource_version="")
-        return self._write(self._engine.cluster.update, obj.with_metadata(metadata))
+        expect(Named, obj, "obj")
+        with self._change():
+            present = self._present(obj)
+            if isinstance(present, Pod) and isinstance(obj, Pod) and present.node_name != obj.node_name:
+                raise WhatIfError(
+                    f"an update can't change the node of {title(obj)}: delete it and add it, or schedule it"
+                )
+            metadata = attrs.evolve(obj.metadata, uid=present.uid, resource_version="")
+            return self._write(self._engine.cluster.update, obj.with_metadata(metadata))
 
     def delete(self, *objects: Named) -> None:
         """Delete objects of any kinds, by name.
@@ -116,29 +127,33 @@ class Transaction:
         Raises:
             WhatIfError: there is none of that kind and name.
         """
-        self._check_open()
-        for obj in objects:
-            present = self._present(obj)
-            for pod in self._engine.pods_on(present.name) if isinstance(present, Node) else (present,):
-                self._give_up(pod)
-            self._engine.cluster.delete(present)
+        wanted = expect_all(Named, objects, "objects")
+        with self._change():
+            for obj in wanted:
+                present = self._present(obj)
+                for pod in self._engine.pods_on(present.name) if isinstance(present, Node) else (present,):
+                    self._give_up(pod)
+                self._engine.cluster.delete(present)
 
     def cordon(self, *names: str) -> None:
         """Make nodes unschedulable, with the taint that Kubernetes adds then."""
-        self._check_open()
-        for node in [self._node(name) for name in names]:
-            self._engine.cluster.update(cordoned(node))
+        wanted = expect_all(str, names, "names")
+        with self._change():
+            for node in [self._node(name) for name in wanted]:
+                self._engine.cluster.update(cordoned(node))
 
     def uncordon(self, *names: str) -> None:
         """Make nodes schedulable again."""
-        self._check_open()
-        for node in [self._node(name) for name in names]:
-            self._engine.cluster.update(uncordoned(node))
+        wanted = expect_all(str, names, "names")
+        with self._change():
+            for node in [self._node(name) for name in wanted]:
+                self._engine.cluster.update(uncordoned(node))
 
     def drain(self, *names: str) -> Evictions:
         """Cordon nodes and evict their pods, as `kubectl drain --ignore-daemonsets --force` does."""
-        self.cordon(*names)
-        return self.evict(*(pod for name in names for pod in self._engine.pods_on(name)))
+        with self._change():
+            self.cordon(*names)
+            return self.evict(*(pod for name in names for pod in self._engine.pods_on(name)))
 
     def evict(self, *pods: Pod) -> Evictions:
         """Evict pods from their nodes, as the API server does.
@@ -150,20 +165,21 @@ class Transaction:
         Raises:
             WhatIfError: one of them isn't on a node.
         """
-        self._check_open()
+        wanted = expect_all(Pod, pods, "pods")
         evicted: list[Pod] = []
         blocked: list[tuple[Pod, str]] = []
         staying: list[Pod] = []
-        for pod in [self._on_node(pod) for pod in pods]:
-            if pod.is_terminating or belongs_to_its_node(pod):
-                staying.append(pod)
-            elif pod.uid in self._engine.history.held:
-                self._give_up(pod)
-                evicted.append(self._present(pod))
-            elif reason := charge_budget(self._engine.cluster, pod):
-                blocked.append((pod, reason))
-            else:
-                evicted.append(self._evict(pod))
+        with self._change():
+            for pod in [self._on_node(pod) for pod in wanted]:
+                if pod.is_terminating or belongs_to_its_node(pod):
+                    staying.append(pod)
+                elif not pod.node_name:  # it only has a place, which the eviction of another may have cost it
+                    self._give_up(pod)
+                    evicted.append(self._present(pod))
+                elif reason := charge_budget(self._engine.cluster, pod):
+                    blocked.append((pod, reason))
+                else:
+                    evicted.append(self._evict(pod))
         return Evictions(tuple(evicted), tuple(blocked), tuple(staying))
 
     def preempt(self, *pods: Pod) -> None:
@@ -172,16 +188,16 @@ class Transaction:
         Raises:
             WhatIfError: one of them isn't on a node.
         """
-        self._check_open()
+        wanted = expect_all(Pod, pods, "pods")
         cluster, held = self._engine.cluster, self._engine.history.held
-        for pod in pods:
-            present = self._present(pod)
-            self._on_node(present)
-            placement = held.get(present.uid)
-            self._give_up(present)
-            position = cluster.position
-            cluster.delete(present)
-            self._preempted[present.key] = _Preempted(placement, cluster.changes_since(position))
+        with self._change():
+            # The places first, since the loss of one may cost others of a gang theirs.
+            places = [(present, held.get(present.uid)) for present in map(self._on_node, wanted)]
+            for present, placement in places:
+                self._give_up(present)
+                position = cluster.position
+                cluster.delete(present)
+                self._preempted[present.key] = _Preempted(placement, cluster.changes_since(position))
 
     def restore(self, *pods: Pod) -> None:
         """Put preempted pods back on their nodes, whether or not there is room.
@@ -189,23 +205,24 @@ class Transaction:
         Raises:
             WhatIfError: one of them wasn't preempted in this transaction, or there is another of its name by now.
         """
-        self._check_open()
-        for pod in pods:
-            if (preempted := self._preempted.get(pod.key)) is None:
-                known = _some(self._preempted) or "none"
-                raise WhatIfError(
-                    f"{_title(pod)} isn't preempted, so it can't be restored; preempted: {known}"
-                )
-            placement = preempted.placement
-            if placement is not None:
-                self._node(placement.node_name)
-            try:
-                self._engine.cluster.undo(preempted.changes)
-            except ClusterError as error:
-                raise WhatIfError(f"{_title(pod)} can't be restored: {error}") from error
-            del self._preempted[pod.key]
-            if placement is not None:
-                self._engine.history.take_again(placement)
+        wanted = expect_all(Pod, pods, "pods")
+        with self._change():
+            for pod in wanted:
+                if (preempted := self._preempted.get(pod.key)) is None:
+                    known = _some(self._preempted) or "none"
+                    raise WhatIfError(
+                        f"{title(pod)} isn't preempted, so it can't be restored; preempted: {known}"
+                    )
+                placement = preempted.placement
+                if placement is not None:
+                    self._node(placement.node_name)
+                try:
+                    self._engine.cluster.undo(preempted.changes)
+                except ClusterError as error:
+                    raise WhatIfError(f"{title(pod)} can't be restored: {error}") from error
+                del self._preempted[pod.key]
+                if placement is not None:
+                    self._engine.history.take_again(placement)
 
     # --- asking ---
 
@@ -218,35 +235,47 @@ class Transaction:
             WhatIfError: the pod is on a node.
             SchedulingError: a plugin failed.
         """
-        self._check_open()
-        present = self._engine.cluster.get(Pod, pod.key)
-        if present is not None and pod.uid in ("", present.uid):
-            self._check_unplaced(present)
-            pod = present
-        with self._engine.in_cluster(pod) as asked:
-            return self._engine.feasibility(asked)
+        expect(Pod, pod, "pod")
+        with self._engine.one_thread:
+            self._check_open()
+            present = self._engine.cluster.get(Pod, pod.key)
+            if present is not None and pod.uid in ("", present.uid):
+                self._check_unplaced(present)
+                pod = present
+            with self._engine.in_cluster(pod) as asked:
+                return self._engine.feasibility(asked)
 
     def schedule(
-        self, pods: Iterable[Pod], *, preempt: bool = False, progress: Progress | None = None
+        self,
+        pods: Iterable[Pod],
+        *,
+        preempt: bool = False,
+        all_or_none: bool = False,
+        progress: Progress | None = None,
     ) -> Schedule:
         """Give the pods places, one after another, in the order of the scheduling queue.
 
         Pods that aren't in the cluster are added to it. With `preempt`, pods of lower priority may have to go, and the
-        pod takes the place at once. Refused pods stay pending. `progress` is called with the number of pods done, and
-        of all pods.
+        pod takes the place at once. Refused pods stay pending. Waiting ones have a place, and would run only if what
+        they wait for came. With `all_or_none`, nothing changes unless all pods would run; then all of them are refused.
+        `progress` is called with the number of pods done, and of all pods.
 
         Raises:
-            WhatIfError: a pod is on a node already.
+            WhatIfError: a pod is on a node already, or is given twice.
             SchedulingError: a plugin failed.
         """
-        self._check_open()
-        present = [self._pending(pod) for pod in pods]
-        ordered = self._engine.in_queue_order(present)
-        results = self._engine.place_all(ordered, preempt=preempt, progress=progress)
-        return Schedule(
-            tuple(each for each in results if isinstance(each, Placed)),
-            tuple(each for each in results if isinstance(each, Refused)),
-        )
+        wanted = expect_all(Pod, pods, "pods")
+        twice = [key for key, count in Counter(pod.key for pod in wanted).items() if count > 1]
+        if twice:
+            raise WhatIfError(f"pods: expected each pod once, found twice: {_some(twice)}")
+        with self._change() as change:
+            ordered = self._engine.in_queue_order([self._pending(pod) for pod in wanted])
+            outcomes = self._engine.place_all(ordered, preempt=preempt, progress=progress)
+            found = Schedule.of(outcomes)
+            if all_or_none and not found:
+                change.is_undone = True
+                return Schedule.none_of(outcomes)
+            return found
 
     def explain(self, pod: Pod, pods: Iterable[Pod] = (), *, preempt: bool = False) -> Explanation:
         """What `schedule` would decide on the pod, and why; nothing changes.
@@ -256,36 +285,45 @@ class Transaction:
         Raises:
             WhatIfError: one of them is on a node already, or no profile has the pod's scheduler name.
         """
-        self._check_open()
-        mark = self._engine.history.mark()
-        try:
-            by_key = {each.key: self._pending(each) for each in (*pods, pod)}
+        wanted = [*expect_all(Pod, pods, "pods"), expect(Pod, pod, "pod")]
+        with self._change() as change:
+            change.is_undone = True
+            by_key = {each.key: self._pending(each) for each in wanted}
             order = self._engine.in_queue_order(by_key.values())
             keys = [each.key for each in order]
             turn = keys.index(pod.key)
             return self._engine.explain_after(order[:turn], order[turn], preempt=preempt)
-        finally:
-            self._engine.history.revert(mark)
+
+    @property
+    def waiting(self) -> tuple[Waiting, ...]:
+        """The pods that have a place and wait for permission to run there, of all calls of `schedule`."""
+        with self._engine.one_thread:
+            self._check_open()
+            return tuple(self._engine.all_waiting())
 
     def schedule_as_many(self, pod: Pod, *, at_most: int | None = None) -> Replicas:
         """Give places to as many pods like this one as fit, without preemption.
 
         They are new pods, named `<pod>-1` and so on. The one that doesn't fit isn't added.
         """
-        self._check_open()
+        expect(Pod, pod, "pod")
+        if at_most is not None:
+            expect_count(at_most, "at_most", "pods")
         names = self._free_names(Pod, pod)
-        placed: list[Placed] = []
-        history = self._engine.history
-        while at_most is None or len(placed) < at_most:
-            mark = history.mark()
-            replica = self._engine.cluster.add(template_pod(pod, next(names)))
-            (result,) = self._engine.place_all([replica], preempt=False)
-            if isinstance(result, Refused):
-                history.revert(mark)
-                return Replicas(tuple(placed), result)
-            history.merge(mark)
-            placed.append(result)
-        return Replicas(tuple(placed), None)
+        outcomes: list[Outcome] = []
+        refusal: Refused | None = None
+        with self._change():
+            while refusal is None and (at_most is None or len(outcomes) < at_most):
+                with self._change() as one:
+                    replica = self._engine.cluster.add(template_pod(pod, next(names)))
+                    (outcome,) = self._engine.place_all([replica], preempt=False)
+                    if isinstance(outcome, Refused):
+                        one.is_undone = True
+                        refusal = outcome
+                    else:
+                        outcomes.append(outcome)
+            found = Schedule.of(self._engine.as_of_now(outcomes))
+        return Replicas(found.placed, refusal, found.waiting)
 
     def objects(self) -> Iterator[Named]:
         """All objects as they are now; see `WhatIf.objects`."""
@@ -295,8 +333,9 @@ class Transaction:
 
     def transaction(self) -> Transaction:
         """A nested transaction."""
-        self._check_open()
-        return Transaction(self._engine, self, self)
+        with self._engine.one_thread:
+            self._check_open()
+            return Transaction(self._engine, self, self)
 
     def commit(self) -> None:
         """Keep the changes: a nested transaction's in the one around it, those of an outermost one in the WhatIf.
@@ -306,13 +345,14 @@ class Transaction:
         Raises:
             WhatIfError: pods couldn't be bound; everything else is kept, and they are pending.
         """
-        self._check_open()
-        mark = self._end()
-        history = self._engine.history
-        failed = history.commit() if self._outer is None else []
-        history.merge(mark)
-        if self._outer is not None:
-            self._outer._preempted = self._preempted
+        with self._engine.one_thread:
+            self._check_open()
+            mark = self._end()
+            history = self._engine.history
+            failed = history.commit() if self._outer is None else []
+            history.merge(mark)
+            if self._outer is not None:
+                self._outer._preempted = self._preempted
         if failed:
             placement, error = failed[0]
             raise WhatIfError(
@@ -320,15 +360,20 @@ class Transaction:
             )
 
     def __enter__(self) -> Self:
-        if self._stage is not _Stage.NEW:
-            raise WhatIfError("a transaction is used once; open another one")
-        if self._parent._transaction is not None:
-            raise WhatIfError("a transaction is open already; nest another one in it: trial.transaction()")
-        self._mark = self._engine.history.mark()
-        self._parent._transaction = self
-        self._stage = _Stage.OPEN
-        if self._outer is not None:
-            self._preempted = dict(self._outer._preempted)
+        one_thread = self._engine.one_thread
+        with one_thread:
+            if self._stage is not _Stage.NEW:
+                raise WhatIfError("a transaction is used once; open another one")
+            if self._parent._transaction is not None:
+                raise WhatIfError(
+                    "a transaction is open already; nest another one in it: trial.transaction()"
+                )
+            self._mark = self._engine.history.mark()
+            self._parent._transaction = self
+            self._stage = _Stage.OPEN
+            if self._outer is not None:
+                self._preempted = dict(self._outer._preempted)
+            one_thread.__enter__()  # until `_end`: this thread alone knows what the transaction has changed
         return self
 
     def __exit__(
@@ -338,13 +383,34 @@ class Transaction:
         _traceback: TracebackType | None,
     ) -> None:
         if self._stage is _Stage.OPEN:
-            self._engine.history.revert(self._end())
+            with self._engine.one_thread:
+                self._engine.history.revert(self._end())
 
     def _end(self) -> Mark:
         self._stage = _Stage.ENDED
         self._parent._transaction = None
+        self._engine.one_thread.__exit__()
         assert self._mark is not None
         return self._mark
+
+    @contextmanager
+    def _change(self) -> Iterator[_Change]:
+        """An operation that happens as a whole: if it raises, or says so, all of it is undone."""
+        with self._engine.one_thread:
+            self._check_open()
+            history, change = self._engine.history, _Change()
+            mark, preempted = history.mark(), dict(self._preempted)
+            try:
+                yield change
+            except BaseException:
+                change.is_undone = True
+                raise
+            finally:
+                if change.is_undone:
+                    history.revert(mark)
+                    self._preempted = preempted
+                else:
+                    history.merge(mark)
 
     def _check_open(self) -> None:
         if self._stage is not _Stage.OPEN:
@@ -364,7 +430,7 @@ class Transaction:
         found = self._engine.cluster.get(type(obj), obj.key)
         if found is None:
             known = _some(each.key for each in self._engine.cluster.list(type(obj)))
-            raise WhatIfError(f"there is no {_title(obj)}; there is {known or 'none of that kind'}")
+            raise WhatIfError(f"there is no {title(obj)}; there is {known or 'none of that kind'}")
         return found
 
     def _node(self, name: str) -> Node:
@@ -379,7 +445,7 @@ class Transaction:
         present = self._engine.cluster.get(Pod, pod.key)
         if present is None:
             if pod.node_name:
-                raise WhatIfError(f"{_title(pod)} is on node {pod.node_name} already")
+                raise WhatIfError(f"{title(pod)} is on node {pod.node_name} already")
             return self._write(self._engine.cluster.add, pod)
         self._check_unplaced(present)
         return present
@@ -387,13 +453,13 @@ class Transaction:
     def _check_unplaced(self, pod: Pod) -> None:
         placement = self._engine.history.held.get(pod.uid)
         if node_name := pod.node_name if placement is None else placement.node_name:
-            raise WhatIfError(f"{_title(pod)} is on node {node_name} already")
+            raise WhatIfError(f"{title(pod)} is on node {node_name} already")
 
     def _on_node(self, pod: Pod) -> Pod:
         """The present state of a pod that is on a node, or has a place on it."""
         present = self._present(pod)
         if not present.node_name and present.uid not in self._engine.history.held:
-            raise WhatIfError(f"{_title(pod)} isn't on a node")
+            raise WhatIfError(f"{title(pod)} isn't on a node")
         return present
 
     def _give_up(self, obj: Named) -> None:
@@ -414,10 +480,6 @@ class Transaction:
 
 class _Write(Protocol):
     def __call__(self, obj: NamedT) -> NamedT: ...
-
-
-def _title(obj: Named) -> str:
-    return f"{type(obj).__name__.lower()} {obj.key}"
 
 
 def _some(names: Iterable[str]) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import datetime
+from pathlib import PurePath
 from random import Random
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -27,6 +28,7 @@ from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.from_configuration import scheduler_from_configuration
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.select import HostSelector
+from kschedfw.what_if.checks import expect, expect_all, found_text
 from kschedfw.what_if.engine import Engine
 from kschedfw.what_if.errors import WhatIfError
 from kschedfw.what_if.transaction import Transaction
@@ -47,7 +49,7 @@ class WhatIf:
     claims for devices are bound and made as Kubernetes' controllers do it; there are no other controllers.
 
     Every answer is that of a scheduler that has just started on the state at that moment, with random numbers from
-    `seed`. It isn't thread-safe.
+    `seed`. It is for one thread at a time: while one uses it or has a transaction open, others get ConcurrentUseError.
 
     Args:
         source: manifests, objects, a cluster, or a scheduler; a scheduler's view includes the pods that it has
@@ -77,6 +79,13 @@ class WhatIf:
         percentage_of_nodes_to_score: int = 0,
         selector: HostSelector | None = None,
     ) -> None:
+        if configuration is not None:
+            hint = "; load_configuration reads files"
+            expect(SchedulerConfiguration, configuration, "configuration", hint)
+        if registry is not None:
+            expect(Registry, registry, "registry")
+        if profiles is not None:
+            profiles = expect_all(Profile, profiles, "profiles")
         if configuration is not None and (profiles is not None or extenders or percentage_of_nodes_to_score):
             raise WhatIfError(
                 "a configuration has its own profiles, extenders and percentage: give one or the other"
@@ -120,29 +129,32 @@ class WhatIf:
     @property
     def cluster(self) -> RevertibleCluster:
         """The private cluster, to be read. Pods that have a place in an open transaction aren't bound in it."""
-        return self._cluster
+        with self._engine.one_thread:
+            return self._cluster
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        return tuple(self._cluster.list(Node))
+        return tuple(self.cluster.list(Node))
 
     @property
     def pods(self) -> tuple[Pod, ...]:
         """All pods; those that have a place are on their nodes."""
-        held = self._engine.history.held
-        return tuple(held[pod.uid].pod if pod.uid in held else pod for pod in self._cluster.list(Pod))
+        with self._engine.one_thread:
+            held = self._engine.history.held
+            return tuple(held[pod.uid].pod if pod.uid in held else pod for pod in self._cluster.list(Pod))
 
     @property
     def pending(self) -> tuple[Pod, ...]:
         """The pods that wait for a node: not bound, not being deleted, without gates, for one of the profiles."""
-        held, known = self._engine.history.held, self._engine.scheduler.frameworks
-        return tuple(
-            pod
-            for pod in self._cluster.list(Pod)
-            if not (pod.node_name or pod.is_terminal or pod.is_terminating or pod.spec.scheduling_gates)
-            and pod.spec.scheduler_name in known
-            and pod.uid not in held
-        )
+        with self._engine.one_thread:
+            held, known = self._engine.history.held, self._engine.scheduler.frameworks
+            return tuple(
+                pod
+                for pod in self._cluster.list(Pod)
+                if not (pod.node_name or pod.is_terminal or pod.is_terminating or pod.spec.scheduling_gates)
+                and pod.spec.scheduler_name in known
+                and pod.uid not in held
+            )
 
     def objects(self) -> Iterator[Named]:
         """All objects, those that others refer to first and pods last, as manifests could have them.
@@ -150,6 +162,10 @@ class WhatIf:
         A scheduler that reads them in this order makes the same decisions: nodes come in the order in which they are
         visited, then the pods on them, then the others. Pods with a place are bound.
         """
+        with self._engine.one_thread:
+            return iter(tuple(self._objects()))
+
+    def _objects(self) -> Iterator[Named]:
         implied = self._cluster.implied_namespaces
         kinds: Sequence[type[Named]] = (*(each.cls for each in KINDS.values()), CustomObject)
         for kind in kinds:
@@ -176,17 +192,21 @@ class WhatIf:
         Raises:
             WhatIfError: no profile has the pod's scheduler name.
         """
-        return self._engine.explain(pod)
+        expect(Pod, pod, "pod")
+        with self._engine.one_thread:
+            return self._engine.explain(pod)
 
     # Changing
 
     def transaction(self) -> Transaction:
         """A transaction, for a `with` block: what is done in it is undone at its end, unless it was committed."""
-        return Transaction(self._engine, self, None)
+        with self._engine.one_thread:
+            return Transaction(self._engine, self, None)
 
     def close(self) -> None:
         """Close the plugins and extenders of the private scheduler."""
-        self._engine.close()
+        with self._engine.one_thread:
+            self._engine.close()
 
     def __enter__(self) -> Self:
         return self
@@ -224,11 +244,15 @@ def _take_over(source: Source) -> RevertibleCluster:
             seen = source.cache.dump()
         assumed = {pod.uid: pod.node_name for pod in seen.pods if pod.uid in seen.assumed}
         return RevertibleCluster(_with_assumed(objects, assumed))
-    if isinstance(source, Iterable):
-        return RevertibleCluster(_checked(source))
-    if hasattr(source, "watch"):
+    if not isinstance(source, Iterable) and hasattr(source, "watch"):
         return RevertibleCluster(_objects_of(source))
-    raise WhatIfError(f"expected manifests, objects, a cluster or a scheduler, found {type(source).__name__}")
+    given: object = source  # whatever it is
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping):
+        return RevertibleCluster(expect_all(Named, given, "source"))
+    hint = "; read_manifests reads files" if isinstance(given, str | PurePath) else ""
+    raise WhatIfError(
+        f"source: expected manifests, objects, a cluster or a scheduler, found {found_text(given)}{hint}"
+    )
 
 
 def _objects_of(cluster: Cluster) -> list[Named]:
@@ -241,11 +265,4 @@ def _with_assumed(objects: Iterable[Named], assumed: dict[str, str]) -> Iterable
     for obj in objects:
         if isinstance(obj, Pod) and not obj.node_name and obj.uid in assumed:
             obj = obj.bound_to(assumed[obj.uid])
-        yield obj
-
-
-def _checked(objects: Iterable[object]) -> Iterable[Named]:
-    for obj in objects:
-        if not isinstance(obj, Named):
-            raise WhatIfError(f"expected objects such as nodes and pods, found {obj!r}")
         yield obj

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kschedfw.api.affinity import NodeInclusionPolicy, PodAffinity, TolerationOperator
 from kschedfw.api.containers import Protocol
-from kschedfw.api.defaults import default_metadata, default_node, default_pod, default_priorities
+from kschedfw.api.defaults import Priorities, default_metadata, default_node, default_pod
 from kschedfw.api.manifests import (
     node_from_manifest,
     object_from_manifest,
@@ -217,7 +217,8 @@ class TestPriorities:
         return read
 
     def resolve(self, spec: dict[str, Any], *classes: PriorityClass) -> Pod:
-        return default_priorities([pod(spec)], classes)[0]
+        given = pod(spec)
+        return attrs.evolve(given, spec=Priorities(classes).applied(given.spec))
 
     def test_come_from_the_class(self) -> None:
         found = self.resolve({"priorityClassName": "high"}, self.cls("high", 7, preemptionPolicy="Never"))

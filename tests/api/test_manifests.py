@@ -15,6 +15,7 @@ import yaml
 from hypothesis import given
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.kinds import KINDS, Kind
 from kschedfw.api.manifests import (
     InvalidManifestsError,
     ManifestError,
@@ -46,6 +47,19 @@ POD: dict[str, Any] = {
     "metadata": {"name": "web"},
     "spec": {"containers": [{"name": "main"}]},
 }
+
+
+MINIMAL_OF_KIND: dict[str, dict[str, Any]] = {
+    "PriorityClass": {"value": 1},
+    "StorageClass": {"provisioner": "a"},
+    "PersistentVolume": {
+        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/a"}}
+    },
+    "ResourceSlice": {
+        "spec": {"driver": "a.b", "pool": {"name": "a", "resourceSliceCount": 1}, "allNodes": True}
+    },
+}
+"""What objects need beside a name, of the cluster-scoped kinds that need something."""
 
 
 def node(name: str) -> dict[str, Any]:
@@ -577,3 +591,59 @@ class TestFiles:
         assert "is not UTF-8 text: " in encoding
         assert "can't be " in packed
         assert "can't be unpacked: " in cut
+
+
+class TestNamespacesOfClusterScopedObjects:
+    """Helm charts put `metadata.namespace` everywhere; the API server clears it where it means nothing."""
+
+    @pytest.mark.parametrize(
+        "kind", [kind for kind in KINDS.values() if not kind.namespaced], ids=lambda kind: kind.name
+    )
+    def test_the_namespace_is_cleared_with_a_warning(self, kind: Kind) -> None:
+        plain = MINIMAL_OF_KIND.get(kind.name, {}) | {"apiVersion": kind.api_version, "kind": kind.name}
+        texts = [
+            json.dumps(plain | {"metadata": {"name": "a", **extra}}) for extra in ({}, {"namespace": "b"})
+        ]
+        expected, loaded = map(parse_manifests, texts)
+        assert list(loaded.objects()) == list(expected.objects())
+        assert not expected.warnings
+        assert [str(warning) for warning in loaded.warnings] == [
+            f'document 1 ({kind.name} b/a): metadata.namespace: "b" is ignored, since a {kind.name} is in no namespace'
+        ]
+
+    def test_the_namespace_is_no_part_of_the_name(self) -> None:
+        given = [node("a"), node("a") | {"metadata": {"name": "a", "namespace": "b"}}]
+        loaded = parse_manifests(yaml.safe_dump_all(given))
+        (problem,) = problems(loaded)
+        assert "metadata.name: Duplicate value" in problem
+
+    def test_generated_names_are_numbered_across_namespaces(self) -> None:
+        given = [
+            {"apiVersion": "v1", "kind": "Node", "metadata": {"generateName": "n-", "namespace": namespace}}
+            for namespace in ("a", "b")
+        ]
+        assert names(parse_manifests(yaml.safe_dump_all(given))) == ["n-0", "n-1"]
+
+
+class TestFieldsOfNewerClusters:
+    """The API server that wrote a status may be newer than the fields that are known."""
+
+    @pytest.mark.parametrize("count", [1, 60])
+    def test_an_unknown_field_of_a_written_status_is_a_warning(self, count: int) -> None:
+        dumped = node("a")
+        dumped["metadata"]["uid"] = "1"
+        dumped["status"] = {"capacity": {"cpu": "1"}, **{f"new{number}": {} for number in range(count)}}
+        loaded = parse_manifests(json.dumps(dumped))
+        assert names(loaded) == ["a"]
+        assert not loaded.problems
+        assert 'unknown field "status.new0"' in str(loaded.warnings[0])
+
+    @pytest.mark.parametrize(("uid", "part"), [("", "status"), ("1", "spec")])
+    def test_an_unknown_field_is_refused_in_a_spec_or_in_what_no_server_wrote(
+        self, uid: str, part: str
+    ) -> None:
+        written = node("a")
+        written["metadata"]["uid"] = uid
+        written[part] = {"new": {}}
+        (problem,) = problems(parse_manifests(json.dumps(written)))
+        assert f'unknown field "{part}.new"' in problem

@@ -70,10 +70,6 @@ class TestMetadata:
         (found,) = errors_of({"metadata": metadata, "spec": {"containers": [{"name": "a"}]}})
         assert found.startswith(error)
 
-    def test_cluster_scoped_objects_have_no_namespace(self) -> None:
-        manifest = {"metadata": {"name": "n", "namespace": "a"}}
-        assert errors_of(manifest, "Node") == ["metadata.namespace: Forbidden: not allowed on this type"]
-
     def test_names_of_stateful_sets_are_labels(self) -> None:
         assert label_problems("a.b")
         assert not subdomain_problems("a.b")

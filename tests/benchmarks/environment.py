@@ -15,10 +15,10 @@ from random import Random
 from statistics import median
 
 import numpy as np
+from kschedfw_lab import Environment
 
 from kschedfw import make_node, make_pod
 from kschedfw.api.meta import Named
-from kschedfw.experiments import Environment
 
 NODES = 1_000
 PODS = 5_000

@@ -21,11 +21,11 @@ from statistics import median
 
 import attrs
 import numpy as np
+from kschedfw_lab.bench.measure import measure
+from kschedfw_lab.bench.results import Part
+from kschedfw_lab.bench.stage import ADAPTIVE, ALL_NODES, Case
 
 from kschedfw import Registry
-from kschedfw.bench.measure import measure
-from kschedfw.bench.results import Part
-from kschedfw.bench.stage import ADAPTIVE, ALL_NODES, Case
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "history.jsonl"
 REGRESSION = 1.2

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import attrs
 import pytest
+from kschedfw_lab.bench.stage import Case
 
 from kschedfw import Registry
-from kschedfw.bench.stage import Case
 from tests.benchmarks import history
 from tests.benchmarks.history import FILE, ROWS, Entry, compared, cost, is_regression, main, read
 

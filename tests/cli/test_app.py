@@ -13,6 +13,7 @@ import attrs
 import pytest
 
 from kschedfw.cli import app, simulate
+from kschedfw.cli.commands import COMMANDS
 from kschedfw.cli.exits import ExitCode
 from kschedfw.framework.errors import ProfileError
 from kschedfw.scheduler.scheduler import Scheduler
@@ -63,7 +64,7 @@ def kschedfw(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 class TestSubcommands:
     """They are imported when they are asked for; what the list of them says is written beside it."""
 
-    @pytest.mark.parametrize("name", app.COMMANDS)
+    @pytest.mark.parametrize("name", COMMANDS.names())
     def test_each_has_its_help(self, kschedfw: Kschedfw, name: str) -> None:
         result = kschedfw(name, "--help")
         assert (result.code, result.err) == (0, "")
@@ -72,7 +73,7 @@ class TestSubcommands:
     def test_all_are_listed_in_full(self, kschedfw: Kschedfw) -> None:
         listed = kschedfw("--help").out.partition("Commands:\n")[2]
         assert [line.split(maxsplit=1) for line in listed.splitlines()] == [
-            [name, command.summary] for name, command in app.COMMANDS.items()
+            [name, COMMANDS.load(name).summary] for name in COMMANDS.names()
         ]
 
     def test_a_misspelt_one_is_told_what_is_similar(self, kschedfw: Kschedfw) -> None:
@@ -545,3 +546,38 @@ class TestInputsThatAreNoManifests:
         result = kschedfw("serve-extender", "--plugin", "NodeName", "--cluster", path, "--port", 0)
         assert (result.code, result.out) == (2, "")
         assert f"{path}: a CSV is no manifest, expected YAML or JSON\n" in result.err
+
+
+class TestAdmission:
+    TEAM = Path(__file__).parents[2] / "examples/admission"
+    WHY = "exceeded quota: team, requested: pods=1, used: pods=3, limited: pods=3"
+
+    def test_the_report_has_every_pod_that_is_refused(self, kschedfw: Kschedfw) -> None:
+        report = kschedfw("simulate", self.TEAM, "--json").json
+        assert report["pods"]["total"] == report["pods"]["placed"] == 3
+        assert [each["message"].split(" is forbidden: ")[1] for each in report["refused"]] == [self.WHY] * 3
+        assert any(note.endswith(f"{self.WHY} (and 2 more pods)") for note in report["notes"])
+
+    @pytest.mark.parametrize(
+        "command",
+        [
+            ("pending",),
+            ("drain", "worker-1"),
+            ("compare", "--profile", "default", "--profile", "ClusterAutoscalerProvider"),
+        ],
+        ids=lambda command: str(command[0]),
+    )
+    def test_other_commands_tell_it(self, kschedfw: Kschedfw, command: tuple[str, ...]) -> None:
+        result = kschedfw(command[0], self.TEAM, *command[1:])
+        assert "exceeded quota: team" in " ".join(result.out.split()), result.err
+
+    def test_pods_that_are_asked_about_are_admitted_but_for_quotas(
+        self, kschedfw: Kschedfw, tmp_path: Path
+    ) -> None:
+        asked = tmp_path / "pod.yaml"
+        asked.write_text(
+            "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: main}]}}"
+        )
+        # 16 CPUs, of which three pods take 500m each; the LimitRange gives the new ones 500m, too.
+        fit = kschedfw("fit", self.TEAM, "--pod", asked, "--json").json
+        assert fit["pods"][0]["replicas"] == 29

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import tomllib
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 from kschedfw.api.manifests import _Loader
 from kschedfw.cli import app, main
 from kschedfw.scheduler import Scheduler
+from tests.processes import interruptible, running
 
 pytestmark = pytest.mark.slow
 
@@ -126,7 +126,8 @@ from kschedfw_command import main
 main()
 """
     command = [sys.executable, "-c", code, "simulate", "missing.yaml"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    with interruptible():
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "kschedfw: interrupted\n")
 
 
@@ -167,27 +168,19 @@ def test_ctrl_c_shows_what_was_done_so_far(tmp_path: Path) -> None:
         "{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: 64, pods: 30000}}}"
     )
     terminal, its_end = pty.openpty()
-    process = subprocess.Popen(
-        [*COMMAND, "simulate", tmp_path],
-        stdout=subprocess.PIPE,
-        stderr=its_end,
-        text=True,
-        env={**os.environ, "TERM": "xterm"},
-    )
-    os.close(its_end)
-    try:
+    command = [*COMMAND, "simulate", str(tmp_path)]
+    with running(command, stderr=its_end, env={**os.environ, "TERM": "xterm"}) as process:
+        os.close(its_end)
         shown = b""
-        deadline = time.monotonic() + 60
         while b"/20000" not in shown:  # the progress bar, which is drawn on a terminal only
-            assert time.monotonic() < deadline
             shown += os.read(terminal, 4096)
         # A terminal that nobody reads any more would hold the process up sooner or later.
-        threading.Thread(target=read_all, args=(terminal,), daemon=True).start()
+        reader = threading.Thread(target=read_all, args=(terminal,))
+        reader.start()
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        os.close(terminal)
+        out, _ = process.communicate()
+    reader.join()
+    os.close(terminal)
     assert process.returncode == 130
     assert out.startswith("Interrupted. This is what was done so far.")
     assert "not tried" in out

@@ -223,7 +223,7 @@ class TestShow:
 
     def test_an_unknown_provider_is_bad_usage(self, capsys: Captured) -> None:
         assert run(["config", "show", "--algorithm-provider", "Default"]) == 2
-        assert "there are DefaultProvider, ClusterAutoscalerProvider" in capsys.readouterr().err
+        assert "did you mean 'DefaultProvider'?" in capsys.readouterr().err
 
     def test_one_that_is_refused_is_not_shown(self, wrong: str, capsys: Captured) -> None:
         assert run(["config", "show", wrong]) == 2

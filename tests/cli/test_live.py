@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kschedfw.api import read_manifests
+from kschedfw.api import parse_manifests, read_manifests
 from kschedfw.cli.app import run
 from kschedfw.testing.api_server import ApiServer
 from tests.explore.processes import explored
@@ -159,3 +161,103 @@ def test_a_live_cluster_is_explored_as_its_files_are(kubeconfig: Path, files: Pa
 def test_what_is_missing_is_said(args: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(args) == 2
     assert why in capsys.readouterr().err
+
+
+SECRET = "for nobody else"
+WITH_SECRETS: list[dict[str, Any]] = [
+    {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n", "annotations": {"a.b/note": SECRET, "kschedfw/price": "3"}},
+    },
+    {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "v"},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "azureFile": {"shareName": "s", "secretName": SECRET, "secretNamespace": SECRET},
+        },
+    },
+    {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": "d"},
+        "spec": {"config": [{"opaque": {"driver": "a.b", "parameters": {"key": SECRET}}}]},
+    },
+    *(
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": kind,
+            "metadata": {"name": "c"},
+            "spec": {"spec": spec} if kind == "ResourceClaimTemplate" else spec,
+        }
+        for kind in ("ResourceClaim", "ResourceClaimTemplate")
+        for spec in [
+            {
+                "devices": {
+                    "requests": [{"name": "r", "exactly": {"deviceClassName": "d"}}],
+                    "config": [{"opaque": {"driver": "a.b", "parameters": {"key": SECRET}}}],
+                }
+            }
+        ]
+    ),
+    {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "r"},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {
+                "metadata": {"labels": {"a": "b"}, "annotations": {"a.b/note": SECRET}},
+                "spec": {"containers": [{"name": "c"}]},
+            },
+        },
+    },
+]
+
+
+def dumped_secrets(tmp_path: Path, dump: Path, *options: str) -> str:
+    """The text of a dump of a cluster whose objects have what nobody else is to see."""
+    loaded = parse_manifests(json.dumps({"apiVersion": "v1", "kind": "List", "items": WITH_SECRETS}))
+    assert len(list(loaded.objects())) == len(WITH_SECRETS)
+    with ApiServer() as server:
+        for obj in loaded.objects():
+            server.cluster.add(obj)
+        args = ["dump", str(dump), "--kubeconfig", str(server.kubeconfig(tmp_path / "kubeconfig"))]
+        assert run([*args, *options]) == 0
+    return dump.read_text()
+
+
+def test_a_dump_has_nothing_that_scheduling_does_not_read(tmp_path: Path) -> None:
+    text = dumped_secrets(tmp_path, tmp_path / "dump.json")
+    assert SECRET not in text
+    assert '"kschedfw/price":"3"' in text
+    assert not read_manifests(tmp_path / "dump.json").problems
+
+
+def test_a_dump_keeps_an_annotation_that_is_asked_for(tmp_path: Path) -> None:
+    text = dumped_secrets(tmp_path, tmp_path / "dump.json", "--annotation", "a.b/note")
+    assert text.count(SECRET) == 1
+
+
+def test_only_the_owner_may_read_a_dump_even_if_it_was_open_to_all_before(tmp_path: Path) -> None:
+    link, dump = tmp_path / "link.json", tmp_path / "dump.json"
+    dump.write_text("before")
+    dump.chmod(0o644)
+    link.symlink_to(dump)
+    dumped_secrets(tmp_path, link)
+    assert stat.S_IMODE(dump.stat().st_mode) == 0o600
+    assert link.is_symlink()
+
+
+def test_a_dump_that_fails_leaves_the_older_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dump = tmp_path / "dump.json"
+    dump.write_text("before")
+    monkeypatch.setattr("kschedfw.cli.dump.to_manifest", lambda obj: {"no": {"json"}})
+    with pytest.raises(AssertionError):
+        dumped_secrets(tmp_path, dump)
+    assert dump.read_text() == "before"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dump.json", "kubeconfig"]

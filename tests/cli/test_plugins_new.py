@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import pty
-import subprocess
 import sys
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from kschedfw.cli import app
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.plugins_new import TEMPLATE
 from kschedfw.cli.plugins_new_names import ProjectNames
+from tests.processes import running
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -154,20 +155,17 @@ def on_a_terminal(*args: str, answers: bytes) -> int:
     """The exit code of `kschedfw plugins new`, whose questions are answered as soon as there are some."""
     terminal, its_end = pty.openpty()
     command = [sys.executable, "-m", "kschedfw", "plugins", "new", *args]
-    process = subprocess.Popen(
-        command, stdin=its_end, stdout=its_end, stderr=its_end, env=os.environ | {"TERM": "xterm"}
-    )
-    os.close(its_end)
-    shown = b""
-    try:
-        while chunk := os.read(terminal, 4096):
-            if b"What the plugin does" in chunk and b"What the plugin does" not in shown:
-                os.write(terminal, answers)
-            shown += chunk
-    except OSError:  # it has ended
-        pass
-    os.close(terminal)
-    return process.wait(timeout=60)
+    environment = os.environ | {"TERM": "xterm"}
+    with running(command, stdin=its_end, stdout=its_end, stderr=its_end, env=environment) as process:
+        os.close(its_end)
+        shown = b""
+        with suppress(OSError):  # it has ended
+            while chunk := os.read(terminal, 4096):
+                if b"What the plugin does" in chunk and b"What the plugin does" not in shown:
+                    os.write(terminal, answers)
+                shown += chunk
+        os.close(terminal)
+        return process.wait()
 
 
 @pytest.mark.slow

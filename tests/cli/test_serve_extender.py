@@ -14,7 +14,9 @@ import pytest
 from kschedfw.cli.app import run
 from kschedfw.extender_server import ExtenderApp
 from kschedfw.framework.profile import Profile
+from kschedfw.testing.api_server import ApiServer
 from tests.extender_server.processes import COMMAND, served
+from tests.processes import running
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 2) -> str:
@@ -46,13 +48,11 @@ def test_serves_on_ipv6() -> None:
 
 @pytest.mark.slow
 def test_sigterm_ends_it_too() -> None:
-    process = subprocess.Popen(
-        [*COMMAND, "--plugin", "NodeName", "--port", "0"], stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
-    assert "Ctrl-C ends it" in process.stderr.readline()
-    process.terminate()
-    _, rest = process.communicate(timeout=60)
+    with running([*COMMAND, "--plugin", "NodeName", "--port", "0"]) as process:
+        assert process.stderr is not None
+        assert "Ctrl-C ends it" in process.stderr.readline()
+        process.terminate()
+        _, rest = process.communicate()
     assert (process.returncode, rest) == (0, "")
 
 
@@ -82,6 +82,22 @@ class TestInThisProcess:
         assert complaint(capsys, "--plugin", "NodeName", code=1) == (
             "kschedfw: serve-extender needs the extra serve: pip install 'kschedfw[serve]'\n"
         )
+
+    def test_files_and_a_live_cluster_are_too_much(
+        self, cluster_dir: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert complaint(capsys, "--plugin", "NodeName", "--cluster", cluster_dir, "--context", "x") == (
+            "kschedfw: --cluster has the nodes and pods; --context and --kubeconfig are instead of it\n"
+        )
+
+    def test_live_cluster_that_cannot_be_read_is_told(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("kschedfw.cli.serve_extender._LISTING_SECONDS", 0.3)
+        with ApiServer() as api:
+            kubeconfig = api.kubeconfig(tmp_path / "kubeconfig")
+        said = complaint(capsys, "--plugin", "NodeName", "--kubeconfig", kubeconfig, "--port", "0")
+        assert said.startswith("kschedfw: the live cluster isn't listed after 0.3 s: nodes: ")
 
     def test_needs_a_plugin(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert complaint(capsys).startswith(

@@ -149,6 +149,12 @@ class TestEnds:
         cluster.delete(the_volume(cluster))
         assert the_claim(cluster).status.phase == "Lost"
 
+    def test_a_lost_claim_is_bound_again_when_a_volume_of_that_name_comes(self) -> None:
+        cluster = cluster_with(volume(storage_class="now").build(), claim(storage_class="now").build())
+        cluster.delete(the_volume(cluster))
+        cluster.add(volume(storage_class="now").build())
+        assert the_claim(cluster).status.phase == "Bound"
+
     def test_closing_ends_all(self) -> None:
         cluster = InMemoryCluster([NOW, volume(storage_class="now").build()])
         VolumeController(cluster).close()

@@ -14,7 +14,7 @@ from kschedfw.config import (
     DEFAULT_PLUGINS,
     ConfigurationError,
     SchedulerConfiguration,
-    provider_configuration,
+    preset_configuration,
 )
 from kschedfw.config.effective import effective, settings_of
 from kschedfw.config.writing import written
@@ -165,7 +165,7 @@ def test_examples(name: str) -> None:
 
 
 def test_an_algorithm_provider() -> None:
-    configuration = provider_configuration("ClusterAutoscalerProvider")
+    configuration = preset_configuration("ClusterAutoscalerProvider")
     assert profiles_of(read_again(configuration)) == profiles_of(configuration)
 
 

@@ -11,9 +11,10 @@ import msgspec
 import pytest
 
 from kschedfw.api import Quantity
-from kschedfw.plugins.dynamic_resources.cel import (
+from kschedfw.cel import (
     COST_LIMIT,
     AttributeValue,
+    Budget,
     DeviceInput,
     SelectorError,
     Version,
@@ -76,10 +77,10 @@ def test_matches_errors_and_costs(recorded: list[dict[str, Any]]) -> None:
                 continue
             if "error" in expected:
                 with pytest.raises(SelectorError) as caught:
-                    compiled.matches(given)
+                    compiled.matches(given, Budget())
                 assert str(caught.value) == expected["error"], line["name"]
                 limited += "cost limit" in expected["error"]
             else:
-                assert compiled.matches(given) is expected["match"], line["name"]
+                assert compiled.matches(given, Budget()) is expected["match"], line["name"]
     assert evaluations == EVALUATIONS
     assert limited > 0

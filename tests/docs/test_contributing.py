@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kschedfw.cli.app import COMMANDS
+from kschedfw.cli.commands import COMMANDS
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -27,11 +27,12 @@ def test_targets_are_in_the_makefile() -> None:
 
 
 def test_commands_are_installed() -> None:
-    programs = {command.split()[0] for command in SHOWN} - {"make"}
+    by_hand = {".venv/bin/cosmic-ray", ".venv/bin/cr-report"}  # the page says so where it shows them
+    programs = {command.split()[0] for command in SHOWN} - {"make"} - by_hand
     assert programs == {".venv/bin/python", ".venv/bin/towncrier"}
     installed = Path(sys.executable).parent
     assert [each for each in programs if not (installed / Path(each).name).exists()] == []
-    assert set(re.findall(r"\bkschedfw (\w+)", "\n".join(CODE))) <= set(COMMANDS)
+    assert set(re.findall(r"\bkschedfw (\w+)", "\n".join(CODE))) <= set(COMMANDS.names())
 
 
 def test_files_are_there() -> None:

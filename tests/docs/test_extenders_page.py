@@ -51,7 +51,9 @@ def test_commands_run(command: str, directory: Path) -> None:
         [sys.executable, "-m", "kschedfw", *arguments], cwd=directory, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
-        said = process.stderr.readline()
+        said = ""
+        while "extender at http" not in said and (line := process.stderr.readline()):
+            said += line  # notes about the manifests come first
         process.terminate()
         rest = process.stderr.read()
     assert "extender at http" in said, said + rest

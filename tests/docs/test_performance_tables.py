@@ -9,12 +9,12 @@ from typing import Any
 
 import attrs
 import pytest
+from kschedfw_lab.bench.growth import Axis, GrowthRow
+from kschedfw_lab.bench.measure import measure
+from kschedfw_lab.bench.report import BenchReport, Machine
+from kschedfw_lab.bench.stage import Case
 
 from kschedfw import Evaluation, Registry, default_profile
-from kschedfw.bench.growth import Axis, GrowthRow
-from kschedfw.bench.measure import measure
-from kschedfw.bench.report import BenchReport, Machine
-from kschedfw.bench.stage import Case
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "performance_tables.py"
 PAGE: Path = runpy.run_path(str(SCRIPT))["PAGE"]

@@ -15,10 +15,14 @@ from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.runtime.hooks import points_of
 
 REPOSITORY = Path(__file__).parents[2]
-ENTRY_POINTS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"][
-    "entry-points"
-]
-NAMES = sorted(ENTRY_POINTS["kschedfw"])
+PROJECTS = (REPOSITORY, REPOSITORY / "plugins" / "kschedfw-legacy")
+NAMES = sorted(
+    name
+    for project in PROJECTS
+    for name in tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "entry-points"
+    ]["kschedfw"]
+)
 
 
 @pytest.fixture(scope="module")

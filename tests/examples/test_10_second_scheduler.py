@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from kschedfw.api.manifests import object_from_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.api.resource_claims import ResourceClaim
 from kschedfw.cluster.volume_controller import VolumeController
+from kschedfw.kubernetes import KubernetesCluster, connect
 from kschedfw.testing.api_server import ApiServer, User
+from tests.control_plane import ControlPlane, control_plane, needs_control_plane
 from tests.examples.running import REPOSITORY
 from tests.serve.replicas import Replica, token_of
 
@@ -36,6 +39,8 @@ SCHEDULER = User.service_account("kube-system", "kschedfw")
 PROMETHEUS = User.service_account("monitoring", "prometheus-k8s")
 ADMIN = "administrators-token"
 ALLOCATE = "resourceclaims/binding"
+PEBBLES = ("pebble-0", "pebble-1")
+REFUSED = '"msg": "Unable to schedule pod; no fit; waiting", "pod": "default/waiting"'
 
 Manifest = dict[str, Any]
 
@@ -68,10 +73,10 @@ def server() -> Iterator[ApiServer]:
                 if (path := PATHS.get(manifest["kind"])) is not None:
                     assert admin.post(path, json=manifest).status_code == 201
         yield served
-        served.faults.failed_after = 0.0
+        served.faults.failed_after = served.faults.failed_before = 0.0
 
 
-def configuration(server: ApiServer, folder: Path, token: str) -> Path:
+def configuration(server: ApiServer | ControlPlane, folder: Path, token: str) -> Path:
     """The ConfigMap's, with a kubeconfig, since no test runs in a pod."""
     content = yaml.safe_load(one("ConfigMap")["data"]["scheduler.yaml"])
     kubeconfig = server.kubeconfig(folder / "kubeconfig", token=token)
@@ -85,7 +90,10 @@ def pod(name: str, cpu: str, priority: int = 0) -> Any:
 
 
 DEVICES = """
-{kind: DeviceClass, apiVersion: resource.k8s.io/v1, metadata: {name: gpu}, spec: {}}
+kind: DeviceClass
+apiVersion: resource.k8s.io/v1
+metadata: {name: gpu}
+spec: {extendedResourceName: example.com/gpu}
 ---
 kind: ResourceSlice
 apiVersion: resource.k8s.io/v1
@@ -94,7 +102,7 @@ spec:
   driver: gpu.example
   allNodes: true
   pool: {name: pool, generation: 1, resourceSliceCount: 1}
-  devices: [{name: gpu-0}]
+  devices: [{name: gpu-0}, {name: gpu-1}, {name: gpu-2}]
 ---
 kind: ResourceClaim
 apiVersion: resource.k8s.io/v1
@@ -138,15 +146,17 @@ def populate(server: ApiServer) -> None:
     VolumeController(cluster)
     cluster.add(pod("victim", "4").node("n0").build())
     cluster.add(pod("rock", "6", 1000).node("n1").build())
-    cluster.add(pod("pebble", "500m", 1000).node("n1").build())
+    for name in PEBBLES:
+        cluster.add(pod(name, "500m", 1000).node("n1").build())
 
 
-def granted() -> list[tuple[str, str]]:
-    rules = one_role("ClusterRole")["rules"] + one_role("Role")["rules"]
+def granted(*roles: Manifest) -> list[tuple[str, str]]:
+    rules = [rule for role in roles for rule in role["rules"]]
     return [(verb, resource) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]]
 
 
 def one_role(kind: str) -> Manifest:
+    """The scheduler's own role, or its binding; there are others for whoever reads metrics."""
     return next(
         each for each in manifests() if each["kind"] == kind and each["metadata"]["name"] == "kschedfw"
     )
@@ -169,6 +179,7 @@ def test_the_rights_are_enough_and_none_is_superfluous(server: ApiServer, tmp_pa
             waiting,
         ):
             server.cluster.add(each.build())
+        server.cluster.add(pod("card", "10m").requests({"example.com/gpu": 1}).build())
         manifest = pod("gpu", "10m").manifest()
         manifest["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "gpu"}]
         server.cluster.add(object_from_manifest(manifest, "Pod"))
@@ -177,14 +188,23 @@ def test_the_rights_are_enough_and_none_is_superfluous(server: ApiServer, tmp_pa
             found = server.cluster.get(Pod, f"default/{name}")
             return "" if found is None else found.node_name
 
-        replica.wait_for(lambda: all(map(node_of, ("local", "made", "gpu"))))
-        replica.wait_for(lambda: "default/waiting" in replica.log)
-        pebble = server.cluster.get(Pod, "default/pebble")
-        assert pebble is not None
-        server.cluster.delete(pebble)  # so that the one that waits is tried again, in vain
+        replica.wait_for(lambda: all(map(node_of, ("local", "made", "card", "gpu"))))
+        # The one that waits is tried again, in vain. The first attempt changes its status, and events about one state
+        # are a series: so the third one tells what the second one did.
+        for refusals, name in enumerate(PEBBLES, 1):
+            replica.wait_for(partial(has_refused, replica, refusals))
+            pebble = server.cluster.get(Pod, f"default/{name}")
+            assert pebble is not None
+            server.cluster.delete(pebble)
         replica.wait_for(lambda: ("patch", "events") in used(server))
         server.cluster.add(pod("important", "6", 100).build())
         replica.wait_for(lambda: ("delete", "pods") in used(server))
+        # A claim that was made for devices is deleted where its pod can't be bound after all.
+        server.faults.failed_after, server.faults.failed_before = 0.0, 1.0
+        server.faults.only = lambda _method, path: path.endswith("/pods/unbound/binding")
+        server.cluster.add(pod("unbound", "10m").requests({"example.com/gpu": 1}).build())
+        replica.wait_for(lambda: ("delete", "resourceclaims") in used(server))
+        server.faults.failed_before = 0.0
         server.add_user("prometheus", PROMETHEUS)
         server.add_user("somebody", User("somebody"))
         for endpoint in one("ServiceMonitor")["spec"]["endpoints"]:
@@ -204,9 +224,92 @@ def test_the_rights_are_enough_and_none_is_superfluous(server: ApiServer, tmp_pa
     assert claim.status.allocation is not None
     refused = {(each.verb, each.resource) for each in server.audit.events if each.code == 403}
     assert refused == set()
-    assert len(granted()) == len(set(granted()))
+    rights = granted(one_role("ClusterRole"), one_role("Role"))
+    assert len(rights) == len(set(rights))
     # The last is asked for by the server when devices are allocated, and is no request of its own: see below.
-    assert used(server) | {("patch", ALLOCATE)} == set(granted())
+    assert used(server) | {("patch", ALLOCATE)} == set(rights)
+
+
+def has_refused(replica: Replica, times: int) -> bool:
+    return replica.log.count(REFUSED) >= times
+
+
+def test_schedulers_that_share_a_cluster_use_the_rights_of_the_documentation_and_each_of_them(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    text = (REPOSITORY / "docs" / "run.md").read_text()
+    (role,) = [
+        yaml.safe_load(block)
+        for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+        if "kind: Role" in block
+    ]
+    name = role["metadata"]["name"]
+    subjects = one_role("ClusterRoleBinding")["subjects"]
+    binding = {
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+        "subjects": subjects,
+    }
+    with calling(server, ADMIN) as admin:
+        # What leaders need is of no use here.
+        assert admin.delete(f"{PATHS['RoleBinding']}/kschedfw").status_code == 200
+        for path, manifest in ((PATHS["Role"], role), (PATHS["RoleBinding"], binding)):
+            assert admin.post(path, json=manifest).status_code == 201
+    for number in range(2):
+        server.cluster.add(make_node(f"n{number}").capacity(cpu="8", memory="16Gi", pods="110").build())
+    # The answers to the first claims get lost, so that they are read.
+    server.faults.only = lambda method, path: method != "GET" and "/leases" in path
+    server.faults.failed_after = 1.0
+    config = configuration(server, tmp_path, token_of("sharer"))
+    arguments = (f"--config={config}", "--shared-state")
+    with Replica(server, tmp_path, "sharer", *arguments, user=SCHEDULER) as replica:
+        replica.wait_until_ready()
+        server.cluster.add(pod("first", "10m").build())
+        replica.wait_for(lambda: ("get", "leases") in used(server))
+        server.faults.failed_after = 0.0
+        server.cluster.add(pod("second", "10m").build())
+        replica.wait_for(lambda: all(each.node_name for each in server.cluster.list(Pod)))
+        assert replica.ends() == 0
+    assert {(verb, resource) for verb, resource in used(server) if resource == "leases"} == set(granted(role))
+    assert used(server) <= set(granted(one_role("ClusterRole"), role))
+
+
+@needs_control_plane[0]
+@needs_control_plane[1]
+def test_a_pod_with_devices_as_an_extended_resource_is_bound_with_these_rights_by_a_real_server(
+    tmp_path: Path,
+) -> None:
+    token = token_of("scheduler")
+    with (
+        control_plane(tmp_path, users={token: SCHEDULER.name}) as server,
+        server.client() as admin,
+        connect(server.kubeconfig(tmp_path / "admin"), qps=-1) as client,
+        KubernetesCluster(client) as cluster,
+    ):
+        for manifest in manifests():
+            if (path := PATHS.get(manifest["kind"])) is not None:
+                assert admin.post(path, json=manifest).status_code == 201
+        assert cluster.wait_for_sync(30)
+        cluster.add(make_node("n0").capacity(cpu="8", memory="16Gi", pods="110").build())
+        for manifest in yaml.safe_load_all(DEVICES):
+            cluster.add(object_from_manifest(manifest, manifest["kind"]))
+        config = configuration(server, tmp_path, token)
+        with Replica(server, tmp_path, "scheduler", f"--config={config}", "--v=2") as replica:
+            replica.wait_until_ready()
+            cluster.add(pod("card", "10m").requests({"example.com/gpu": 1}).build())
+
+            def card() -> Pod:
+                found = cluster.get(Pod, "default/card")
+                assert found is not None
+                return found
+
+            replica.wait_for(lambda: card().node_name)
+            made = card().status.extended_resource_claim_status
+            assert made is not None
+            claim = cluster.get(ResourceClaim, f"default/{made.resource_claim_name}")
+            assert claim is not None
+            assert claim.is_reserved_for(card())
+            assert replica.ends() == 0
 
 
 def test_devices_are_allocated_by_a_right_of_its_own(server: ApiServer) -> None:

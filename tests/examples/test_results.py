@@ -6,11 +6,11 @@ import runpy
 from pathlib import Path
 
 import pytest
+from kschedfw_lab import read_results
+from kschedfw_lab.compare import compare
 
 from kschedfw import InMemoryCluster
 from kschedfw.api.manifests import read_manifests
-from kschedfw.compare import compare
-from kschedfw.experiments import read_results
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
@@ -12,6 +11,8 @@ from contextlib import contextmanager
 from http.cookiejar import CookieJar
 
 import attrs
+
+from tests.processes import running
 
 
 @attrs.frozen
@@ -31,10 +32,9 @@ class Explored:
 def explored(*arguments: object) -> Iterator[Explored]:
     """A page that was opened once; its server is ended with Ctrl-C, and has to end well."""
     command = [sys.executable, "-m", "kschedfw", "explore", *map(str, arguments)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stderr is not None
     said = ""
-    try:
+    with running(command) as process:
+        assert process.stderr is not None
         for line in process.stderr:
             said += line
             if found := re.match(r"kschedfw: explore at (http://127\.0\.0\.1:\d+/)(\?token=\S{43})\n", line):
@@ -45,7 +45,4 @@ def explored(*arguments: object) -> Iterator[Explored]:
                 break
         process.send_signal(signal.SIGINT)
         out, rest = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.communicate()
     assert (process.returncode, out, rest) == (0, "", ""), said

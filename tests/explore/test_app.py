@@ -131,6 +131,16 @@ class TestRefusals:
         [
             ("/api/keep", b"{", 400, "the request is malformed: "),
             ("/api/keep", b"[" * 100_000, 400, "the request is malformed: "),
+            *(
+                (
+                    "/api/try",
+                    b'{"changes": [{"kind": "arguments", "profile": "default-scheduler", "plugin": "NodeResourcesFit",'
+                    b' "arguments": {"a": %s}}]}' % (b"[" * deep + b"]" * deep),
+                    400,
+                    "the request is malformed: arguments: nested too deeply",
+                )
+                for deep in (100, 900)
+            ),
             (
                 "/api/keep",
                 {"changes": [{"kind": "explode"}]},
@@ -182,7 +192,11 @@ class TestRefusals:
         ]
         with socket.create_connection(("127.0.0.1", page.port), timeout=10) as connection:
             connection.sendall(("\r\n".join(lines) + "\r\n\r\n{").encode())
-            assert connection.recv(100).startswith(b"HTTP/1.1 408")
+            answer = connection.recv(100)
+            assert answer.startswith(b"HTTP/1.1 408")
+            while piece := connection.recv(100):  # until the connection is closed: it takes a place of others
+                answer += piece
+            assert answer.endswith(b"within 0.2 s\n")
 
     def test_too_many_at_a_time(self, page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(app, "MOST_WAITING", 1)

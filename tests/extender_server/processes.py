@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from tests.processes import running
 
 COMMAND = [sys.executable, "-m", "kschedfw", "serve-extender"]
 
@@ -15,14 +16,8 @@ COMMAND = [sys.executable, "-m", "kschedfw", "serve-extender"]
 @contextmanager
 def served(*arguments: object) -> Iterator[str]:
     """The URL of a server that is ended with Ctrl-C, and has to end well."""
-    process = subprocess.Popen(
-        [*COMMAND, "--port", "0", *map(str, arguments)],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
     said = ""
-    try:
+    with running([*COMMAND, "--port", "0", *map(str, arguments)]) as process:
         assert process.stderr is not None
         for line in process.stderr:
             said += line
@@ -31,7 +26,4 @@ def served(*arguments: object) -> Iterator[str]:
                 break
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.wait()
     assert (process.returncode, out, err) == (0, "", ""), said

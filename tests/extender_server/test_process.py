@@ -27,7 +27,9 @@ from kschedfw.framework.status import Code
 from kschedfw.scheduler import Cache, GenericScheduler, Scheduler, SchedulingError
 from kschedfw.scheduler.http_extender import ExtenderConfig, ExtenderTLSConfig, HTTPExtender, make_extenders
 from kschedfw.testing import FakeClock
+from kschedfw.testing.api_server import ApiServer
 from tests.extender_server.processes import served
+from tests.kubernetes.waiting import eventually
 from tests.scheduler.http_extender.servers import Answer, refused_url, scripted
 
 pytestmark = pytest.mark.slow
@@ -203,6 +205,32 @@ class TestFailures:
         with first, last:
             assert first.name == without_cluster
             assert Algorithm(first, last).host(make_pod().build()) == "good"
+
+
+def test_plugins_see_the_live_pods_and_nodes_of_a_followed_cluster(tmp_path: Path) -> None:
+    asking = make_pod("asking").host_port(80).build()
+    known = Snapshot.of(map(make_node_named, ("first", "late")))
+    with (
+        ApiServer() as api,
+        served(*PLUGINS, "--kubeconfig", api.kubeconfig(tmp_path / "kubeconfig")) as url,
+        HTTPExtender(extender(url, node_cache_capable=True)) as client,
+    ):
+
+        def passing() -> set[str]:
+            return {info.name for info in client.filter(asking, known.node_infos).feasible}
+
+        assert passing() == set(), "the server has no nodes yet"
+        for name in ("first", "late"):
+            api.cluster.add(make_node_named(name))
+        eventually(lambda: passing() == {"first", "late"})
+        taken = api.cluster.add(make_pod("taken").host_port(80).node("first").build())
+        eventually(lambda: passing() == {"late"})
+        api.cluster.delete(taken)
+        eventually(lambda: passing() == {"first", "late"})
+
+
+def make_node_named(name: str) -> Node:
+    return make_node(name).capacity(cpu=1, memory="1Gi", pods=10).build()
 
 
 def test_nodes_are_read_back_as_they_were(without_cluster: str) -> None:

@@ -29,6 +29,7 @@ from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from tests.framework.support import plugin
+from tests.processes import running
 
 pytest.importorskip("uvicorn")
 
@@ -133,18 +134,18 @@ def is_closed(connection: socket.socket) -> bool:
     return True
 
 
-def test_small_answers_do_not_wait_for_acknowledgements() -> None:
+def test_small_answers_do_not_wait_for_acknowledgements(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nagle's algorithm and delayed acknowledgements together take 40 ms for each request on a connection."""
+    set_options: list[tuple[object, ...]] = []
+
+    def note(connection: socket.socket, *option: Any) -> None:
+        set_options.append((connection.getsockname(), *option))
+        socket.SocketType.setsockopt(connection, *option)
+
+    monkeypatch.setattr(socket.socket, "setsockopt", note)
     with served() as server:
-        connection = http.client.HTTPConnection(*server.address, timeout=10)
-        took = []
-        for _ in range(20):
-            started = time.perf_counter()
-            connection.request("POST", "/filter", BODY)
-            assert connection.getresponse().read()
-            took.append(time.perf_counter() - started)
-        connection.close()
-    assert sorted(took)[10] < 0.03
+        assert server.ask().read()
+    assert (server.address, socket.IPPROTO_TCP, socket.TCP_NODELAY, True) in set_options
 
 
 class TestWaitingWork:
@@ -290,23 +291,6 @@ class TestReading:
                 b"there are 50 nodes; at most 49 may be asked about\n",
             )
 
-    def test_connections_that_are_too_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 3)
-        with served() as server, ExitStack() as stack:
-            open_ones = [stack.enter_context(server.begin()) for _ in range(3)]
-            for connection in open_ones:
-                assert connection.recv(12) == b"HTTP/1.1 200"
-            assert is_closed(stack.enter_context(server.connect()))
-            open_ones[0].close()
-            assert eventually(lambda: server_answers(server))
-
-
-def server_answers(server: Served) -> bool:
-    try:
-        return server.ask().status == 200
-    except OSError:
-        return False
-
 
 class TestHost:
     """A page whose name suddenly means this machine must not get a browser to ask it."""
@@ -371,27 +355,19 @@ RUN = "from kschedfw.cli import main; main()"
 @contextmanager
 def process(*arguments: object, before: str = "") -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
     command = ["serve-extender", "--plugin", "NodeName", "--port", "0", *map(str, arguments)]
-    with subprocess.Popen(
-        [sys.executable, "-c", SHORT + before + RUN, *command],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
+    with running(
+        [sys.executable, "-c", SHORT + before + RUN, *command], stdout=subprocess.DEVNULL
     ) as started:
-        try:
-            assert started.stderr is not None
-            line = started.stderr.readline()
-            found = re.search(r"extender at https?://([\d.]+):(\d+);", line)
-            assert found, line
-            yield started, (found[1], int(found[2]))
-        finally:
-            started.kill()
+        assert started.stderr is not None
+        line = started.stderr.readline()
+        found = re.search(r"extender at https?://([\d.]+):(\d+);", line)
+        assert found, line
+        yield started, (found[1], int(found[2]))
 
 
-def ended(started: subprocess.Popen[str], within: float) -> tuple[int, str]:
+def ended(started: subprocess.Popen[str]) -> tuple[int, str]:
     """Exit code and what it still said."""
-    began = time.monotonic()
-    _, said = started.communicate(timeout=20)
-    assert time.monotonic() - began < within
+    _, said = started.communicate()
     return started.returncode, said
 
 
@@ -420,7 +396,7 @@ class TestEnd:
                 connection.sendall(sent)
             assert connection.recv(12) == b"HTTP/1.1 400", "without a cluster"
             started.send_signal(number)
-            assert ended(started, within=4) == (0, "")
+            assert ended(started) == (0, "")
 
     def test_answers_on_their_way_arrive(self) -> None:
         """A large one, whose client takes its time."""
@@ -436,7 +412,7 @@ class TestEnd:
             time.sleep(0.3)
             while piece := connection.recv(1 << 20):
                 received += piece
-            assert ended(started, within=10) == (0, "")
+            assert ended(started) == (0, "")
         assert received.endswith(b',"Error":""}')
 
     def test_in_spite_of_idle_tls_connections(self, certificates: Path) -> None:
@@ -449,12 +425,26 @@ class TestEnd:
                 secure.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
                 assert secure.recv(12) == b"HTTP/1.1 200"
             started.terminate()
-            assert ended(started, within=4) == (0, "")
+            assert ended(started) == (0, "")
+
+    def test_in_spite_of_a_refused_request_over_tls(self, certificates: Path) -> None:
+        """Its client neither sends the rest nor says goodbye, so the connection is still being closed."""
+        options = ("--tls-cert", certificates / "server.pem", "--tls-key", certificates / "server-key.pem")
+        context = ssl.create_default_context(cafile=str(certificates / "ca.pem"))
+        with (
+            process(*options) as (started, address),
+            socket.create_connection(address) as raw,
+            context.wrap_socket(raw, server_hostname="127.0.0.1") as secure,
+        ):
+            secure.sendall(HEAD % (1 << 40) + b"{")
+            assert secure.recv(12) == b"HTTP/1.1 413"
+            started.terminate()
+            assert ended(started) == (0, "")
 
     STUCK = (
         "import time; from kschedfw.plugins.node_name import NodeName;"
         "from kschedfw.framework.plugin import hookimpl;"
-        "NodeName.pre_filter = hookimpl(lambda self, pod: time.sleep(60));"
+        "NodeName.pre_filter = hookimpl(lambda self, pod: time.sleep(600));"
     )
 
     def test_in_spite_of_a_plugin_that_does_not(self) -> None:
@@ -466,7 +456,7 @@ class TestEnd:
             time.sleep(0.3)
             started.terminate()
             said = "kschedfw: a plugin is still at work; ended all the same\n"
-            assert ended(started, within=4) == (0, said)
+            assert ended(started) == (0, said)
 
     def test_at_once_by_a_second_signal(self) -> None:
         with (
@@ -478,7 +468,7 @@ class TestEnd:
             started.terminate()
             time.sleep(0.2)
             started.send_signal(signal.SIGINT)
-            assert ended(started, within=2) == (130, "")
+            assert ended(started) == (130, "")
 
 
 def test_clients_without_a_certificate_are_not_answered(certificates: Path) -> None:

@@ -1,7 +1,7 @@
 """No regular expression of the project takes more than linear time, whatever it is given.
 
-Every pattern is given texts that are made of what is in it, twice as long each time. A pattern has to be a constant of
-its module, so that none is missed.
+Every pattern is given texts that are made of what is in it, and texts twice as long. What counts are a matcher's steps,
+which are the same on every machine. A pattern has to be a constant of its module, so that none is missed.
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ from __future__ import annotations
 import ast
 import importlib
 import re
-import time
 from collections.abc import Iterator
 from itertools import chain, product
+from math import inf
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import kschedfw
+from tests.hostile.backtracking import StepCounter, TooManySteps
 
 pytestmark = pytest.mark.slow
 
@@ -24,10 +27,10 @@ PACKAGE = Path(kschedfw.__file__).parent
 PROJECT = PACKAGE.parent
 PLUGINS = sorted((PROJECT / "plugins").glob("*/src/**/*.py"))
 METHODS = frozenset(("match", "fullmatch", "search", "findall", "finditer", "sub", "subn", "split"))
-SHORT = 20  # exponential time shows here already, and would never end with more
-LENGTHS = (SHORT, 4_000, 8_000, 16_000, 32_000)
-NOISE = 0.02  # seconds; what takes less isn't worth a doubt
-GROWTH = 3.2  # twice the length may take so many times the time: linear takes 2, quadratic 4
+LENGTHS = (400, 800)
+LIMIT = 500_000  # steps; far more than any linear pattern takes, and exponential ones are there at once
+NOISE = 5_000  # steps; a text that takes fewer says nothing of how they grow
+GROWTH = 3.2  # twice the length may take so many times the steps: linear takes 2, quadratic 4
 
 
 def modules() -> Iterator[Path]:
@@ -86,33 +89,38 @@ def pieces(pattern: re.Pattern[str]) -> list[str]:
 
 @pytest.mark.parametrize(("name", "pattern", "method"), PATTERNS, ids=[f"{n}-{m}" for n, _, m in PATTERNS])
 def test_takes_linear_time(name: str, pattern: re.Pattern[str], method: str) -> None:
+    counter = StepCounter(pattern, LIMIT)
     for piece in pieces(pattern):
         for end in ("", "\x00"):
-            previous = 0.0
-            for length in LENGTHS:
-                text = piece * (length // len(piece)) + end
-                took = least_time(pattern, method, text)
-                if previous > NOISE:
-                    assert took < GROWTH * previous, (
-                        f"{name}.{method}: {piece!r} × {length}: {previous:.3f} s for half, {took:.3f} s"
-                    )
-                assert length > SHORT or took < NOISE, f"{name}.{method}: {piece!r} × {length}: {took:.3f} s"
-                previous = took
-            assert previous < 10 * NOISE, f"{name}.{method}: {piece!r} × {length}: {previous:.3f} s"
+            half, whole = (steps(counter, method, piece * (length // len(piece)) + end) for length in LENGTHS)
+            assert whole < max(GROWTH * half, NOISE), (
+                f"{name}.{method}: {piece!r}: {half} steps, then {whole}"
+            )
 
 
-def least_time(pattern: re.Pattern[str], method: str, text: str) -> float:
-    """Of this process alone, and of two tries where the first one took long: the machine has other things to do."""
-    times = []
-    for _ in range(2):
-        before = time.process_time()
-        found = getattr(pattern, method)(*(("", text) if method in ("sub", "subn") else (text,)))
-        if method == "finditer":
-            list(found)
-        times.append(time.process_time() - before)
-        if times[-1] < NOISE:
-            break
-    return min(times)
+def steps(counter: StepCounter, method: str, text: str) -> float:
+    """How many the matcher takes; infinitely many where it was stopped."""
+    counter.steps = 0
+    try:
+        counter.spans(method, text)
+    except TooManySteps:
+        return inf
+    return counter.steps
+
+
+@pytest.mark.parametrize(("name", "pattern", "method"), PATTERNS, ids=[f"{n}-{m}" for n, _, m in PATTERNS])
+@given(data=st.data())
+def test_counted_matcher_finds_what_python_finds(
+    name: str, pattern: re.Pattern[str], method: str, data: st.DataObject
+) -> None:
+    words = re.findall(r"\w{2,}", pattern.pattern)
+    text = "".join(data.draw(st.lists(st.sampled_from([*pieces(pattern), *words]))))
+    if method in ("search", "match", "fullmatch"):
+        found = getattr(pattern, method)(text)
+        expected = [found.span()] if found else []
+    else:
+        expected = [found.span() for found in pattern.finditer(text)]
+    assert StepCounter(pattern, LIMIT).spans(method, text) == expected
 
 
 def test_there_are_patterns() -> None:
@@ -139,10 +147,14 @@ def test_patterns_are_constants(path: Path) -> None:
         )
 
 
-def test_a_pattern_that_explodes_is_found() -> None:
-    with pytest.raises(AssertionError, match="exponential"):
-        test_takes_linear_time("exponential", re.compile(r"(?:[0-9]+)+s"), "fullmatch")
-    with pytest.raises(AssertionError, match="quadratic"):
-        test_takes_linear_time("quadratic", re.compile(r"[0-9]+s"), "search")
-    with pytest.raises(AssertionError, match="spaces"):
-        test_takes_linear_time("spaces", re.compile(r"^\s*(?=\{)", re.MULTILINE), "search")
+@pytest.mark.parametrize(
+    ("pattern", "method", "piece"),
+    [
+        pytest.param(r"(?:[0-9]+)+s", "fullmatch", "'0'", id="exponential"),
+        pytest.param(r"[0-9]+s", "search", "'0'", id="quadratic"),
+        pytest.param(r"(?m)^\s*(?=\{)", "search", r"'\\n'", id="spaces"),
+    ],
+)
+def test_a_pattern_that_explodes_is_found(pattern: str, method: str, piece: str) -> None:
+    with pytest.raises(AssertionError, match=f"{method}: .*{piece}.* steps"):
+        test_takes_linear_time("it", re.compile(pattern), method)

@@ -11,10 +11,10 @@ from itertools import permutations
 from random import Random
 
 import attrs
+from cell.exploration import explore
 
 from kschedfw.kubernetes.claim_book import ClaimBook, ClaimConflictError
 from kschedfw.kubernetes.node_record import NodeRecord, PodClaim
-from tests.cell.exploration import explore
 
 Action = tuple[str, int, str, str]
 """What, by which actor, and about which pod and node."""

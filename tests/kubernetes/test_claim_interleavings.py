@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
+from cell.exploration import explore
 
-from tests.cell.exploration import explore
 from tests.kubernetes.claims_world import ClaimsWorld, run_at_random
 
 

@@ -24,7 +24,7 @@ from kschedfw.cluster import EventType, WatchEvent
 from kschedfw.kubernetes import Client, KubernetesCluster, NotSyncedError, connect
 from kschedfw.testing.api_server import ApiServer
 from tests.kubernetes.raw_server import reply, serving
-from tests.kubernetes.waiting import eventually
+from tests.kubernetes.waiting import HastyClock, eventually
 
 pytestmark = pytest.mark.slow
 
@@ -137,7 +137,7 @@ def test_whatever_happens_to_connections_each_change_is_told_once(
         case "throttled":
             server.faults.throttled, server.faults.retry_after, server.faults.watch_events = 0.3, 0, 4
     watcher = Watcher()
-    with KubernetesCluster(connected(), [Node, Pod], random=Random(2)) as cluster:
+    with KubernetesCluster(connected(), [Node, Pod], clock=HastyClock(), random=Random(2)) as cluster:
         cluster.watch(watcher)
         names = [f"p{number}" for number in range(6)]
         for step in range(120):

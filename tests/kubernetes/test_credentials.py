@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import trustme
 
+from kschedfw.framework.clock import SystemClock
 from kschedfw.kubernetes.credentials import Credentials
 from kschedfw.kubernetes.errors import ConnectionConfigError, CredentialsError
 from kschedfw.kubernetes.kubeconfig import (
@@ -21,6 +23,7 @@ from kschedfw.kubernetes.kubeconfig import (
 )
 from kschedfw.kubernetes.request_metrics import RequestMetrics
 from kschedfw.testing.clock import FakeClock
+from tests.kubernetes.waiting import eventually
 
 CLUSTER = ClusterSection(server="http://localhost:1")
 
@@ -113,6 +116,11 @@ print(json.dumps({"apiVersion": info["apiVersion"], "kind": "ExecCredential", "s
     [
         ("sys.exit('log in first')", "ended with 1: log in first"),
         ("print('secret-token')", "printed no ExecCredential"),
+        ("while True: print('secret-token' * 1000)", "prints more than 1048576 bytes"),
+        ("while True: print('secret-token' * 1000, file=sys.stderr)", "prints more than 1048576 bytes"),
+        ("sys.exit('\\x1b[31mred')", r"ended with 1: \x1b[31mred"),
+        (printing({"token": "secret-token\r\nX-Remote-User: admin"}), "its token may have no line ends"),
+        (printing({"token": "secret-töken"}), "its token may have no line ends"),
         (printing({}), "has neither a token nor a certificate"),
         (printing(None), "has neither a token nor a certificate"),
     ],
@@ -123,6 +131,63 @@ def test_a_plugin_that_fails_is_named_and_what_it_printed_isnt(tmp_path: Path, b
     assert why in str(caught.value)
     assert f"exec plugin {sys.executable}" in str(caught.value)
     assert "secret-token" not in str(caught.value)
+
+
+def test_a_plugin_that_leaves_somebody_with_its_output_is_given_up_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kschedfw.kubernetes.credentials._PLUGIN_SECONDS", 0.5)
+    pid = tmp_path / "pid"
+    body = f"""
+import subprocess
+left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+open({str(pid)!r}, "w").write(str(left.pid))
+{printing({"token": "t"})}
+"""
+    found = Credentials(
+        ConnectionConfig(CLUSTER, plugin(tmp_path, body), source="config"), SystemClock(), os.environ
+    )
+    with pytest.raises(CredentialsError, match="gave no answer within"):
+        found.identity()
+    if pid.exists():  # it had the time to begin
+        eventually(lambda: not is_running(int(pid.read_text())))
+
+
+def is_running(pid: int) -> bool:
+    state = Path(f"/proc/{pid}/stat")
+    try:
+        return state.read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "directory", "large"])
+def test_files_that_might_never_end_are_refused(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "file"
+    match kind:
+        case "pipe":
+            os.mkfifo(path)
+        case "device":
+            path = Path("/dev/zero")
+        case "directory":
+            path.mkdir()
+        case "large":
+            path.write_bytes(b"x" * ((1 << 20) + 1))
+    why = "is larger than 1048576 bytes" if kind == "large" else "is no regular file|Is a directory"
+    with pytest.raises(CredentialsError, match=f"{path}: the token can't be read: .*({why})"):
+        credentials(UserSection(token_file=str(path))).identity()
+    server = "https://localhost:1"
+    with pytest.raises(ConnectionConfigError, match=why):
+        credentials(UserSection(client_certificate=str(path)), server=server).identity()
+    with pytest.raises(ConnectionConfigError, match=why):
+        credentials(UserSection(), server=server, certificate_authority=str(path)).identity()
+
+
+@pytest.mark.parametrize("token", ["a\r\nX-Remote-User: admin", "a\nb", "tökén"])
+def test_a_token_that_would_be_another_header_is_refused_and_not_told(token: str) -> None:
+    with pytest.raises(ConnectionConfigError, match=r"^config: token: may have no line ends") as caught:
+        credentials(UserSection(token=token)).identity()
+    assert token not in str(caught.value)
 
 
 def test_a_plugin_of_an_unknown_version_or_that_isnt_there_is_refused() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from kschedfw.kubernetes.errors import ConnectionConfigError
+from kschedfw.kubernetes import connect
+from kschedfw.kubernetes.errors import ConnectionConfigError, KubernetesError
 from kschedfw.kubernetes.kubeconfig import load_connection
 
 
@@ -74,6 +75,24 @@ def test_paths_are_relative_to_their_file(tmp_path: Path) -> None:
     assert found.cluster.certificate_authority == str(tmp_path / "ca")
 
 
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("./bin/login", "bin/login"),
+        ("../login", "../login"),
+        ("/usr/bin/login", "/usr/bin/login"),
+        ("login", None),
+    ],
+)
+def test_relative_commands_are_relative_to_their_file_and_names_are_looked_up(
+    tmp_path: Path, command: str, expected: str | None
+) -> None:
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": command}
+    found = load_connection(written(tmp_path / "config", config("a", "https://a", {"exec": plugin})))
+    assert found.user.exec is not None
+    assert found.user.exec.command == (command if expected is None else str(tmp_path / expected))
+
+
 def test_a_pod_uses_its_service_account(tmp_path: Path) -> None:
     written(tmp_path / "token", "t")
     written(tmp_path / "namespace", "mine\n")
@@ -90,16 +109,33 @@ def test_the_master_takes_the_place_of_the_servers_address(tmp_path: Path) -> No
     assert load_connection(master="http://x:1", environment={"HOME": "/nowhere"}).server == "http://x:1"
 
 
+BOMB = "\n".join(
+    [
+        "a0: &a0 [x, x, x, x, x, x, x, x, x, x]",
+        *(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, 10)),
+        "users: [{name: u, user: {auth-provider: {config: *a9}}}]",
+    ]
+)
+"""A kilobyte of aliases that stands for ten billion values."""
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [
         ("clusters: [", "is not valid YAML"),
         ("just text", "is no kubeconfig"),
         ("clusters: 5", "is no kubeconfig"),
+        ("clusters: []\n" + "#" * (4 << 20), "is larger than 4194304 bytes"),
+        (BOMB, "excessive aliasing"),
         ("{}", "has no current-context; say which with --context: none"),
         ({**config("a", "https://a"), "current-context": "b"}, "no context is named 'b'; there is a"),
         ({**config("a", "https://a"), "clusters": []}, "names the cluster 'a'; there is none"),
         ({**config("a", "https://a"), "users": []}, "names the user 'a'; there is none"),
+        (
+            config("a", "https://a\r\nX: y"),
+            r"must be an address such as https://10.0.0.1:6443, not 'https://a\r\nX: y'",
+        ),
+        (config("a", "https://a/b c"), "must be an address"),
         (config("a", "a:6443"), "must be an address such as https://10.0.0.1:6443, not 'a:6443'"),
         (
             config("a", "https://a", {"auth-provider": {"name": "gcp"}}),
@@ -120,3 +156,29 @@ def test_without_any_of_that_the_error_says_what_to_do(tmp_path: Path) -> None:
         load_connection(environment={"HOME": str(tmp_path)})
     with pytest.raises(ConnectionConfigError, match="can't be read"):
         load_connection(tmp_path / "none")
+
+
+@pytest.mark.parametrize("user", ["name:pass:word", "token"])
+@pytest.mark.parametrize("scheme", ["https://", "http://"])
+def test_passwords_in_the_address_are_not_told(tmp_path: Path, scheme: str, user: str) -> None:
+    server = f"{scheme}{user}@localhost:1"
+    path = written(tmp_path / "config", config("a", server))
+    told = [
+        repr(load_connection(path)),
+        load_connection(master=server, environment={"HOME": "/nowhere"}).source,
+    ]
+    with (
+        connect(path) as client,
+        pytest.raises(KubernetesError, match=f"{scheme}localhost:1: can't") as caught,
+    ):
+        client.get_once("/version", 5.0)
+    assert user not in f"{caught.value}{told}"
+
+
+@pytest.mark.parametrize(
+    "server", ["user:s3cret@host:1", "http://user:s3cret/@host:1", "https://user:s3cret@[::1"]
+)
+def test_passwords_in_an_address_that_is_none_are_not_told(tmp_path: Path, server: str) -> None:
+    with pytest.raises(ConnectionConfigError, match="must be an address") as caught:
+        load_connection(written(tmp_path / "config", config("a", server)))
+    assert "s3cret" not in str(caught.value)

@@ -131,14 +131,14 @@ def test_what_is_unreadable_now_stays_as_it_was() -> None:
     assert [event.type for event in store.replace([])] == [EventType.DELETED]
 
 
-def test_lists_are_by_age_and_kept_until_something_changes() -> None:
+def test_lists_are_in_the_order_of_coming_and_kept_until_something_changes() -> None:
     store = Store()
-    list(store.replace([state("b", "1", 1), state("a", "2", 2)]))
+    list(store.replace([state("b", "1", 2), state("c", "2", 1)]))
     listed = store.list()
     assert store.list() is listed
-    assert [obj.name for obj in listed] == ["a", "b"]  # none has a time
-    list(store.put(state("c", "3", 3)))
-    assert [obj.name for obj in store.list()] == ["a", "b", "c"]
+    assert [obj.name for obj in listed] == ["b", "c"]
+    list(store.put(state("a", "3", 3)))
+    assert [obj.name for obj in store.list()] == ["b", "c", "a"]
     assert store.list("elsewhere") == ()
 
 

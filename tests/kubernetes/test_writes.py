@@ -18,6 +18,7 @@ from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
 from kschedfw.api.volume_matching import SELECTED_NODE, annotated, bound_to_claim
 from kschedfw.cluster import AlreadyExistsError, ConflictError, NotFoundError
 from kschedfw.kubernetes import Client, KubernetesCluster, UnavailableError
+from kschedfw.kubernetes.client import STRATEGIC_MERGE_PATCH
 from kschedfw.testing.api_server import ApiServer
 from tests.kubernetes.waiting import eventually
 
@@ -196,6 +197,23 @@ def test_a_condition_and_a_nomination_are_set_and_taken_back(
     assert (status.nominated_node_name, status.conditions) == ("", (other,))
     again = client.get("/api/v1/namespaces/default/pods/a")["status"]["conditions"][0]
     assert again["lastTransitionTime"] == written["lastTransitionTime"]
+
+
+@pytest.mark.parametrize("type", ["PodScheduled", "DisruptionTarget"])
+def test_a_condition_names_the_generation_that_was_decided_about_after_the_spec_has_changed(
+    client: Client, cluster: KubernetesCluster, added: Pod, type: str
+) -> None:
+    path = "/api/v1/namespaces/default/pods/a"
+    changed = {"spec": {"containers": [{"name": "c", "image": "newer"}]}}
+    client.write("PATCH", path, changed, content_type=STRATEGIC_MERGE_PATCH)
+    cluster.patch_pod_status(added, condition=attrs.evolve(CONDITION, type=type))
+    present = client.get(path)
+    (written,) = present["status"]["conditions"]
+    assert (written["observedGeneration"], present["metadata"]["generation"]) == (1, 2)
+    eventually(lambda: cluster.get(Pod, added.key).metadata.generation == 2)  # type: ignore[union-attr]
+    (newer,) = cluster.list(Pod)
+    cluster.patch_pod_status(newer, condition=attrs.evolve(CONDITION, type=type, message="another"))
+    assert client.get(path)["status"]["conditions"][0]["observedGeneration"] == 2
 
 
 def test_the_status_of_another_pod_of_the_name_isnt_touched(cluster: KubernetesCluster, added: Pod) -> None:

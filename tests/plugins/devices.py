@@ -9,10 +9,10 @@ from kschedfw.api.manifests import object_from_manifest
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import ClaimController, InMemoryCluster
+from kschedfw.framework.clock import VirtualClock
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.profile import Profile
 from kschedfw.scheduler import InlineExecutor, Scheduler
-from kschedfw.testing import FakeClock
 
 API = "resource.k8s.io/v1"
 DRIVER = "gpu.example.com"
@@ -76,7 +76,7 @@ def pod(name: str, *claims: str, template: str = "", **limits: str) -> Pod:
 
 
 class World:
-    """A cluster with its scheduler, on a clock that stands still; bindings are carried out at once."""
+    """A cluster with its scheduler, on a clock that advances for waits alone; bindings are carried out at once."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class World:
         metrics: MetricsRecorder = NO_METRICS,
     ) -> None:
         self.cluster = InMemoryCluster(objects)
-        self.clock = FakeClock(1_000_000_000.0)
+        self.clock = VirtualClock(1_000_000_000.0)
         ClaimController(self.cluster)
         self.scheduler = Scheduler(
             self.cluster,
@@ -99,7 +99,7 @@ class World:
     def run(self, rounds: int = 1) -> None:
         for _ in range(rounds):
             self.scheduler.run_until_idle()
-            self.clock.advance(20.0)
+            self.clock.advance_to(self.clock.now() + 20.0)
         self.scheduler.run_until_idle()
 
     def node_of(self, name: str) -> str:

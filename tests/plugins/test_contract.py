@@ -7,6 +7,7 @@ from importlib.metadata import distribution
 import pytest
 
 from kschedfw.testing import PluginContract
+from tests.scheduler.waking.gaps import gaps_of
 
 pytestmark = pytest.mark.slow
 
@@ -20,6 +21,13 @@ ATTRIBUTES: dict[str, dict[str, object]] = {
     },
 }
 
+GAPS = gaps_of(complete_hints=False)
+
 for _plugin in distribution("kschedfw").entry_points.select(group="kschedfw"):
-    _attributes = {"plugin": _plugin.name, "max_examples": 6, **ATTRIBUTES.get(_plugin.name, {})}
+    _attributes = {
+        "plugin": _plugin.name,
+        "max_examples": 6,
+        "gaps": GAPS,
+        **ATTRIBUTES.get(_plugin.name, {}),
+    }
     globals()[f"Test{_plugin.name}"] = type(f"Test{_plugin.name}", (PluginContract,), _attributes)

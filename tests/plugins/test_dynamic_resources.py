@@ -11,17 +11,20 @@ from hypothesis import strategies as st
 
 from kschedfw.api.pod import Pod, PodExtendedResourceClaimStatus
 from kschedfw.api.resource_claims import FINALIZER, AllocationResult, ResourceClaim
+from kschedfw.cel import STEPS_PER_SECOND, Budget, DeviceInput, compile_selector
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import default_profile
 from kschedfw.framework.events import QueueingHint
 from kschedfw.framework.metrics import DevicePreparation, NoMetrics
-from kschedfw.plugins.dynamic_resources import inventory
+from kschedfw.plugins.dynamic_resources import DynamicResources, inventory
 from kschedfw.plugins.dynamic_resources.allocator import Search
+from kschedfw.plugins.dynamic_resources.args import DynamicResourcesArgs
 from kschedfw.plugins.dynamic_resources.claims import Claims
 from kschedfw.plugins.dynamic_resources.hints import claim_events
 from kschedfw.plugins.dynamic_resources.inventory import PoolId
 from kschedfw.plugins.dynamic_resources.manager import DeviceManager
 from kschedfw.plugins.dynamic_resources.usage import NOTHING_USED, PoolUsage, counting_results
+from kschedfw.testing import FrameworkHarness
 from tests.plugins.devices import DRIVER, World, allocation, claim, devices, gpu_class, made, node, pod
 
 
@@ -226,14 +229,62 @@ def test_a_device_that_cannot_be_made_ready_is_given_back() -> None:
     assert claim_of(world, "c").status.allocation is None
 
 
+def test_an_allocation_without_a_timestamp_gets_one_when_it_is_reserved() -> None:
+    world = World(node("a"), gpu_class(), devices("a", "g0"), claim("c", status=allocation("g0", "a")))
+    world.cluster.add(pod("p", "c"))
+    world.run()
+    allocated = claim_of(world, "c").status.allocation
+    assert allocated is not None
+    assert allocated.allocation_timestamp is not None
+    assert allocated.allocation_timestamp.timestamp() == 1_000_000_000.0
+
+
+def test_a_timestamp_stays_when_another_pod_reserves_the_claim() -> None:
+    world = World(node("a"), gpu_class(), devices("a", "g0"), claim("c"), pod("p", "c"))
+    world.run()
+    world.cluster.add(pod("q", "c"))
+    world.run()
+    found = claim_of(world, "c").status
+    assert len(found.reserved_for) == 2
+    assert found.allocation is not None
+    assert found.allocation.allocation_timestamp is not None
+    assert found.allocation.allocation_timestamp.timestamp() == 1_000_000_000.0
+
+
+def test_binding_that_takes_too_long_says_that_its_time_is_over() -> None:
+    world = World(node("a"), gpu_class(), devices("a", "g0", more=BINDING), claim("c"), pod("p", "c"))
+    world.scheduler.schedule_one()
+    assert world.told("p") == (
+        'running PreBind plugin "DynamicResources": device binding timeout: context deadline exceeded'
+    )
+
+
+def test_binding_names_the_claim_whose_devices_have_been_overdue_before() -> None:
+    """The claim was allocated nine minutes ago, and its devices still aren't ready after a minute more."""
+    device = {"request": "r", "driver": DRIVER, "pool": "a", "device": "g0", **BINDING}
+    earlier = "2001-09-09T01:37:40Z"
+    status = {"allocation": {"devices": {"results": [device]}, "allocationTimestamp": earlier}}
+    world = World(node("a"), gpu_class(), devices("a", "g0", more=BINDING), claim("c", status=status))
+    world.cluster.add(pod("p", "c"))
+    world.scheduler.schedule_one()
+    assert world.told("p") == ('running PreBind plugin "DynamicResources": device binding timeout: claim=c')
+
+
+def test_deleted_claims_are_no_event() -> None:
+    harness = FrameworkHarness("DynamicResources", objects=[claim("own")])
+    taken = claim("other", status=allocation("g0", "a"))
+    assert harness.hint(pod("p", "own"), taken, None) is QueueingHint.SKIP
+    assert harness.hint(pod("p", "own"), taken, claim("other")) is QueueingHint.QUEUE
+
+
 def test_each_device_is_matched_once_per_state_of_its_slice(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     evaluated = inventory._evaluated
 
-    def counting(device: Any, expressions: Any) -> Any:
+    def counting(device: Any, expressions: Any, budget: Any) -> Any:
         if expressions:
             asked.append(device.id)
-        return evaluated(device, expressions)
+        return evaluated(device, expressions, budget)
 
     monkeypatch.setattr(inventory, "_evaluated", counting)
     names = [f"n{number}" for number in range(12)]
@@ -342,8 +393,6 @@ class TestHints:
         allocated = attrs.evolve(other, status=claim_with_device().status)
         assert self.hint(cluster, other, allocated) is QueueingHint.SKIP
         assert self.hint(cluster, allocated, other) is QueueingHint.QUEUE
-        assert self.hint(cluster, allocated, None) is QueueingHint.QUEUE
-        assert self.hint(cluster, other, None) is QueueingHint.SKIP
 
     def test_nothing_matters_while_a_claim_is_missing(self) -> None:
         cluster = InMemoryCluster([claim("other")])
@@ -399,3 +448,41 @@ def test_what_is_taken_is_the_same_however_it_came_about(steps: list[tuple[str, 
         ]
         expected = {pool: usage.taken for pool, usage in counted(taken).items()}
         assert {pool: usage.taken for pool, usage in claims.usage().by_pool.items()} == expected
+
+
+class TestSearchesThatTakeTooLong:
+    """They are cut off by `filterTimeout`, of which the clock of simulations would never see the end."""
+
+    SELECTOR = "lists.range(400).all(i, i >= 0)"
+
+    def world(self, *node_names: str, **args: float) -> World:
+        profile = default_profile()
+        given = {**profile.args, DynamicResources.name: DynamicResourcesArgs(**args)}
+        spec = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu", "count": 3}}]}}
+        odd = gpu_class(self.SELECTOR)
+        slices = [devices(name, "g0", "g1", "g2") for name in node_names]
+        wanting = made("ResourceClaim", "c", spec=spec)
+        objects = [*map(node, node_names), *slices, odd, wanting, pod("p", "c")]
+        return World(*objects, profiles=[attrs.evolve(profile, args=given)])
+
+    def test_the_attempt_ends_with_an_error_that_names_the_node(self) -> None:
+        world = self.world("a", filter_timeout=0.0001)
+        world.scheduler.schedule_one()
+        assert world.told("p") == (
+            'running "DynamicResources" filter plugin: node a: timed out trying to allocate devices'
+        )
+
+    def test_the_pod_is_tried_again_without_an_event_and_gets_further_each_time(self) -> None:
+        steps = Budget(1e6)
+        compile_selector(self.SELECTOR).matches(DeviceInput(DRIVER), steps)
+        two_devices = 2.5 * (1e6 - steps.left) / STEPS_PER_SECOND
+        world = self.world("a", "b", filter_timeout=two_devices)
+        world.scheduler.schedule_one()
+        assert "timed out" in world.told("p")
+        world.run(3)
+        assert world.node_of("p") in ("a", "b")
+
+    def test_without_a_timeout_it_takes_as_long_as_it_takes(self) -> None:
+        world = self.world("a", filter_timeout=0.0)
+        world.run()
+        assert world.node_of("p") == "a"

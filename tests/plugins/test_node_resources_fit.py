@@ -18,6 +18,7 @@ from kschedfw.framework.events import QueueingHint
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.runtime.args import ArgsError
 from kschedfw.framework.status import Code, Status
+from kschedfw.plugins._resources import amount_text
 from kschedfw.plugins.node_resources_fit import (
     NodeResourcesFit,
     NodeResourcesFitArgs,
@@ -466,3 +467,19 @@ class TestQueueing:
         assert self.hint(1, pod(cpu=1), node(cpu=2, memory=1), node(cpu=2, memory=2)) is QueueingHint.SKIP
         assert self.hint(1, pod(cpu=1), node(cpu=2, pods=1), node(cpu=2, pods=2)) is QueueingHint.QUEUE
         assert self.hint(1, pod(), node(cpu=1), node(cpu=2)) is QueueingHint.SKIP
+
+
+@pytest.mark.parametrize(
+    ("name", "amount", "text"),
+    [
+        ("cpu", 80, "80m"),
+        ("cpu", 4000, "4"),
+        ("memory", 1023, "1023"),
+        ("memory", 3 << 29, "1.5Gi"),
+        ("ephemeral-storage", 1 << 41, "2Ti"),
+        ("hugepages-2Mi", 4 << 20, "4Mi"),
+        ("example.com/gpu", 2048, "2048"),
+    ],
+)
+def test_amounts_are_told_in_the_unit_in_which_people_read_them(name: str, amount: int, text: str) -> None:
+    assert amount_text(name, amount) == text

@@ -134,6 +134,21 @@ class TestAttachments:
         old = using("b", node="n", uid="old")
         assert verdict(using("a"), *objects, pods=[old], limits={DRIVER: 2}).is_success
 
+    def test_it_counts_as_it_is_now_though_as_many_are_listed_as_before(self) -> None:
+        """A volume is detached from one node and attached to another, under the same name."""
+        objects = [
+            *volume("a"),
+            *volume("b"),
+            attachment("va", "elsewhere", "pv-b"),
+            csi_node("n", {DRIVER: 1}),
+        ]
+        harness = FrameworkHarness(NodeVolumeLimits, nodes=[NODE], objects=objects)
+        assert harness.filter(using("a"))["n"].is_success
+        harness.cluster.update(attachment("va", "n", "pv-b"))
+        assert not harness.filter(using("a"))["n"].is_success
+        harness.cluster.update(attachment("va", "elsewhere", "pv-b"))
+        assert harness.filter(using("a"))["n"].is_success
+
     @pytest.mark.parametrize("other", [attachment("va", "elsewhere", "pv-b"), attachment("va", "n", "gone")])
     def test_other_attachments_do_not(self, other: Named) -> None:
         assert verdict(using("a"), *volume("a"), *volume("b"), other, limits={DRIVER: 1}).is_success

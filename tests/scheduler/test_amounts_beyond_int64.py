@@ -6,7 +6,7 @@ import pytest
 
 from kschedfw import InMemoryCluster, Node, Pod, make_node, make_pod
 from kschedfw.api.manifests import node_from_manifest
-from kschedfw.config import SchedulerConfiguration, parse_configuration, provider_configuration
+from kschedfw.config import SchedulerConfiguration, parse_configuration, preset_configuration
 from kschedfw.simulator import Outcome, Simulation
 
 MOST = (1 << 63) - 1
@@ -50,8 +50,8 @@ PACKING = {
 CONFIGURATIONS = {
     "default": parse_configuration({**PACKING, "profiles": []}),
     "packing": parse_configuration(PACKING),
-    "DefaultProvider": provider_configuration("DefaultProvider"),
-    "ClusterAutoscalerProvider": provider_configuration("ClusterAutoscalerProvider"),
+    "DefaultProvider": preset_configuration("DefaultProvider"),
+    "ClusterAutoscalerProvider": preset_configuration("ClusterAutoscalerProvider"),
 }
 
 

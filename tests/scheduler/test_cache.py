@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import attrs
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -83,6 +84,16 @@ class TestPods:
         cache.add_pod(pod("p", "a"))
         cache.update_pod(pod("p", "a", cpu="3"))
         assert snapshot_of(cache).get("a").requested.milli_cpu == 3_000
+
+    def test_an_update_of_labels_alone_reaches_the_next_snapshot(self) -> None:
+        cache, snapshot = cache_with(NODES[0]), Snapshot()
+        old = pod("p", "a")
+        cache.add_pod(old)
+        cache.update_snapshot(snapshot)
+        new = attrs.evolve(old, metadata=attrs.evolve(old.metadata, labels={"app": "new"}))
+        cache.update_pod(new)
+        cache.update_snapshot(snapshot)
+        assert [each.pod.metadata.labels for each in snapshot.get("a").pods] == [{"app": "new"}]
 
     def test_a_pod_can_be_added_only_once(self) -> None:
         cache = cache_with(NODES[0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ import pytest
 
 from kschedfw import Cache, make_pod
 from kschedfw.scheduler.debugger import CacheDebugger, Discrepancies
+from tests.processes import running
 from tests.scheduler.stage import GRACE, LaterExecutor, Stage, node, pod
 
 needs_sigusr2 = pytest.mark.skipif(not hasattr(signal, "SIGUSR2"), reason="a system without SIGUSR2")
@@ -186,21 +186,14 @@ class TestSignal:
                 Stage().scheduler.debugger.install_signal_handler()
 
     def test_a_running_scheduler_answers_and_goes_on(self) -> None:
-        with subprocess.Popen(
-            [sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as process:
+        with running([sys.executable, "-c", PROGRAM]) as process:
             assert process.stdout is not None
             assert process.stderr is not None
-            guard = threading.Timer(6 * GRACE, process.kill)
-            guard.start()
-            try:
-                assert process.stdout.readline() == "bound\n"
-                process.send_signal(signal.SIGUSR2)
-                written = [process.stderr.readline().rstrip("\n") for _ in range(5)]
-                process.send_signal(signal.SIGTERM)
-                rest, errors = process.communicate(timeout=6 * GRACE)
-            finally:
-                guard.cancel()
+            assert process.stdout.readline() == "bound\n"
+            process.send_signal(signal.SIGUSR2)
+            written = [process.stderr.readline().rstrip("\n") for _ in range(5)]
+            process.send_signal(signal.SIGTERM)
+            rest, errors = process.communicate()
         assert written[:2] == ["cache and cluster agree", "Dump of cached NodeInfo"]
         assert written[2].startswith("Node name: n; requested: Resource(milli_cpu=1000,")
         assert written[3] == "  default/pod uid=u"

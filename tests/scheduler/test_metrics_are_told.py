@@ -98,8 +98,9 @@ def test_a_scheduler_tells_all_there_is_to_tell() -> None:
     cluster.add(make_node("large").capacity(cpu=16, pods=9).build())
     scheduler.run_until_idle()
     scheduler.close()
-    of_devices = {"claim_created", "devices_prepared"}  # tests/plugins/dynamic_resources has these
-    assert called == {name for name in vars(NoMetrics) if not name.startswith("_")} - of_devices
+    # tests/plugins/dynamic_resources and test_volume_binding_reserving have these
+    elsewhere = {"claim_created", "devices_prepared", "volume_stage_failed"}
+    assert called == {name for name in vars(NoMetrics) if not name.startswith("_")} - elsewhere
 
 
 class TestHints:

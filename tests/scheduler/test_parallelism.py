@@ -56,16 +56,18 @@ def test_with_parallelism_one_everything_runs_on_the_callers_thread() -> None:
     assert threads == {threading.get_ident()}
 
 
-def test_hooks_that_block_take_a_sixteenth_of_the_time() -> None:
+def test_sixteen_hooks_that_block_do_so_at_once() -> None:
+    together, have_met = threading.Barrier(16), threading.Event()
+
     def block() -> None:
-        time.sleep(0.01)
+        if not have_met.is_set():
+            together.wait(60)  # breaks, and fails the filter, where fewer come
+            have_met.set()
 
     bench = Bench(
         plugin("Slow", filter=block), plugin("Even", score=answering(0)), nodes=POOL[:96], parallelism=16
     )
-    begin = time.monotonic()
     assert bench.schedule(POD).feasible_nodes == 96
-    assert time.monotonic() - begin < 96 * 0.01 / 2
     bench.framework.close()
 
 

@@ -6,12 +6,12 @@ import json
 import signal
 import socket
 import ssl
-import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -22,8 +22,9 @@ from kschedfw.api.builders import make_node, make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.testing.api_server import ApiServer, User
 from tests.control_plane import ControlPlane
+from tests.processes import running
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds that anything may take on a busy machine."""
 LEASE, RENEW, RETRY = 2.0, 1.2, 0.2
 """Seconds; the API has leases of whole seconds."""
@@ -72,12 +73,10 @@ class Replica:
         chosen = (
             () if any(str(each).startswith("--config") for each in arguments) else ("--kubeconfig", config)
         )
+        command += ["--secure-port", str(self.port), *map(str, (*chosen, *arguments))]
+        self._until_exit = ExitStack()
         with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [*command, "--secure-port", str(self.port), *map(str, (*chosen, *arguments))],
-                stderr=log,
-                stdout=log,
-            )
+            self.process = self._until_exit.enter_context(running(command, stderr=log, stdout=log))
 
     def __enter__(self) -> Self:
         return self
@@ -88,8 +87,7 @@ class Replica:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.process.kill()
-        self.process.wait()
+        self._until_exit.close()
 
     @property
     def log(self) -> str:

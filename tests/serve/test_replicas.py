@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +10,7 @@ import pytest
 
 from kschedfw.testing.api_server import ApiServer, AuditEvent
 from tests.serve.replicas import (
-    LEASE,
-    RETRY,
+    PATIENCE,
     SHORT_LEASES,
     Replica,
     add_nodes,
@@ -22,9 +20,6 @@ from tests.serve.replicas import (
 )
 
 pytestmark = pytest.mark.slow
-
-SLACK = 3.0
-"""Seconds that a busy machine may add."""
 
 
 @pytest.fixture
@@ -62,11 +57,8 @@ def test_another_takes_over_from_one_that_was_killed(
 ) -> None:
     leader, standby = replicas
     leader.process.kill()
-    killed = time.monotonic()
     add_pod(server, "second")
     standby.wait_for(lambda: is_bound(server, "second"))
-    # Nobody can know better: the lease may have been renewed just before.
-    assert time.monotonic() - killed < LEASE + 2 * RETRY + SLACK
     assert writers(server) == ["one", "two"]
 
 
@@ -112,11 +104,13 @@ def test_a_standby_may_wait_with_its_caches(server: ApiServer, tmp_path: Path) -
             standby.wait_for(lambda: is_bound(server, "first"))
 
 
-def test_one_that_ends_hands_over_at_once(server: ApiServer, replicas: tuple[Replica, Replica]) -> None:
-    leader, standby = replicas
-    assert leader.ends() == 0
-    ended = time.monotonic()
-    add_pod(server, "second")
-    standby.wait_for(lambda: is_bound(server, "second"))
-    assert time.monotonic() - ended < 2.2 * RETRY + SLACK
+def test_one_that_ends_hands_over_long_before_its_lease_runs_out(server: ApiServer, tmp_path: Path) -> None:
+    leases = (f"--leader-elect-lease-duration={10 * PATIENCE}s", f"--leader-elect-renew-deadline={PATIENCE}s")
+    with Replica(server, tmp_path, "one", *SHORT_LEASES, *leases) as leader:
+        leader.wait_until_leading()
+        with Replica(server, tmp_path, "two", *SHORT_LEASES, *leases) as standby:
+            standby.wait_until_ready()
+            assert leader.ends() == 0
+            add_pod(server, "first")
+            standby.wait_for(lambda: is_bound(server, "first"))
     assert writers(server) == ["one", "two"]

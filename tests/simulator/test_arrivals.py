@@ -127,6 +127,13 @@ class TestPlan:
         with pytest.raises(ArrivalsError, match="Pod default/a: annotation kschedfw/duration-seconds"):
             Arrivals().plan([pod("a", meta={"annotations": annotations})], 0)
 
+    @pytest.mark.parametrize("number", [1e-308, 1e-10, 1e11, 1e308, 10**400])
+    def test_rates_and_durations_are_of_a_size_that_a_clock_can_add_up(self, number: float) -> None:
+        with pytest.raises(ArrivalsError, match="arrival rate must be from 1e-09 to 1e"):
+            Arrivals(rate=number)
+        with pytest.raises(ArrivalsError, match="mean duration must be from 1e-09 to 1e"):
+            Arrivals(mean_duration=number)
+
     @pytest.mark.parametrize("number", [0.0, -1.0, float("inf"), float("nan")])
     def test_rates_and_durations_are_positive(self, number: float) -> None:
         with pytest.raises(ArrivalsError, match="arrival rate must be positive"):

@@ -440,6 +440,10 @@ NEVER_WAS = "unreserve_copes_with_a_reserve_that_never_was"
 PERMIT = "a_wait_at_permit_is_finite_and_ends"
 
 
+RESTORED = "a_restored_plugin_answers_as_when_it_was_saved"
+FORGOTTEN = "failed_attempts_can_be_forgotten"
+
+
 class Licences(Plugin):
     """Two licences for the whole cluster."""
 
@@ -460,6 +464,54 @@ class Licences(Plugin):
 
 @caught(GIVES_BACK, "unreserve has to give back, all of it")
 class Leaks(Licences): ...
+
+
+class OnceOnly(Plugin):
+    """Keeps off nodes where a place was reserved before, which `unreserve` doesn't undo."""
+
+    name = "OnceOnly"
+
+    def __init__(self, args: None, handle: Any) -> None:
+        super().__init__(args, handle)
+        self.seen = [""]
+
+    @hookimpl
+    def filter(self, node_info: NodeInfo) -> Status | None:
+        return Status.unschedulable("node(s) had their turn") if node_info.name in self.seen else None
+
+    @hookimpl
+    def reserve(self, node_name: str) -> None:
+        self.seen.append(node_name)
+
+    @hookimpl
+    def unreserve(self) -> None: ...
+
+    def forget_attempts(self) -> None:
+        del self.seen[1:]
+
+
+@caught(RESTORED, "belongs into the token of `save_state`, as a copy")
+class NeverSaved(OnceOnly): ...
+
+
+@caught(RESTORED, "belongs into the token of `save_state`, as a copy")
+class SavesNoCopy(OnceOnly):
+    def save_state(self) -> list[str]:
+        return self.seen
+
+    def restore_state(self, token: list[str]) -> None:
+        self.seen = token
+
+
+@caught(FORGOTTEN, "what is known of attempts that came to nothing")
+class BearsGrudges(OnceOnly):
+    def save_state(self) -> tuple[str, ...]:
+        return tuple(self.seen)
+
+    def restore_state(self, token: tuple[str, ...]) -> None:
+        self.seen = list(token)
+
+    def forget_attempts(self) -> None: ...
 
 
 @caught(TWICE, "it must be idempotent")
@@ -598,6 +650,20 @@ class HintsTruth(Plugin):
     @hookimpl
     def events_to_register(self) -> Any:
         return [ClusterEvent(EventResource.NODE, ActionType.ADD, lambda pod, old, new: True)]  # type: ignore[arg-type, return-value]  # that is what is wrong
+
+
+WAKING = "a_pod_that_waited_is_placed_as_by_a_new_scheduler"
+
+
+@caught(WAKING, "refused isn't tried again when Node node-")
+class HearsOfNewNodesAlone(Plugin):
+    @hookimpl
+    def filter(self, node_info: NodeInfo) -> Status | None:
+        return Status.unschedulable("node(s) had taints") if node_info.node.spec.taints else None
+
+    @hookimpl
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        return [ClusterEvent(EventResource.NODE, ActionType.ADD)]
 
 
 # --- Making room, and binding ------------------------------------------------------------------------------------

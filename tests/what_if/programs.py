@@ -162,6 +162,10 @@ def _schedule_all(scene: _Scene) -> None:
     scene.trial.schedule(scene.what_if.pending)
 
 
+def _schedule_all_or_none(scene: _Scene) -> None:
+    scene.trial.schedule(scene.what_if.pending, preempt=bool(scene.number % 2), all_or_none=True)
+
+
 def _schedule_preempting(scene: _Scene) -> None:
     scene.trial.schedule(scene.what_if.pending, preempt=True)
 
@@ -184,6 +188,7 @@ _OPERATIONS: dict[str, Callable[[_Scene], None]] = {
     "preempt and restore": _preempt_and_restore,
     "schedule": _schedule,
     "schedule all": _schedule_all,
+    "schedule all or none": _schedule_all_or_none,
     "schedule preempting": _schedule_preempting,
     "schedule as many": _schedule_as_many,
 }
@@ -251,6 +256,8 @@ class Answers:
     feasible: tuple[tuple[str, tuple[str, ...], str], ...]
     placed: tuple[tuple[str, str], ...]
     refused: tuple[tuple[str, str], ...]
+    waiting: tuple[tuple[str, str, str], ...]
+    """Who waits now, and who would."""
 
     @classmethod
     def of(cls, world: World, what_if: WhatIf, trial: Transaction, *, preempt: bool) -> Answers:
@@ -261,7 +268,10 @@ class Answers:
             schedule = nested.schedule(asked, preempt=preempt)
         state = tuple(sorted(map(shown, what_if.objects())))
         feasible = tuple((key, each.nodes, each.message) for key, each in found)
-        return cls(state, feasible, *outcome(schedule))
+        waiting = tuple(
+            (each.pod.key, each.node_name, each.message) for each in (*trial.waiting, *schedule.waiting)
+        )
+        return cls(state, feasible, *outcome(schedule), waiting)
 
 
 def shown(obj: Named) -> tuple[str, str, str, str]:

@@ -466,13 +466,14 @@ class TestWaiting:
         registry, profile = _with(_Patient)
         what_if = WhatIf([node("n1"), pod("a")], registry=registry, profiles=[profile])
         with what_if.transaction() as trial:
-            assert trial.schedule(what_if.pending)
+            assert not trial.schedule(what_if.pending)
             assert not what_if.pending
             with pytest.raises(WhatIfError, match="default/a for one: it still waits for permission"):
                 trial.commit()
         assert [each.name for each in what_if.pending] == ["a"]
         with what_if.transaction() as trial:
-            assert trial.schedule(what_if.pending)
+            (found,) = trial.schedule(what_if.pending).waiting
+            assert (found.pod.name, found.node_name, found.plugins) == ("a", "n1", ("Patient",))
 
 
 class TestSources:

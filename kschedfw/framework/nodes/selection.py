@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
 import numpy as np
@@ -45,6 +45,19 @@ class NodeSelection(Sequence[NodeInfo]):
         for row, info in zip(rows, node_infos, strict=True):
             if row < 0 or table.node_infos[row] is not info:
                 return None
+        return cls._of_rows(table, rows)
+
+    @classmethod
+    def named(cls, table: NodeTable, names: Iterable[str]) -> NodeSelection:
+        """The nodes of these names, each of which is one of the table's and comes once.
+
+        Raises:
+            KeyError: the table has no such node.
+        """
+        return cls._of_rows(table, list(map(table.rows.__getitem__, names)))
+
+    @classmethod
+    def _of_rows(cls, table: NodeTable, rows: list[int]) -> NodeSelection:
         if len(rows) == len(table) and rows == list(range(len(rows))):
             return cls.whole(table)
         return cls(table, np.array(rows, dtype=np.int64))

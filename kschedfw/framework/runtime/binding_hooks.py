@@ -47,6 +47,7 @@ class BindingHooks:
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Success, a refusal, or WAIT, in which case the pod is in the waiting pods now."""
         timeouts: dict[str, float] = {}
+        reasons: list[str] = []
         for name, hook in self._hooks["permit"]:
             status = call("permit", name, hook, state, pod, node_name)
             if status.is_success:
@@ -54,9 +55,10 @@ class BindingHooks:
             if not status.is_wait:
                 return named(status, "permit", name)
             timeouts[name] = MAX_PERMIT_TIMEOUT if status.timeout is None else status.timeout
+            reasons += status.reasons
         if not timeouts:
             return _SUCCESS
-        self._waiting_pods.add(WaitingPod(pod, timeouts, self._clock))
+        self._waiting_pods.add(WaitingPod(pod, timeouts, self._clock, reasons))
         return Status(
             Code.WAIT, (f'one or more plugins asked to wait and no plugin rejected pod "{pod.name}"',)
         )
@@ -99,7 +101,7 @@ class BindingHooks:
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Success, or the first failure in profile order.
 
-        Neighbours that allow it run together, and all of them end before this returns.
+        Plugins in a row that allow it run together, across skipped ones; all of them end before this returns.
         """
         for group in self._groups(state):
 
@@ -114,17 +116,22 @@ class BindingHooks:
         return _SUCCESS
 
     def _groups(self, state: CycleState) -> Iterator[Sequence[tuple[str, Hook]]]:
-        """The plugins that aren't skipped, and together those in a row that allow it."""
+        """The plugins that have work to do, and together those in a row that allow it.
+
+        A skipped plugin doesn't end a row: nothing has to wait for it. kube-scheduler's own plugins allow it by their
+        answer; here SKIP alone does.
+        """
         together: list[tuple[str, Hook]] = []
         for name, hook in self._pre_binds:
+            if name in state.skip_pre_bind_plugins:
+                continue
             if name in state.parallel_pre_bind_plugins:
                 together.append((name, hook))
                 continue
             if together:
                 yield together
                 together = []
-            if name not in state.skip_pre_bind_plugins:
-                yield [(name, hook)]
+            yield [(name, hook)]
         if together:
             yield together
 

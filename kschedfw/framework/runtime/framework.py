@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from random import Random
+from typing import TypeVar
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock, SystemClock
@@ -20,7 +22,7 @@ from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
-from kschedfw.framework.plugin import AnyPlugin
+from kschedfw.framework.plugin import AnyPlugin, Plugin
 from kschedfw.framework.profile import ExtensionPoint, Profile
 from kschedfw.framework.results import NominatingMode, PostFilterResult, PreFilterResult
 from kschedfw.framework.runtime.args import plugin_args
@@ -41,6 +43,8 @@ from kschedfw.framework.runtime.status_codes import StatusCodes
 from kschedfw.framework.runtime.totals import NodeScores, Totals
 from kschedfw.framework.status import Code, PluginFailure, Status
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
+
+AnswerT = TypeVar("AnswerT")
 
 _SUCCESS, _SKIP = Status.success(), Status.skip()
 
@@ -409,10 +413,42 @@ class Framework:
         """Tell everyone; every plugin is called, and failures are returned, not raised."""
         return self._binding.post_bind(state, pod, node_name)
 
+    # Restore points
+
+    def save_states(self) -> Mapping[str, object]:
+        """What the plugins give for `save_state`, by plugin; those that don't override it are left out.
+
+        Raises:
+            PluginError: a plugin fails; so do the other methods of this section.
+        """
+        return {
+            name: _told(plugin, "save_state", plugin.save_state)
+            for name, plugin in self.plugins.items()
+            if type(plugin).save_state is not Plugin.save_state
+        }
+
+    def restore_states(self, tokens: Mapping[str, object]) -> None:
+        """Let the plugins go back to what they remembered when `save_states` gave these tokens."""
+        for name, token in tokens.items():
+            plugin = self.plugins[name]
+            _told(plugin, "restore_state", partial(plugin.restore_state, token))
+
+    def forget_attempts(self) -> None:
+        """Let the plugins forget what failed attempts have left behind."""
+        for plugin in self.plugins.values():
+            _told(plugin, "forget_attempts", plugin.forget_attempts)
+
     def close(self) -> None:
         """End the framework's threads and those of the parallelizer."""
         self._binding.close()
         self.handle.parallelizer.close()
+
+
+def _told(plugin: AnyPlugin, name: str, method: Callable[[], AnswerT]) -> AnswerT:
+    try:
+        return method()
+    except HOOK_FAILURES as error:
+        raise PluginError(plugin.name, f"{name} failed: {type(error).__name__}: {error}") from error
 
 
 def _pair(answer: object, plugin: str) -> tuple[PostFilterResult | None, Status]:

@@ -225,11 +225,11 @@ def _where(plugin: object) -> str:
 
 def _place_of(error: Exception) -> str:
     """Where it was raised, as a SyntaxError says it of itself; empty where no module of the plugin's was reached."""
-    machinery = ("<", *importlib.__path__)
+    machinery = ("<", *importlib.__path__)  # and the backport, which loads entry points once it is imported
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)[1:]
-        if not frame.filename.startswith(machinery)
+        if not frame.filename.startswith(machinery) and "importlib_metadata" not in Path(frame.filename).parts
     ]
     if isinstance(error, SyntaxError) or not frames:
         return ""

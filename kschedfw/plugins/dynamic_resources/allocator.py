@@ -1,19 +1,23 @@
 """Finds devices for a pod's claims on one node (KEP-4381, KEP-4816).
 
 The first solution counts: claims in the pod's order, requests in the claim's, alternatives in theirs, devices in the
-order of pools, slices and lists; the devices of one request in increasing order only.
+order of pools, slices and lists; the devices of one request in increasing order only. Branches that can't lead to a
+solution are left out (see `pruning`).
 
-Semantics: kube-scheduler v1.36 `structured` allocator ("incubating").
+Semantics: kube-scheduler v1.36.2 `structured` allocator ("incubating"), with what it forgets to give back: the counters
+of a device that is refused after they were taken, or that is shared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Generator, Hashable, Sequence
+from functools import cached_property
+from typing import Final, NamedTuple, TypeAlias
 
-from kschedfw import KschedfwError
-from kschedfw.api.frozendict import EMPTY
+from kschedfw import FrozenDict, KschedfwError, Quantity
+from kschedfw.api import EMPTY
 from kschedfw.api.resource_claims import MAX_RESULTS
+from kschedfw.cel import Budget
 from kschedfw.plugins.dynamic_resources.capacity import Amounts, added, consumed, is_left
 from kschedfw.plugins.dynamic_resources.constraints import Constraint, constraint_of
 from kschedfw.plugins.dynamic_resources.counters import PoolCounters
@@ -25,11 +29,13 @@ from kschedfw.plugins.dynamic_resources.inventory import (
     Reach,
     Refusal,
 )
+from kschedfw.plugins.dynamic_resources.pruning import Pruning
 from kschedfw.plugins.dynamic_resources.requests import Option, WantedClaim
 from kschedfw.plugins.dynamic_resources.results import Found
 from kschedfw.plugins.dynamic_resources.usage import Usage
 
-_STEPS_BETWEEN_CHECKS: Final = 256
+_LONG_SEARCH: Final = 1000
+"""Steps after which it pays to look for a proof that there is no solution. Most searches take fewer than 100."""
 
 
 class AllocationError(KschedfwError):
@@ -41,13 +47,6 @@ class InvalidPoolsError(KschedfwError):
 
     def __str__(self) -> str:
         return "invalid resource pools were encountered"
-
-
-class AllocationTimeoutError(KschedfwError):
-    """The search has taken too long."""
-
-    def __str__(self) -> str:
-        return "timed out trying to allocate devices"
 
 
 class _Place(NamedTuple):
@@ -64,36 +63,33 @@ class _Place(NamedTuple):
 
 
 _DONE: Final = _Place(claim=-1)
+_Moves: TypeAlias = Generator[_Place, bool, bool]
+"""The places behind a place. Each is answered with whether the claim gets too many devices there, as is the whole."""
 
 
 class Search:
-    """One search among what a node can use."""
+    """One search among the devices that a node can use."""
 
-    def __init__(
-        self,
-        claims: Sequence[WantedClaim],
-        reach: Reach,
-        usage: Usage,
-        is_late: Callable[[], bool],
-    ) -> None:
+    def __init__(self, claims: Sequence[WantedClaim], reach: Reach, usage: Usage, budget: Budget) -> None:
         self._claims = claims
         self._reach = reach
         self._usage = usage
-        self._is_late = is_late
+        self._budget = budget
         self._all: dict[Option, Sequence[PublishedDevice]] = {}
         self._constraints: list[list[Constraint]] = []
         self._found: list[list[Found]] = [[] for _ in claims]
-        self._taken: set[DeviceId] = set()
+        self._taken: dict[DeviceId, set[int]] = {}
+        """The claims, by number, for which a device is taken as a whole; several only with admin access."""
         self._shared: dict[DeviceId, list[Amounts]] = {}
         self._counters: dict[PoolId, PoolCounters] = {}
 
     def run(self) -> Sequence[Sequence[Found]] | None:
-        """The devices for each claim; None where there is no solution.
+        """Return the devices for each claim; None where there is no solution.
 
         Raises:
             AllocationError: as its class has it.
             InvalidPoolsError: there is none, and pools of the node are invalid.
-            AllocationTimeoutError: it took too long.
+            OutOfStepsError: the budget is spent.
         """
         for wanted in self._claims:
             self._prepare(wanted)
@@ -127,7 +123,7 @@ class Search:
         found = []
         for pool in self._reach.pools:
             problem = ""
-            if pool.pool.is_incomplete:
+            if pool.is_incomplete:
                 problem = "being updated"
             elif pool.is_invalid:
                 problem = "invalid"
@@ -138,7 +134,11 @@ class Search:
                 )
             for slice_ in pool.slices:
                 for position, device in enumerate(slice_.devices):
-                    if self._is_selected(wanted, option, slice_, position):
+                    self._budget.spend(1)
+                    # "All" are those that have the capacity now, as in v1.36; one that is used up isn't waited for.
+                    if self._is_selected(wanted, option, slice_, position) and self._has_capacity(
+                        option, device
+                    ):
                         found.append(device)
         return found
 
@@ -146,12 +146,12 @@ class Search:
         self, wanted: WantedClaim, option: Option, slice_: PublishedSlice, position: int
     ) -> bool:
         try:
-            if not slice_.matches(position, option.selectors[0]):
+            if not slice_.matches(position, option.selectors[0], self._budget):
                 return False
         except Refusal as refusal:
             raise _selector_error(f"class {option.device_class.name}", refusal) from None
         try:
-            if not slice_.matches(position, option.selectors[1]):
+            if not slice_.matches(position, option.selectors[1], self._budget):
                 return False
         except Refusal as refusal:
             raise _selector_error(f"claim {wanted.claim.key}", refusal) from None
@@ -160,84 +160,128 @@ class Search:
     def _search(self) -> bool:
         """Backtracking without recursion: each level of the stack takes something, and gives it back when resumed."""
         stack = [self._moves(_Place())]
+        has_too_many: bool | None = None
         steps = 0
         while stack:
             steps += 1
-            if steps % _STEPS_BETWEEN_CHECKS == 0 and self._is_late():
-                raise AllocationTimeoutError
-            place = next(stack[-1], None)
-            if place is None:
+            self._budget.spend(1)
+            if steps == _LONG_SEARCH and self._pruning.proves_too_few:
+                return False
+            try:
+                # The first thing that is sent to a generator has to be None.
+                place = next(stack[-1]) if has_too_many is None else stack[-1].send(has_too_many)
+            except StopIteration as end:
+                has_too_many = end.value
                 stack.pop()
-            elif place is _DONE:
-                return True
             else:
+                if place is _DONE:
+                    return True
                 stack.append(self._moves(place))
+                has_too_many = None
         return False
 
-    def _moves(self, place: _Place) -> Iterator[_Place]:
+    def _moves(self, place: _Place) -> _Moves:
         """The places that the search can come to from here, each with what was taken on the way."""
         if place.claim == len(self._claims):
             yield _DONE
-            return
+            return False
         wanted = self._claims[place.claim]
         if place.request == len(wanted.requests):
             yield _Place(place.claim + 1)
-            return
+            return False  # too many devices for the next claim are no concern of this one
         request = wanted.requests[place.request]
         if place.option is None:
+            all_have = True
             for number in range(len(request.options)):
-                yield place._replace(option=number)
-            return
+                all_have &= yield place._replace(option=number)
+            return all_have
         option = request.options[place.option]
         count = self._count(option)
-        if place.found == count and not (option.wants_all and count == 0):
-            yield _Place(place.claim, place.request + 1)
-        elif len(self._found[place.claim]) - place.found + count <= MAX_RESULTS:
-            yield from self._next_device(wanted, option, place)
-
-    def _next_device(self, wanted: WantedClaim, option: Option, place: _Place) -> Iterator[_Place]:
+        if option.wants_all and count == 0:
+            return False
+        if place.found == count:
+            return (yield _Place(place.claim, place.request + 1))
+        if len(self._found[place.claim]) - place.found + count > MAX_RESULTS:
+            return True
         if option.wants_all:
-            if place.found < len(self._all[option]):
-                device = self._all[option][place.found]
-                if give_back := self._take(place.claim, wanted, option, device):
-                    yield place._replace(found=place.found + 1)
-                    give_back()
-            return
+            return (yield from self._next_of_all(wanted, option, place))
+        return (yield from self._next_device(wanted, option, place))
+
+    def _next_of_all(self, wanted: WantedClaim, option: Option, place: _Place) -> _Moves:
+        device = self._all[option][place.found]
+        if self._is_in_use(place.claim, option, device):
+            return False
+        give_back = self._take(place.claim, wanted, option, device)
+        if give_back is None:
+            return False
+        has_too_many = yield place._replace(found=place.found + 1)
+        give_back()
+        return has_too_many
+
+    def _next_device(self, wanted: WantedClaim, option: Option, place: _Place) -> _Moves:
         concerning = self._concerning(place.claim, option)
-        candidates = self._reach.candidates(option.selectors)
+        candidates = self._reach.candidates(option.selectors, self._budget)
+        failed: set[Hashable] = set()
+        """What devices are like with which there is no solution from here on."""
         for index in range(place.after, len(candidates)):
+            self._budget.spend(1)
             slice_, position, fails = candidates[index]
             device = slice_.devices[position]
-            if not option.admin_access and self._is_in_use(device):
+            if self._is_in_use(place.claim, option, device):
                 continue
             if fails:
                 self._is_selected(wanted, option, slice_, position)  # says which selector it is
-            if concerning and not concerning[0].allows(device):
+            if not self._has_capacity(option, device):
+                continue
+            if failed and self._likeness(device) in failed:
+                continue
+            if concerning and not device.device.consumes_counters and not concerning[0].allows(device):
                 continue  # at less expense than below
             if give_back := self._take(place.claim, wanted, option, device):
-                yield place._replace(found=place.found + 1, after=index + 1)
+                has_too_many = yield place._replace(found=place.found + 1, after=index + 1)
                 give_back()
+                if has_too_many:
+                    return True  # whichever device it is
+                if self._pruning.knows_likeness:
+                    failed.add(self._likeness(device))
+        return False
 
-    def _is_in_use(self, device: PublishedDevice) -> bool:
-        usage = self._usage.of(device.id[:2])
-        return device.id[2] in usage.taken or device.id in self._taken
+    @cached_property
+    def _pruning(self) -> Pruning:
+        return Pruning(self._claims, self._reach, self._usage, self._all, self._budget)
+
+    def _likeness(self, device: PublishedDevice) -> Hashable:
+        """What a device has in common with those that do as well at this place of the search."""
+        taken = frozenset(self._taken.get(device.id, ()))
+        return self._pruning.likeness(device), self._consumed(device), taken
+
+    def _is_in_use(self, number: int, option: Option, published: PublishedDevice) -> bool:
+        """Whether a device is taken as a whole; for admin access only what the same claim has taken counts."""
+        taken = self._taken.get(published.id, ())
+        if option.admin_access:
+            return number in taken
+        return bool(taken) or published.id[2] in self._usage.of(published.id[:2]).taken
+
+    def _has_capacity(self, option: Option, published: PublishedDevice) -> bool:
+        capacities = published.device.capacity
+        amounts = consumed(capacities, option.capacity)
+        return amounts is not None and is_left(capacities, amounts, self._consumed(published))
 
     def _take(
         self, number: int, wanted: WantedClaim, option: Option, published: PublishedDevice
     ) -> Callable[[], None] | None:
-        """Take a device for a request, if it is to be had; gives what gives it back."""
+        """Take a device that isn't in use for a request, if it is to be had; gives what gives it back."""
         device = published.device
-        if not option.admin_access and self._is_in_use(published):
-            return None
-        concerning = self._concerning(number, option)
-        amounts = consumed(device.capacity, option.capacity)
-        if amounts is None or not is_left(device.capacity, amounts, self._consumed(published)):
-            return None
+        is_shared = device.allow_multiple_allocations
         counters = self._counters_of(published) if device.consumes_counters else None
-        if counters is not None and not counters.suffice_for(device):
+        # A shared device takes its counters with the first share.
+        takes_counters = counters is not None and not (is_shared and self._has_shares(published))
+        if counters is not None and takes_counters and not counters.take(device):
             return None
+        # What fails from here on leaves the counters taken, as in v1.36.
         if not option.tolerates(device.taints):
             return None
+        concerning = self._concerning(number, option)
         for number_before, constraint in enumerate(concerning):
             if not constraint.allows(published):
                 if option.wants_all:
@@ -249,27 +293,27 @@ class Search:
                     earlier.remove(option.request)
                 return None
             constraint.add(option.request, published)
-        is_shared = device.allow_multiple_allocations
-        if is_shared:
+        # Of all devices one may be used up since by an earlier request. Constraints keep it, as in v1.36.
+        if option.wants_all and not self._has_capacity(option, published):
+            return None
+        amounts = consumed(device.capacity, option.capacity) if is_shared else None
+        if amounts is None:
+            self._taken.setdefault(published.id, set()).add(number)
+        else:
             self._shared.setdefault(published.id, []).append(amounts)
-        elif not option.admin_access:
-            self._taken.add(published.id)
-        if counters is not None:
-            counters.take(device)
-        self._found[number].append(Found(option, published, amounts if is_shared else EMPTY))
+        self._found[number].append(Found(option, published, amounts or EMPTY))
 
         def give_back() -> None:
             self._found[number].pop()
             for constraint in concerning:
                 constraint.remove(option.request)
-            if is_shared:
-                # It keeps its counters, as in v1.36.
+            if amounts is None:
+                self._taken[published.id].discard(number)
+                if counters is not None:
+                    counters.give_back(device)
+            elif amounts:
+                # It keeps its counters, as in v1.36; without capacities it counts as shared ever after.
                 self._shared[published.id].pop()
-                return
-            if not option.admin_access:
-                self._taken.discard(published.id)
-            if counters is not None:
-                counters.give_back(device)
 
         return give_back
 
@@ -277,9 +321,13 @@ class Search:
         """The claim's constraints that are about the option."""
         return [each for each in self._constraints[number] if each.concerns(option.request, option.full_name)]
 
-    def _consumed(self, published: PublishedDevice) -> Amounts:
+    def _has_shares(self, published: PublishedDevice) -> bool:
+        used = self._usage.of(published.id[:2])
+        return published.id[2] in used.shares or bool(self._shared.get(published.id))
+
+    def _consumed(self, published: PublishedDevice) -> FrozenDict[str, Quantity]:
         if not published.device.allow_multiple_allocations:
-            return {}
+            return EMPTY
         total = self._usage.of(published.id[:2]).consumed(published.id[2])
         for share in self._shared.get(published.id, ()):
             total = added(total, share)

@@ -5,7 +5,7 @@ Which devices were found isn't kept: a pod gets them on one node alone, where th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 import attrs
@@ -13,12 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw import IntArray
-from kschedfw.plugins.dynamic_resources.allocator import (
-    AllocationError,
-    AllocationTimeoutError,
-    InvalidPoolsError,
-    Search,
-)
+from kschedfw.cel import Budget, OutOfStepsError
+from kschedfw.plugins.dynamic_resources.allocator import AllocationError, InvalidPoolsError, Search
 from kschedfw.plugins.dynamic_resources.inventory import Inventory, Reach
 from kschedfw.plugins.dynamic_resources.requests import WantedClaim
 from kschedfw.plugins.dynamic_resources.results import Found
@@ -26,10 +22,10 @@ from kschedfw.plugins.dynamic_resources.usage import Usage
 from kschedfw.plugins.dynamic_resources.usage_book import UsageBook
 
 CANNOT_ALLOCATE: Final = "cannot allocate all claims"
-PROBLEMS: Final = ("", CANNOT_ALLOCATE, str(InvalidPoolsError()), str(AllocationTimeoutError()))
+PROBLEMS: Final = ("", CANNOT_ALLOCATE, str(InvalidPoolsError()))
 """Why nothing is found, by the code of an answer; 0: it is."""
 
-TIMED_OUT: Final = 3
+_TIMED_OUT: Final = len(PROBLEMS)
 
 _UNKNOWN: Final = -1
 _MOST_KEPT: Final = 128
@@ -37,16 +33,30 @@ _MOST_KEPT: Final = 128
 
 Solution: TypeAlias = Sequence[Sequence[Found]]
 """The devices for each claim."""
-Deadline: TypeAlias = Callable[[], Callable[[], bool]]
-"""Starts the time for one search, and gives what tells when it is over."""
+
+
+class AllocationTimeoutError(AllocationError):
+    """The search for devices took longer than `filterTimeout`, in steps: the attempt to schedule the pod ends."""
+
+    def __init__(self, node_name: str) -> None:
+        super().__init__(f"node {node_name}: timed out trying to allocate devices")
 
 
 @attrs.frozen
 class Answer:
-    """`code` says by `PROBLEMS` whether devices were found, `score` what they are worth."""
+    """`code` says by `PROBLEMS` whether devices were found, `score` what they are worth.
+
+    One that isn't `final` may be another when it is asked for again.
+    """
 
     code: int
     score: int = 0
+    final: bool = True
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the search took too long, so that nothing is known."""
+        return self.code == _TIMED_OUT
 
     @property
     def problem(self) -> str:
@@ -61,9 +71,9 @@ class Answers:
         self._book = book
         self._kept: dict[object, KeptAnswers] = {}
 
-    def about(self, wanted: Sequence[WantedClaim], usage: Usage, deadline: Deadline) -> Question:
-        """The question what nodes have for these claims, while so much is taken."""
-        asked = tuple((each.requests, each.claim.spec.devices.constraints) for each in wanted)
+    def about(self, wanted: Sequence[WantedClaim], usage: Usage, timeout: float) -> Question:
+        """The question what nodes have for these claims, while so much is taken; `timeout` is `filterTimeout`."""
+        asked = timeout, tuple((each.requests, each.claim.spec.devices.constraints) for each in wanted)
         kept = self._kept.pop(asked, None)
         # What is known of a later picture is of no use to an earlier one.
         if kept is None or kept.version > usage.version:
@@ -72,7 +82,7 @@ class Answers:
         self._kept[asked] = kept  # behind all others: it was used last
         if len(self._kept) > _MOST_KEPT:
             del self._kept[next(iter(self._kept))]
-        return Question(wanted, usage, deadline, self._inventory, kept)
+        return Question(wanted, usage, timeout, self._inventory, kept)
 
 
 class KeptAnswers:
@@ -106,7 +116,7 @@ class Question:
 
     wanted: Sequence[WantedClaim]
     _usage: Usage
-    _deadline: Deadline
+    _timeout: float
     _inventory: Inventory
     _kept: KeptAnswers
 
@@ -124,22 +134,28 @@ class Question:
         if code != _UNKNOWN:
             return Answer(code, int(kept.scores[reach.number]))
         answer, _ = self.solve(reach)
-        if answer.code != TIMED_OUT:
+        if answer.final:
             kept.codes[reach.number], kept.scores[reach.number] = answer.code, answer.score
         return answer
 
     def codes(self, numbers: IntArray) -> tuple[npt.NDArray[np.int8], AllocationError | None]:
-        """The codes for what nodes can use, by number, up to the first for which the attempt has to end."""
+        """The codes for what nodes can use, by number, up to the first for which the attempt has to end.
+
+        The error says why; without one, and with too few codes, the search for the next took too long.
+        """
         if self._kept.version == self._usage.version:
             self._kept.make_room(self._inventory.size)
             codes: npt.NDArray[np.int8] = self._kept.codes[numbers]
         else:
             codes = np.full(len(numbers), _UNKNOWN, dtype=np.int8)
-        for position in (codes == _UNKNOWN).nonzero()[0].tolist():
+        for position in ((codes == _UNKNOWN) | (codes == _TIMED_OUT)).nonzero()[0].tolist():
             try:
-                codes[position] = self.answer(self._inventory.reach(int(numbers[position]))).code
+                answer = self.answer(self._inventory.reach(int(numbers[position])))
             except AllocationError as error:
                 return codes[:position], error
+            if answer.is_late:
+                return codes[:position], None
+            codes[position] = answer.code
         return codes, None
 
     def scores(self, numbers: IntArray) -> IntArray:
@@ -152,11 +168,15 @@ class Question:
 
     def solve(self, reach: Reach) -> tuple[Answer, Solution]:
         """The same with the devices themselves, searched for anew."""
-        search = Search(self.wanted, reach, self._usage, self._deadline())
+        budget = Budget.of_seconds(self._timeout)
+        search = Search(self.wanted, reach, self._usage, budget)
         try:
             found = search.run()
-        except (InvalidPoolsError, AllocationTimeoutError) as reason:
+        except InvalidPoolsError as reason:
             return Answer(PROBLEMS.index(str(reason))), ()
+        except OutOfStepsError:
+            # It would take as long again, unless selectors were evaluated, which isn't done twice.
+            return Answer(_TIMED_OUT, final=not budget.gets_further), ()
         if found is None:
             return Answer(PROBLEMS.index(CANNOT_ALLOCATE)), ()
         score = sum(option.score for each in found for option in {one.option for one in each})

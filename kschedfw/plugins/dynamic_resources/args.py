@@ -13,7 +13,7 @@ from kschedfw.framework.clock import format_duration
 
 @attrs.frozen
 class DynamicResourcesArgs:
-    """How long allocation may take for a node (0: as long as it takes), and binding altogether."""
+    """How long allocation may take for a node (0: as long as it takes; see `budget`), and binding altogether."""
 
     filter_timeout: Duration = 10.0
     binding_timeout: Duration = 600.0

@@ -12,7 +12,7 @@ from kschedfw import IntArray, NodeTable, Reads, Status, Verdicts
 from kschedfw.framework.runtime.columns import UNKNOWN_CODE, Column
 from kschedfw.plugins._node_terms import any_mask
 from kschedfw.plugins._resources import amount_columns
-from kschedfw.plugins.dynamic_resources.answers import PROBLEMS
+from kschedfw.plugins.dynamic_resources.answers import PROBLEMS, AllocationTimeoutError
 from kschedfw.plugins.dynamic_resources.decision import LEFT_OVER, NOT_AVAILABLE, PodDevices, terms_of
 from kschedfw.plugins.dynamic_resources.inventory import Inventory
 
@@ -57,9 +57,10 @@ def verdicts(devices: PodDevices, nodes: NodeTable, rows: IntArray, numbers: Int
         if question is None:
             continue
         found, error = question.codes(numbers[which])
-        if error is not None:
-            found = np.append(found, np.full(len(which) - len(found), len(statuses), dtype=np.int8))
-            statuses.append(Status.from_error(error))
+        if len(found) < len(which):
+            node_name = nodes.node_infos[rows[which[len(found)]]].name
+            statuses.append(Status.from_error(error or AllocationTimeoutError(node_name)))
+            found = np.append(found, np.full(len(which) - len(found), len(statuses) - 1, dtype=np.int8))
         codes[which] = found
     usable = _usable(devices, nodes, rows)
     if usable is not None:

@@ -23,7 +23,12 @@ from kschedfw.api.resource_claims import FINALIZER, MAX_RESERVATIONS
 from kschedfw.framework.metrics import DevicePreparation
 from kschedfw.framework.waiting_pods import PodInPreBind
 from kschedfw.plugins.dynamic_resources.claims import Claims, without_allocation
-from kschedfw.plugins.dynamic_resources.decision import NodeDevices, PodDevices, binding_readiness
+from kschedfw.plugins.dynamic_resources.decision import (
+    NodeDevices,
+    PodDevices,
+    binding_readiness,
+    is_overdue,
+)
 from kschedfw.plugins.dynamic_resources.extended import NO_REQUESTS, ExtendedRequests
 from kschedfw.plugins.dynamic_resources.results import allocation_result
 
@@ -33,6 +38,13 @@ _POLL_INTERVAL: Final = 5.0
 
 class ClaimBindingError(KschedfwError):
     """The claims of a pod couldn't be made its own; it has to be scheduled anew."""
+
+
+class DeviceBindingTimeoutError(ClaimBindingError):
+    """The devices of a pod's claims weren't ready in time."""
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"device binding timeout: {cause}")
 
 
 @attrs.define(eq=False)
@@ -108,18 +120,22 @@ class ClaimBinder:
             raise ClaimBindingError(f'claim "{claim.key}" got deleted in the meantime')
         if present.metadata.deletion_timestamp is not None:
             raise ClaimBindingError(f"claim {claim.key} got deleted in the meantime")
-        bound = self._reserved(present, pod)
-        if allocation is not None:
-            if present.status.allocation is not None:
-                raise ClaimBindingError(f"claim {claim.key} got allocated elsewhere in the meantime")
-            bound = self._allocated(bound, allocation)
-        elif present.status.allocation is None:
+        if allocation is not None and present.status.allocation is not None:
+            raise ClaimBindingError(f"claim {claim.key} got allocated elsewhere in the meantime")
+        if allocation is None and present.status.allocation is None:
             raise ClaimBindingError(f"claim {claim.key} got deallocated elsewhere in the meantime")
+        allocated = present if allocation is None else self._allocated(present, allocation)
+        bound = self._reserved(allocated, pod)
         if bound is not present:
             self._update(bound)
         self._claims.landed(claim.uid)
 
     def _reserved(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
+        """The allocated claim with the pod among its consumers.
+
+        The allocation gets a timestamp unless it has one, also where somebody else has made it: without one its devices
+        would never be overdue.
+        """
         if claim.is_reserved_for(pod):
             return claim
         if len(claim.status.reserved_for) >= MAX_RESERVATIONS:
@@ -127,24 +143,32 @@ class ClaimBinder:
                 f"claim {claim.key} is reserved for {MAX_RESERVATIONS} pods already, no more are possible"
             )
         mine = ConsumerReference(resource="pods", name=pod.name, uid=pod.uid)
-        status = attrs.evolve(claim.status, reserved_for=(*claim.status.reserved_for, mine))
+        allocation = claim.status.allocation
+        if allocation is not None and allocation.allocation_timestamp is None:
+            now = datetime.fromtimestamp(self._handle.clock.now(), UTC)
+            allocation = attrs.evolve(allocation, allocation_timestamp=now)
+        status = attrs.evolve(
+            claim.status, allocation=allocation, reserved_for=(*claim.status.reserved_for, mine)
+        )
         return attrs.evolve(claim, status=status)
 
-    def _allocated(self, claim: ResourceClaim, allocation: AllocationResult) -> ResourceClaim:
-        now = datetime.fromtimestamp(self._handle.clock.now(), UTC)
+    @staticmethod
+    def _allocated(claim: ResourceClaim, allocation: AllocationResult) -> ResourceClaim:
         metadata = claim.metadata
         if FINALIZER not in metadata.finalizers:
             metadata = attrs.evolve(metadata, finalizers=(*metadata.finalizers, FINALIZER))
-        stamped = attrs.evolve(allocation, allocation_timestamp=now)
-        return attrs.evolve(claim, metadata=metadata, status=attrs.evolve(claim.status, allocation=stamped))
+        status = attrs.evolve(claim.status, allocation=allocation)
+        return attrs.evolve(claim, metadata=metadata, status=status)
 
     def _make(self, reservation: Reservation, special: ResourceClaim, pod: Pod) -> None:
         """Put the claim for extended resources into the cluster, and tell the pod of it."""
         suffix = uuid.UUID(int=self._handle.random.getrandbits(128), version=4).hex[:5]
         metadata = attrs.evolve(special.metadata, name=f"{pod.name}-extended-resources-{suffix}", uid="")
         spec = ResourceClaimSpec(DeviceClaim(reservation.extended.requests))
-        claim = self._reserved(attrs.evolve(special, metadata=metadata, spec=spec), pod)
-        claim = self._allocated(claim, reservation.allocations[special.uid])
+        claim = self._allocated(
+            attrs.evolve(special, metadata=metadata, spec=spec), reservation.allocations[special.uid]
+        )
+        claim = self._reserved(claim, pod)
         try:
             reservation.made = self._handle.cluster.add(claim)
         except Exception:
@@ -169,17 +193,19 @@ class ClaimBinder:
         started = clock.now()
         result = DevicePreparation.FAILURE
         try:
-            result = self._wait_until_ready(reservation, pod, in_pre_bind, started + self._timeout)
+            self._wait_until_ready(reservation, pod, in_pre_bind, started + self._timeout)
+            result = DevicePreparation.SUCCESS
+        except DeviceBindingTimeoutError:
+            result = DevicePreparation.TIMEOUT
+            raise
         finally:
             profile, seconds = self._handle.profile_name, clock.now() - started
             for driver in self._preparing(reservation):
                 self._handle.metrics.devices_prepared(profile, driver, result, seconds)
-        if result is DevicePreparation.TIMEOUT:
-            raise ClaimBindingError("device binding timeout")
 
     def _wait_until_ready(
         self, reservation: Reservation, pod: Pod, in_pre_bind: PodInPreBind | None, deadline: float
-    ) -> DevicePreparation:
+    ) -> None:
         condition = threading.Condition()
         clock = self._handle.clock
         while not self._are_ready(reservation, pod):
@@ -187,10 +213,9 @@ class ClaimBinder:
                 raise ClaimBindingError(in_pre_bind.cancelled)
             now = clock.now()
             if now >= deadline:
-                return DevicePreparation.TIMEOUT
+                raise DeviceBindingTimeoutError("context deadline exceeded")
             with condition:
                 clock.wait_until(condition, min(deadline, now + _POLL_INTERVAL))
-        return DevicePreparation.SUCCESS
 
     def _preparing(self, reservation: Reservation) -> Sequence[str]:
         """The drivers that prepare devices of the pod before it is bound."""
@@ -215,6 +240,9 @@ class ClaimBinder:
                 self._update(without_allocation(present))
                 raise ClaimBindingError(f"claim {claim.key}: binding its devices failed")
             if not readiness:
+                # The allocation may be much older than this pod's wait, if other pods had the claim before.
+                if is_overdue(present, self._handle.clock.now(), self._timeout):
+                    raise DeviceBindingTimeoutError(f"claim={present.name}")
                 return False
         return True
 

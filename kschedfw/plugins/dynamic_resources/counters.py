@@ -30,10 +30,14 @@ class PoolCounters:
 
     def __init__(self, pool: Pool, usage: PoolUsage) -> None:
         self._there, self._allocated = _counted(pool, usage)
+        # After a change of a slice more may be allocated than there is. No device gets anything then, as in v1.36.
+        self._is_overdrawn = any(
+            amount > self._there[name] for name, amount in self._allocated.items() if name in self._there
+        )
         self._taken: dict[CounterName, list[Quantity]] = {}
 
     def suffice_for(self, device: Device) -> bool:
-        return all(
+        return not self._is_overdrawn and all(
             name in self._there and self._with_others(name, amount) <= self._there[name]
             for name, amount in dict(consumption_of(device)).items()
         )
@@ -53,9 +57,13 @@ class PoolCounters:
             amount += other
         return amount
 
-    def take(self, device: Device) -> None:
+    def take(self, device: Device) -> bool:
+        """Take the device's counters, if they suffice; returns whether they do."""
+        if not self.suffice_for(device):
+            return False
         for name, amount in consumption_of(device):
             self._taken.setdefault(name, []).append(amount)
+        return True
 
     def give_back(self, device: Device) -> None:
         for name, amount in consumption_of(device):

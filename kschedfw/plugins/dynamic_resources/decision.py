@@ -17,7 +17,7 @@ from kschedfw.api import (
     ResourceClaimSpec,
 )
 from kschedfw.plugins._node_terms import any_matches, usable_terms
-from kschedfw.plugins.dynamic_resources.answers import Answers, Deadline, Question
+from kschedfw.plugins.dynamic_resources.answers import AllocationTimeoutError, Answers, Question
 from kschedfw.plugins.dynamic_resources.extended import (
     NO_REQUESTS,
     ExtendedRequests,
@@ -65,7 +65,7 @@ class PodDevices:
 
     `claims` are all that it names; `wanted` those of them without an allocation. `special` is the claim for the
     extended resources that classes stand behind, `left_over` that of an earlier attempt. `classes` has the class behind
-    each extended resource. `deadline` starts the time for a node, and gives what tells when it is over.
+    each extended resource. `filter_timeout` is for the search on one node, in seconds.
     """
 
     pod: Pod
@@ -78,7 +78,7 @@ class PodDevices:
     usage: Usage
     now: float
     binding_timeout: float
-    deadline: Deadline
+    filter_timeout: float
     answers: Answers
     requests: RequestBook
     _demands: dict[tuple[str, ...], Demand] = attrs.field(factory=dict)
@@ -93,8 +93,12 @@ class PodDevices:
         if problem:
             return problem
         question = self.demand(resources).question
-        if question is not None and (problem := question.answer(self.inventory.on(info.node)).problem):
-            return problem
+        if question is not None:
+            answer = question.answer(self.inventory.on(info.node))
+            if answer.is_late:
+                raise AllocationTimeoutError(info.name)
+            if answer.problem:
+                return answer.problem
         return NOT_AVAILABLE if self.unavailable_on(info.node) else ""
 
     def on(self, info: NodeInfo) -> NodeDevices:
@@ -106,6 +110,8 @@ class PodDevices:
         found: Sequence[tuple[WantedClaim, Sequence[Found]]] = ()
         if demand.question is not None:
             answer, solution = demand.question.solve(self.inventory.on(info.node))
+            if answer.is_late:
+                raise AllocationTimeoutError(info.name)
             if answer.problem:
                 return NodeDevices(answer.problem)
             found = tuple(zip(demand.question.wanted, solution, strict=True))
@@ -147,7 +153,7 @@ class PodDevices:
             # Beside other claims it is there even on nodes on which it asks for nothing, as in v1.36.
             if extended.requests or self.claims:
                 everything.append(self._special_claim(self.special, extended))
-        question = self.answers.about(everything, self.usage, self.deadline) if everything else None
+        question = self.answers.about(everything, self.usage, self.filter_timeout) if everything else None
         return Demand(extended, question)
 
     def unavailable_on(self, node: Node) -> Sequence[ResourceClaim]:

@@ -8,9 +8,9 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api import DeviceTaint, DeviceTaintEffect
+from kschedfw.api import EMPTY, DeviceTaint, DeviceTaintEffect
 from kschedfw.api.field_errors import printable
-from kschedfw.api.frozendict import EMPTY
+from kschedfw.cel import Budget
 from kschedfw.framework.evidence import EvidenceValue
 from kschedfw.plugins.dynamic_resources.capacity import consumed, is_left
 from kschedfw.plugins.dynamic_resources.counters import PoolCounters
@@ -51,11 +51,15 @@ WOULD_DO: Final = Reason("", "")
 
 @attrs.frozen(eq=False, slots=False)
 class Viewer:
-    """Looks at what a node can use, while so much is taken. `holder_of` gives the key of the claim with a device."""
+    """Looks at what a node can use, while so much is taken. `holder_of` gives the key of the claim with a device.
+
+    Raises OutOfStepsError where selectors take more than the `budget`.
+    """
 
     reach: Reach
     usage: Usage
     holder_of: Callable[[DeviceId], str]
+    budget: Budget
 
     def reasons(self, option: Option) -> dict[Reason, list[PublishedDevice]]:
         """All devices by why the request can't have them; with `WOULD_DO` it can."""
@@ -74,12 +78,12 @@ class Viewer:
             (f"class {option.device_class.name}", "class", option.selectors[0]),
             ("the request", "request", option.selectors[1]),
         ):
-            if reason := _selector_reason(whose, key, published, expressions):
+            if reason := _selector_reason(whose, key, published, expressions, self.budget):
                 yield reason
         if not published.is_reached_by(self.reach.node):
             yield Reason("a device that the node reaches", "not so")
-        if pool.pool.is_incomplete or pool.is_invalid:
-            state = "being updated" if pool.pool.is_incomplete else "invalid"
+        if not pool.can_be_used:
+            state = "being updated" if pool.is_incomplete else "invalid"
             yield Reason(f"a pool that isn't {state}", f"{pool.pool} is, with")
         used = self.usage.of(pool.pool.id)
         if not option.admin_access and device.name in used.taken:
@@ -128,9 +132,9 @@ class Viewer:
 
 
 def _selector_reason(
-    whose: str, key: str, published: PublishedDevice, expressions: Expressions
+    whose: str, key: str, published: PublishedDevice, expressions: Expressions, budget: Budget
 ) -> Reason | None:
-    found = failing(published, expressions)
+    found = failing(published, expressions, budget)
     if found is None:
         return None
     index, problem = found

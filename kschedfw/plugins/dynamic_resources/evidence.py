@@ -13,6 +13,7 @@ from typing import Final
 
 from kschedfw import FrozenDict, NodeInfo
 from kschedfw.api import DeviceAttribute, DeviceConstraint
+from kschedfw.cel import Budget, OutOfStepsError
 from kschedfw.framework.evidence import Evidence, EvidenceValue
 from kschedfw.plugins.dynamic_resources.decision import CANNOT_FIT, LEFT_OVER, PodDevices
 from kschedfw.plugins.dynamic_resources.device_reasons import WOULD_DO, Reason, Viewer
@@ -33,9 +34,12 @@ def evidence_of(
 ) -> Iterator[Evidence]:
     """What keeps the pod off a node that was refused; `holder_of` gives the key of the claim that has a device."""
     pieces = _evidence(devices, info, holder_of)
-    yield from islice(pieces, _MOST_PIECES)
-    if more := sum(1 for _ in pieces):
-        yield Evidence("what else the pod asks for", f"{more} more reasons", gap=0.0)
+    try:
+        yield from islice(pieces, _MOST_PIECES)
+        if more := sum(1 for _ in pieces):
+            yield Evidence("what else the pod asks for", f"{more} more reasons", gap=0.0)
+    except OutOfStepsError:
+        yield Evidence("more about the devices", "looking at them takes too long", gap=0.0)
 
 
 def _evidence(
@@ -60,8 +64,9 @@ def _evidence(
     if demand.question is None:
         return
     reach = devices.inventory.on(info.node)
-    if demand.question.answer(reach).problem:
-        viewer = Viewer(reach, devices.usage, holder_of)
+    answer = demand.question.answer(reach)
+    if not answer.is_late and answer.problem:
+        viewer = Viewer(reach, devices.usage, holder_of, Budget.of_seconds(devices.filter_timeout))
         pieces = [
             each for wanted in demand.question.wanted for each in _of_claim(wanted, demand.extended, viewer)
         ]

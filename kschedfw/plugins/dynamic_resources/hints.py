@@ -22,7 +22,7 @@ def claim_events(claims: Claims) -> Sequence[ClusterEvent]:
     def after_claim_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
         """Queue when devices become free, or something happens to one of the pod's own claims."""
         if not isinstance(new, ResourceClaim):
-            return queue_if(isinstance(old, ResourceClaim) and old.status.allocation is not None)
+            return QueueingHint.SKIP
         before = old if isinstance(old, ResourceClaim) else None
         try:
             own = any(claim.uid == new.uid for claim in claims.of(pod))
@@ -43,11 +43,9 @@ def claim_events(claims: Claims) -> Sequence[ClusterEvent]:
         ClusterEvent(
             EventResource.UNSCHEDULED_POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM, after_pod_change
         ),
-        ClusterEvent(
-            EventResource.RESOURCE_CLAIM,
-            ActionType.ADD | ActionType.UPDATE | ActionType.DELETE,
-            after_claim_change,
-        ),
+        # Not their deletion, as in kube-scheduler: the finalizer keeps a claim until its devices are free, which is an
+        # update.
+        ClusterEvent(EventResource.RESOURCE_CLAIM, add_or_update, after_claim_change),
         ClusterEvent(EventResource.DEVICE_CLASS, add_or_update),
         ClusterEvent(EventResource.RESOURCE_SLICE, add_or_update),
         ClusterEvent(EventResource.NODE, node_changes),

@@ -16,16 +16,17 @@ from typing import Final, TypeAlias
 import attrs
 
 from kschedfw import Node
-from kschedfw.api import Device, DeviceAttribute, NodeSelector, ResourceSlice
+from kschedfw.api import CounterSet, Device, DeviceAttribute, NodeSelector, ResourceSlice
 from kschedfw.api.bounded_dict import BoundedDict
-from kschedfw.plugins._node_terms import any_matches, usable_terms
-from kschedfw.plugins.dynamic_resources.cel import (
+from kschedfw.cel import (
     AttributeValue,
+    Budget,
     DeviceInput,
     SelectorError,
     Version,
     compile_selector,
 )
+from kschedfw.plugins._node_terms import any_matches, usable_terms
 
 PoolId: TypeAlias = tuple[str, str]
 """Driver and name."""
@@ -93,11 +94,17 @@ class PublishedSlice:
             _MOST_SELECTORS
         )
 
-    def matches(self, position: int, expressions: tuple[str, ...]) -> bool:
+    @property
+    def counter_sets(self) -> Sequence[CounterSet]:
+        """Counters for devices of the pool's other slices. All nodes see them, as in v1.36."""
+        return self.slice.spec.shared_counters
+
+    def matches(self, position: int, expressions: tuple[str, ...], budget: Budget) -> bool:
         """Whether all of the selectors are true for a device; the first that is false ends it.
 
         Raises:
             Refusal: one before that can't be evaluated.
+            OutOfStepsError: the budget is spent; nothing is remembered of this device then.
         """
         if not expressions:
             return True
@@ -106,7 +113,8 @@ class PublishedSlice:
             known = self._matches[expressions] = [None] * len(self.devices)
         answer = known[position]
         if answer is None:
-            answer = known[position] = _evaluated(self.devices[position], expressions)
+            answer = known[position] = _evaluated(self.devices[position], expressions, budget)
+            budget.gets_further = True
         if isinstance(answer, Refusal):
             raise answer
         return answer
@@ -132,23 +140,27 @@ Candidate: TypeAlias = tuple[PublishedSlice, int, bool]
 """A slice, the position of a device in it, and whether a selector can't be evaluated for that."""
 
 
-def _evaluated(device: PublishedDevice, expressions: tuple[str, ...]) -> bool | Refusal:
+def _evaluated(device: PublishedDevice, expressions: tuple[str, ...], budget: Budget) -> bool | Refusal:
     for index, expression in enumerate(expressions):
         selector = compile_selector(expression)
         if selector.compile_error is not None:
             return Refusal(index, f"CEL compile error: {selector.compile_error}")
         try:
-            if not selector.matches(device.input):
+            if not selector.matches(device.input, budget):
                 return False
         except (SelectorError, ValueError) as error:
             return Refusal(index, f"CEL runtime error: {error}")
     return True
 
 
-def failing(device: PublishedDevice, expressions: Expressions) -> tuple[int, str] | None:
-    """The first selector that doesn't match a device, and why it can't be evaluated, if it can't; None: they match."""
+def failing(device: PublishedDevice, expressions: Expressions, budget: Budget) -> tuple[int, str] | None:
+    """The first selector that doesn't match a device, and why it can't be evaluated, if it can't; None: they match.
+
+    Raises:
+        OutOfStepsError: the budget is spent.
+    """
     for index, expression in enumerate(expressions):
-        answer = _evaluated(device, (expression,))
+        answer = _evaluated(device, (expression,), budget)
         if answer is not True:
             return index, answer.why if isinstance(answer, Refusal) else ""
     return None
@@ -163,36 +175,10 @@ def reaches(node: Node, node_name: str, selector: NodeSelector | None, all_nodes
 
 @attrs.frozen(eq=False)
 class Pool:
-    """The slices of one generation of a pool, by name.
-
-    Some of an incomplete pool are missing (or too many are there), which happens while a driver publishes changes.
-    With `lacks_counters` its devices consume counters that aren't there, or are there twice.
-    """
+    """All slices of one generation of a pool, whichever nodes reach them."""
 
     id: PoolId
     slices: Sequence[PublishedSlice]
-    is_incomplete: bool
-    lacks_counters: bool
-
-    @classmethod
-    def of(cls, slices: Sequence[PublishedSlice]) -> Pool:
-        """A pool of slices of one generation."""
-        ordered = sorted(slices, key=lambda each: each.slice.name)
-        sets = [counters.name for each in ordered for counters in each.slice.spec.shared_counters]
-        consumed = {
-            consumption.counter_set
-            for each in ordered
-            for device in each.devices
-            for consumption in device.device.consumes_counters
-        }
-        is_incomplete = any(each.slice.spec.pool.resource_slice_count != len(ordered) for each in ordered)
-        return cls(
-            ordered[0].pool,
-            ordered,
-            is_incomplete,
-            # What an incomplete pool lacks may be about to come.
-            lacks_counters=not is_incomplete and (len(set(sets)) < len(sets) or not consumed <= set(sets)),
-        )
 
     def __str__(self) -> str:
         return "/".join(self.id)
@@ -200,24 +186,62 @@ class Pool:
 
 @attrs.frozen(eq=False)
 class NodePool:
-    """What one node can use of a pool. With `is_invalid` that can't be used, since it contradicts itself."""
+    """A pool as one node sees it: the slices whose devices the node can use, by name.
+
+    Some slices of an incomplete pool are missing (or too many are there), which happens while a driver publishes
+    changes. One that `is_invalid` contradicts itself. Neither can be used.
+    """
 
     pool: Pool
     slices: Sequence[PublishedSlice]
+    is_incomplete: bool
     is_invalid: bool
-    waits_for_binding: bool
-    """Whether any of its devices has to be prepared before the pod is bound."""
 
     @classmethod
-    def of(cls, pool: Pool, slices: Sequence[PublishedSlice]) -> NodePool:
-        devices = [device.device for each in slices for device in each.devices]
-        has_twins = len({each.name for each in devices}) < len(devices)
-        return cls(
-            pool,
-            slices,
-            is_invalid=pool.lacks_counters or (has_twins and not pool.is_incomplete),
-            waits_for_binding=any(each.binding_conditions for each in devices),
-        )
+    def of(cls, pool: Pool, seen: Sequence[PublishedSlice], *, is_superseded: bool) -> NodePool | None:
+        """Judge a pool by the slices that the node sees, as v1.36 does: by the others only if those aren't all.
+
+        None where the node sees a part of a generation that isn't the latest.
+        """
+        slices = sorted((each for each in seen if not each.counter_sets), key=lambda each: each.slice.name)
+        counts = {each.slice.spec.pool.resource_slice_count for each in seen}
+        judged: Sequence[PublishedSlice] = seen
+        if counts != {len(seen)}:
+            if is_superseded:
+                return None
+            if counts != {len(pool.slices)}:
+                return cls(pool, slices, is_incomplete=True, is_invalid=False)
+            judged = pool.slices
+        names = [device.device.name for each in slices for device in each.devices]
+        has_twins = len(set(names)) < len(names)
+        is_invalid = has_twins or _lacks_counters([each for each in seen if each.counter_sets], judged)
+        return cls(pool, slices, is_incomplete=False, is_invalid=is_invalid)
+
+    @property
+    def can_be_used(self) -> bool:
+        return not self.is_incomplete and not self.is_invalid
+
+    @property
+    def waits_for_binding(self) -> bool:
+        """Whether any of its devices has to be prepared before the pod is bound."""
+        devices = (device.device for each in self.slices for device in each.devices)
+        return self.can_be_used and any(each.binding_conditions for each in devices)
+
+
+def _lacks_counters(seen: Sequence[PublishedSlice], judged: Sequence[PublishedSlice]) -> bool:
+    """Whether devices consume counters that the slices which are seen don't have, or those have a set twice."""
+    sets = [each for slice_ in seen for each in slice_.counter_sets]
+    there = {(each.name, counter) for each in sets for counter in each.counters} | {
+        (each.name, "") for each in sets
+    }
+    consumed = {
+        (consumption.counter_set, counter)
+        for slice_ in judged
+        for device in slice_.devices
+        for consumption in device.device.consumes_counters
+        for counter in ("", *consumption.counters)
+    }
+    return len({each.name for each in sets}) < len(sets) or not consumed <= there
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -232,23 +256,32 @@ class Reach:
     pools: Sequence[NodePool]
     _candidates: dict[Selectors, Sequence[Candidate]] = attrs.field(factory=dict, init=False)
 
-    def candidates(self, selectors: Selectors) -> Sequence[Candidate]:
-        """The devices that can be taken at all and that the selectors of class and request match, in order."""
+    def candidates(self, selectors: Selectors, budget: Budget) -> Sequence[Candidate]:
+        """The devices that can be taken at all and that the selectors of class and request match, in order.
+
+        Raises:
+            OutOfStepsError: the budget is spent.
+        """
         known = self._candidates.get(selectors)
         if known is None:
             if len(self._candidates) >= _MOST_CANDIDATES:
                 self._candidates.clear()
-            known = self._candidates[selectors] = list(self._find_candidates(*selectors))
+            known = self._candidates[selectors] = list(self._find_candidates(*selectors, budget))
         return known
 
-    def _find_candidates(self, of_class: Expressions, own: Expressions) -> Iterator[Candidate]:
+    def _find_candidates(
+        self, of_class: Expressions, own: Expressions, budget: Budget
+    ) -> Iterator[Candidate]:
         for pool in self.pools:
-            if pool.pool.is_incomplete or pool.is_invalid:
+            if not pool.can_be_used:
                 continue
             for slice_ in pool.slices:
                 for position, device in enumerate(slice_.devices):
+                    budget.spend(1)
                     try:
-                        if not slice_.matches(position, of_class) or not slice_.matches(position, own):
+                        if not slice_.matches(position, of_class, budget) or not slice_.matches(
+                            position, own, budget
+                        ):
                             continue
                     except Refusal:
                         yield slice_, position, True
@@ -274,21 +307,25 @@ class Inventory:
         self._local: dict[str, list[PublishedSlice]] = defaultdict(list)
         self._by_device: list[PublishedSlice] = []
         self._shared: dict[tuple[NodeSelector | None, bool], list[PublishedSlice]] = defaultdict(list)
+        self._counters: dict[PoolId, list[PublishedSlice]] = defaultdict(list)
         for each in slices:
             spec = each.slice.spec
             generations[each.pool][spec.pool.generation].append(each)
-            if spec.node_name:
+            if each.counter_sets:
+                self._counters[each.pool].append(each)
+            elif spec.node_name:
                 self._local[spec.node_name].append(each)
             elif spec.per_device_node_selection:
                 self._by_device.append(each)
             else:
                 self._shared[spec.node_selector, spec.all_nodes].append(each)
         self._pools: Mapping[PoolId, Mapping[int, Pool]] = {
-            id_: {generation: Pool.of(members) for generation, members in of_pool.items()}
+            id_: {generation: Pool(id_, members) for generation, members in of_pool.items()}
             for id_, of_pool in generations.items()
         }
-        latest = (of_pool[max(of_pool)] for of_pool in self._pools.values())
-        self._lacking_counters = [pool for pool in latest if pool.lacks_counters]
+        everywhere = (self._pool_of(id_, ()) for id_ in self._counters)
+        # Without devices they are only in the way, of all nodes.
+        self._in_the_way = [each for each in everywhere if each is not None and not each.can_be_used]
         self._on_node: dict[str, tuple[Node, Reach]] = {}
         self._reaches: dict[tuple[object, ...], Reach] = {}
         self._by_number: list[Reach] = []
@@ -338,17 +375,20 @@ class Inventory:
         by_pool: dict[PoolId, list[PublishedSlice]] = defaultdict(list)
         for each in reached:
             by_pool[each.pool].append(each)
-        found = []
-        for id_, slices in by_pool.items():
-            # Which generation is the latest is judged by the slices for this node alone, as in v1.36.
-            latest = max(each.slice.spec.pool.generation for each in slices)
-            usable = [each for each in slices if each.slice.spec.pool.generation == latest]
-            usable.sort(key=lambda each: each.slice.name)
-            found.append(NodePool.of(self._pools[id_][latest], usable))
-        # A pool that lacks counters is in every node's way, as in v1.36, even if it is another node's.
-        found += [NodePool.of(pool, ()) for pool in self._lacking_counters if pool.id not in by_pool]
+        seen = (self._pool_of(id_, slices) for id_, slices in by_pool.items())
+        found = [each for each in seen if each is not None]
+        found += [each for each in self._in_the_way if each.pool.id not in by_pool]
         found.sort(key=lambda each: (each.waits_for_binding, each.pool.id))
         return found
+
+    def _pool_of(self, id_: PoolId, reached: Sequence[PublishedSlice]) -> NodePool | None:
+        """A pool for nodes that reach these of its slices, and see those with counters."""
+        seen = [*reached, *self._counters.get(id_, ())]
+        generations = self._pools[id_]
+        # Which generation is the latest is judged by the slices for this node alone, as in v1.36.
+        latest = max(each.slice.spec.pool.generation for each in seen)
+        current = [each for each in seen if each.slice.spec.pool.generation == latest]
+        return NodePool.of(generations[latest], current, is_superseded=latest < max(generations))
 
 
 def _input(device: Device, driver: str) -> DeviceInput:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 from weakref import WeakValueDictionary
 
 from kschedfw import ClusterClient, Node, Pod
 from kschedfw.api import DeviceClass, ResourceSlice
+from kschedfw.cel import STEPS_PER_SECOND, Budget, OutOfStepsError
 from kschedfw.plugins.dynamic_resources.answers import Answers
 from kschedfw.plugins.dynamic_resources.claims import Claims
 from kschedfw.plugins.dynamic_resources.extended import classes_by_resource
 from kschedfw.plugins.dynamic_resources.inventory import Inventory, PublishedSlice, Refusal
 from kschedfw.plugins.dynamic_resources.requests import RequestBook
 from kschedfw.plugins.dynamic_resources.usage import Usage
+
+_STEPS_TO_COUNT: Final = 10 * STEPS_PER_SECOND
+_STEPS_PER_DEVICE: Final = 100
+"""What counting the devices of classes may take for one state of all slices. A common selector takes one for each."""
 
 
 class DeviceManager:
@@ -24,6 +30,7 @@ class DeviceManager:
         self._slices: dict[str, PublishedSlice] = {}
         self._listed_slices: object = None
         self._inventory = Inventory(())
+        self._counting = Budget(0)
         self._listed_classes: object = None
         self._classes: Mapping[str, DeviceClass] = {}
         self.requests = RequestBook(self.device_class)
@@ -68,31 +75,34 @@ class DeviceManager:
             self._slices, self._listed_slices = slices, listed
             self._inventory = Inventory(tuple(slices.values()))
             self.answers = Answers(self._inventory, self.claims.book)
+            count = sum(len(each.devices) for each in slices.values())
+            self._counting = Budget(_STEPS_TO_COUNT + count * _STEPS_PER_DEVICE)
         return self._inventory
 
     def amounts(self, resource: str, node: Node, usage: Usage) -> tuple[int, int]:
         """How many devices of the class behind a resource the node has, and how many of them are taken.
 
-        As in v1.36, devices of stale slices and incomplete pools are counted, too.
+        As in v1.36, devices of stale slices and incomplete pools are counted, too. Where a selector of the class can't
+        be evaluated, or all of them together take too long, there are none.
         """
         device_class = self.classes().get(resource)
         if device_class is None:
             return 0, 0
         expressions = tuple(each.expression for each in device_class.spec.selectors)
-        return _counted(self.inventory().slices_on(node), expressions, node, usage)
+        return _counted(self.inventory().slices_on(node), expressions, node, usage, self._counting)
 
 
 def _counted(
-    slices: Iterable[PublishedSlice], expressions: tuple[str, ...], node: Node, usage: Usage
+    slices: Iterable[PublishedSlice], expressions: tuple[str, ...], node: Node, usage: Usage, budget: Budget
 ) -> tuple[int, int]:
     there = taken = 0
     for slice_ in slices:
         used = usage.of(slice_.pool)
         for position, device in enumerate(slice_.devices):
             try:
-                if not device.is_reached_by(node) or not slice_.matches(position, expressions):
+                if not device.is_reached_by(node) or not slice_.matches(position, expressions, budget):
                     continue
-            except Refusal:
+            except (Refusal, OutOfStepsError):
                 return 0, 0
             there += 1
             taken += device.device.name in used.taken or device.device.name in used.shares

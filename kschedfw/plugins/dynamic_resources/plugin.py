@@ -5,7 +5,7 @@ Semantics: kube-scheduler v1.36 `dynamicresources`; KEP-4381 (structured paramet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 
@@ -108,12 +108,6 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
                 if self._manager.claims.is_in_flight(claim):
                     raise ClaimProblem(f"resource claim {claim.key} is in the process of being allocated")
                 to_allocate.append(self._manager.requests.wanted(claim))
-        clock, timeout = self.handle.clock, self.args.filter_timeout
-
-        def deadline() -> Callable[[], bool]:
-            started = clock.monotonic()
-            return lambda: 0 < timeout < clock.monotonic() - started
-
         return PodDevices(
             pod=pod,
             claims=claims,
@@ -125,9 +119,9 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
             answers=self._manager.answers,
             requests=self._manager.requests,
             usage=self._manager.claims.usage(),
-            now=clock.now(),
+            now=self.handle.clock.now(),
             binding_timeout=self.args.binding_timeout,
-            deadline=deadline,
+            filter_timeout=self.args.filter_timeout,
         )
 
     @hookimpl

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from kschedfw.api import (
+    EMPTY,
     DeviceAllocationMode,
     DeviceClass,
     DeviceRequest,
@@ -18,7 +19,6 @@ from kschedfw.api import (
     ExactDeviceRequest,
     ResourceClaim,
 )
-from kschedfw.api.frozendict import EMPTY
 from kschedfw.plugins.dynamic_resources.capacity import Amounts
 from kschedfw.plugins.dynamic_resources.inventory import Selectors
 

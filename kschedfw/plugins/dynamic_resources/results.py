@@ -8,6 +8,7 @@ import attrs
 
 from kschedfw import FrozenDict, Node, Quantity
 from kschedfw.api import (
+    EMPTY,
     AllocationResult,
     ConfigSource,
     DeviceAllocationConfiguration,
@@ -18,7 +19,6 @@ from kschedfw.api import (
     Operator,
     Requirement,
 )
-from kschedfw.api.frozendict import EMPTY
 from kschedfw.plugins.dynamic_resources.inventory import PublishedDevice
 from kschedfw.plugins.dynamic_resources.requests import Option, WantedClaim
 

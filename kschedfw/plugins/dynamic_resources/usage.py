@@ -10,9 +10,8 @@ from typing import Final
 
 import attrs
 
-from kschedfw import FrozenDict
-from kschedfw.api import AllocationResult, DeviceRequestAllocationResult
-from kschedfw.api.frozendict import EMPTY
+from kschedfw import FrozenDict, Quantity
+from kschedfw.api import EMPTY, AllocationResult, DeviceRequestAllocationResult
 from kschedfw.plugins.dynamic_resources.capacity import Amounts, added
 from kschedfw.plugins.dynamic_resources.inventory import PoolId
 
@@ -27,9 +26,9 @@ class PoolUsage:
     taken: frozenset[str] = frozenset()
     shares: FrozenDict[str, tuple[Amounts, ...]] = EMPTY
 
-    def consumed(self, device: str) -> Amounts:
+    def consumed(self, device: str) -> FrozenDict[str, Quantity]:
         """The sum of all shares of a device."""
-        total: Amounts = EMPTY
+        total: FrozenDict[str, Quantity] = EMPTY
         for share in self.shares.get(device, ()):
             total = added(total, share)
         return total

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 import attrs
 import numpy as np
 
-from kschedfw import IntArray, NodeTable
+from kschedfw import MAX_NODE_SCORE, IntArray, NodeTable
 from kschedfw.framework.nodes.topology import TermKind, TermTally, TopologyIndex
 from kschedfw.framework.nodes.topology.domains import Domains, DomainSums
-from kschedfw.framework.results import MAX_NODE_SCORE
 from kschedfw.plugins.inter_pod_affinity.terms import OwnTerm
 
 

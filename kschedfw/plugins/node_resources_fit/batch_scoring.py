@@ -13,8 +13,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw import IntArray
-from kschedfw.framework.results import MAX_NODE_SCORE
+from kschedfw import MAX_NODE_SCORE, IntArray
 from kschedfw.plugins._resources import LARGEST_EXACT
 from kschedfw.plugins.node_resources_fit.args import (
     MAX_UTILIZATION,

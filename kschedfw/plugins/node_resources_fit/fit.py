@@ -6,10 +6,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar
 
 from kschedfw import (
-    ActionType,
     ClusterEvent,
     CycleState,
-    EventResource,
     Handle,
     IntArray,
     NodeInfo,
@@ -19,13 +17,14 @@ from kschedfw import (
     Reads,
     Resource,
     StateKey,
+    StateKeyError,
     Status,
     Verdicts,
     hookimpl,
     per_signature,
 )
-from kschedfw.framework.cycle_state import StateKeyError
 from kschedfw.framework.evidence import Evidence
+from kschedfw.plugins._device_backed import DeviceBacked
 from kschedfw.plugins._resources import (
     Plan,
     ScoredResource,
@@ -39,8 +38,7 @@ from kschedfw.plugins._resources import (
 from kschedfw.plugins.dynamic_resources.manager import DeviceManager
 from kschedfw.plugins.node_resources_fit.args import NodeResourcesFitArgs, ScoringStrategyType
 from kschedfw.plugins.node_resources_fit.batch_scoring import batch_scorer_of
-from kschedfw.plugins.node_resources_fit.device_backed import DeviceBacked
-from kschedfw.plugins.node_resources_fit.hints import after_node_change, after_pod_change
+from kschedfw.plugins.node_resources_fit.hints import FitHints
 from kschedfw.plugins.node_resources_fit.scoring import scorer_of
 from kschedfw.plugins.node_resources_fit.shortage import shortages, verdict, verdicts, without_ignored
 
@@ -80,8 +78,9 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         if demand.scalar_resources and any(self._ignored):
             demand = without_ignored(demand, *self._ignored)
         state.write(_DEMAND, demand)
-        if backed := self._devices.resources_of(pod):
-            state.write(_BACKED, DeviceBacked(backed, self._devices))
+        backed = DeviceBacked.of(pod, self._devices)
+        if backed is not None:
+            state.write(_BACKED, backed)
 
     @hookimpl
     def filter(self, state: CycleState, node_info: NodeInfo) -> Status | None:
@@ -107,9 +106,8 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         usages = []
         backed = state.find(_BACKED)
         for resource, request in self._plan(state, pod):
-            allocatable, used = resource.on_node(node_info)
-            if not allocatable and backed is not None:
-                allocatable, used = backed.amounts(resource.name, node_info)
+            found = resource.on_node(node_info) if backed is None else backed.on_node(resource, node_info)
+            allocatable, used = found
             if allocatable:
                 usages.append((used + request, allocatable, resource.weight))
         return valid_score(self._scorer(usages))
@@ -117,7 +115,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
     @hookimpl
     def score_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray | None:
         plan = self._plan(state, pod)
-        if _BACKED in state and any(state.read(_BACKED).concerns(resource.name) for resource, _ in plan):
+        if _BACKED in state and state.read(_BACKED).counts_for(plan):
             return None
         scored = rows_to_score(nodes, rows)
         if self._is_plain_least_allocated and (compiled := compiled_scores(plan, nodes, scored)):
@@ -134,12 +132,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
-        pods = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
-        nodes = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
-        return [
-            ClusterEvent(EventResource.POD, pods, after_pod_change),
-            ClusterEvent(EventResource.NODE, nodes, after_node_change),
-        ]
+        return FitHints(self._devices).events()
 
     def _plan(self, state: CycleState, pod: Pod) -> Plan:
         try:

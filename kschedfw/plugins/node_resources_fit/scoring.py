@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Protocol
 
-from kschedfw.framework.results import MAX_NODE_SCORE
+from kschedfw import MAX_NODE_SCORE
 from kschedfw.plugins.node_resources_fit.args import (
     MAX_SHAPE_SCORE,
     MAX_UTILIZATION,

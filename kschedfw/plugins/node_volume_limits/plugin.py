@@ -23,6 +23,7 @@ from kschedfw import (
     QueueingHint,
     Reads,
     StateKey,
+    StateKeyError,
     Status,
     Verdicts,
     hookimpl,
@@ -30,7 +31,6 @@ from kschedfw import (
 )
 from kschedfw.api import CSINode, PersistentVolume, PersistentVolumeClaim, VolumeAttachment
 from kschedfw.api.volumes import claim_name
-from kschedfw.framework.cycle_state import StateKeyError
 from kschedfw.plugins._claims import ClaimNotFoundError, VolumeError
 from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins._migration import ALL_MIGRATED, plugin_of

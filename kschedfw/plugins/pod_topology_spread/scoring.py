@@ -8,8 +8,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw import IntArray, Pod, Snapshot
-from kschedfw.framework.results import MAX_NODE_SCORE
+from kschedfw import MAX_NODE_SCORE, IntArray, Pod, Snapshot
 from kschedfw.plugins.pod_topology_spread.args import HOSTNAME_LABEL
 from kschedfw.plugins.pod_topology_spread.constraints import Constraint
 from kschedfw.plugins.pod_topology_spread.extents import Extent, Extents, Mask, NodeInclusion

@@ -75,7 +75,11 @@ def _tolerations_changed(old: Pod, new: Pod) -> bool:
 
 
 def _claims_made(old: Pod, new: Pod) -> bool:
-    return old.status.resource_claim_statuses != new.status.resource_claim_statuses
+    before, after = old.status, new.status
+    return (
+        before.resource_claim_statuses != after.resource_claim_statuses
+        or before.extended_resource_claim_status != after.extended_resource_claim_status
+    )
 
 
 def _taints_changed(old: Node, new: Node) -> bool:

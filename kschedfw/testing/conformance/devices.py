@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
+
+import attrs
 
 from kschedfw.api.convert import unstructure
 from kschedfw.api.pod import Pod
@@ -11,6 +14,7 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.runtime.framework import Framework
+from kschedfw.plugins.dynamic_resources.binding import ClaimBindingError
 from kschedfw.plugins.dynamic_resources.decision import PodDevices
 from kschedfw.plugins.dynamic_resources.freeing import Freeing
 from kschedfw.plugins.dynamic_resources.plugin import DEVICES, RESERVATION, DynamicResources
@@ -84,10 +88,18 @@ def freed_claims(planned: Freeing) -> Json:
 
 
 def write_claims(framework: Framework, state: CycleState, pod: Pod) -> None:
-    """Write the reservations into the claims, as pre_bind does before it waits."""
+    """Write the reservations into the claims, as pre_bind does before it waits.
+
+    A claim that can't be written stays as it is: that other pods have all 256 reservations, or that it has been freed,
+    is found out behind the decision.
+    """
     plugin = plugin_of(framework)
-    if plugin is not None and RESERVATION in state:
-        plugin.binder.write(state.read(RESERVATION), pod)
+    if plugin is None or RESERVATION not in state:
+        return
+    reservation = state.read(RESERVATION)
+    for claim in reservation.claims:
+        with contextlib.suppress(ClaimBindingError):
+            plugin.binder.write(attrs.evolve(reservation, claims=(claim,)), pod)
 
 
 def _devices(state: CycleState) -> PodDevices | None:

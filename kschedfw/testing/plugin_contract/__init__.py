@@ -11,11 +11,13 @@ from kschedfw.testing.plugin_contract.looking import LookingChecks
 from kschedfw.testing.plugin_contract.opinion import OpinionChecks
 from kschedfw.testing.plugin_contract.reserving import ReservingChecks
 from kschedfw.testing.plugin_contract.user_text import UserTextChecks
+from kschedfw.testing.plugin_contract.waking import WakingChecks
 
 __all__ = ["PluginContract"]
 
 
 class PluginContract(  # pytest runs the checks of the last base first
+    WakingChecks,
     BindingChecks,
     ReservingChecks,
     FollowingChecks,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT
 from kschedfw.testing.plugin_contract.stage import Placed, Stage, difference, on_stages
@@ -92,6 +94,58 @@ class ReservingChecks(Subject):
                 )
 
         on_stages(self, check)
+
+    @concerns("reserve", "permit")
+    def test_a_restored_plugin_answers_as_when_it_was_saved(self) -> None:
+        def check(new_stage: Callable[[], Stage]) -> None:
+            expected, given = new_stage(), new_stage()
+            for stage in (expected, given):
+                stage.hold(stage.pods[0])
+            waits, states = given.framework.waiting_pods.save(), given.framework.save_states()
+            held = [placed for pod in given.pods[1:] if (placed := given.hold(pod)) is not None]
+            for pod in given.pods:
+                _try_in_vain(given, pod)
+            for placed in reversed(held):
+                given.unreserve(placed)
+            for _ in range(2):  # a token may be restored several times
+                given.framework.waiting_pods.restore(waits)
+                given.framework.restore_states(states)
+            _same_books(
+                expected,
+                given,
+                f"after {self._name} was saved, other pods were tried and unreserved, and its state was restored,",
+                "what isn't undone by unreserve belongs into the token of `save_state`, as a copy, and `restore_state` "
+                "brings it back: docs/writing-plugins.md#a-state-of-its-own",
+            )
+
+        on_stages(self, check)
+
+    @concerns("unreserve")
+    def test_failed_attempts_can_be_forgotten(self) -> None:
+        def check(new_stage: Callable[[], Stage]) -> None:
+            stage = new_stage()
+            for pod in stage.pods:
+                if (placed := stage.hold(pod)) is not None:
+                    stage.unreserve(placed)
+            stage.framework.forget_attempts()
+            _same_books(
+                new_stage(),
+                stage,
+                f"after places were taken and given up, and {self._name}.forget_attempts,",
+                "it answers as after a start: what is known of attempts that came to nothing, such as a time until "
+                "which a pod is left alone, is to be forgotten",
+            )
+
+        on_stages(self, check)
+
+
+def _try_in_vain(stage: Stage, pod: Pod) -> None:
+    """Have the plugin make room for a pod that all nodes refuse."""
+    state = CycleState()
+    stage.framework.run_pre_filter_plugins(state, pod)
+    stage.hooks.answer(
+        "post_filter", state, pod, NodeToStatus(absent=Status.unresolvable("refused by the test"))
+    )
 
 
 def _is_finite(stage: Stage, status: Status) -> None:

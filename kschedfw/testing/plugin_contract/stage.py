@@ -112,6 +112,16 @@ class Stage:
             self.framework.waiting_pods.add(waiting)
         return status
 
+    def hold(self, pod: Pod) -> Placed | None:
+        """Choose a node, reserve and permit; None, after unreserve, if one of them fails."""
+        placed = self.reserve(pod)
+        if placed is not None:
+            status = self.permit(placed)
+            if status.is_success or status.is_wait:
+                return placed
+            self.unreserve(placed)
+        return None
+
     def unreserve(self, placed: Placed) -> None:
         self.framework.waiting_pods.remove(placed.pod.uid)
         self.hooks.answer("unreserve", placed.state, placed.pod, placed.node_name)

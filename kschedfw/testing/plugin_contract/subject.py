@@ -118,6 +118,13 @@ class Subject:
     def _name(self) -> str:
         return _name_of(self.plugin)
 
+    def _profile(self, *more: str) -> Profile:
+        """The plugin, those that it needs, and these."""
+        return Profile(
+            [self._name, *map(_name_of, self.other_plugins), *more],
+            args={} if self.args is None else {self._name: self.args},
+        )
+
     def _framework(
         self,
         cluster: InMemoryCluster | None = None,
@@ -129,10 +136,7 @@ class Subject:
     ) -> Framework:
         return Framework(
             self._registry,
-            Profile(
-                [self._name, *map(_name_of, self.other_plugins)],
-                args={} if self.args is None else {self._name: self.args},
-            ),
+            self._profile(),
             cluster=InMemoryCluster(self.objects) if cluster is None else cluster,
             snapshot=snapshot,
             clock=clock,

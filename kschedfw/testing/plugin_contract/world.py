@@ -19,7 +19,8 @@ class World:
     """A cluster of up to eight nodes, with copies of a few nodes and pods, that changes at random."""
 
     def __init__(self, random: Random, nodes: Sequence[Node], pods: Sequence[Pod]) -> None:
-        self._random, self._nodes, self._pods = random, nodes, pods
+        self.random = random
+        self._nodes, self._pods = nodes, pods
         self._made = 0
         self._infos: dict[str, NodeInfo] = {}
         for number in range(random.randint(1, 8)):
@@ -37,27 +38,36 @@ class World:
     def pending(self) -> Iterator[Pod]:
         """Pending pods, of which some have equal signatures: each is a copy of one of a few, or a mixture of two."""
         for _ in range(3):
-            pod, other = (self._random.choice(self._pods) for _ in range(2))
-            if self._random.randint(0, 1):
-                field = self._random.choice(attrs.fields(type(pod.spec))).name
+            pod, other = (self.random.choice(self._pods) for _ in range(2))
+            if self.random.randint(0, 1):
+                field = self.random.choice(attrs.fields(type(pod.spec))).name
                 pod = attrs.evolve(pod, spec=attrs.evolve(pod.spec, **{field: getattr(other.spec, field)}))
-            if not self._random.randint(0, 3):
+            if not self.random.randint(0, 3):
                 pod = attrs.evolve(pod, metadata=other.metadata)
             yield self._new(pod, "")
+
+    def states(self) -> Iterator[Sequence[Node | Pod]]:
+        """Two nodes, each in the states of a few, and pods on them, each with the labels of a few."""
+        hosts = ("node-0", "node-1")
+        for name in hosts:
+            yield [self._node(name) for _ in self._nodes]
+        for _ in range(3):
+            pod = self._new(self.random.choice(self._pods), self.random.choice(hosts))
+            yield [pod.with_metadata(attrs.evolve(pod.metadata, labels=each.labels)) for each in self._pods]
 
     def rows(self) -> Sequence[int]:
         """All rows in order, or some of them in any order; int64 of shape (k,)."""
         rows = list(range(len(self.snapshot)))
-        if self._random.randint(0, 2):
+        if self.random.randint(0, 2):
             return rows
-        return self._random.sample(rows, self._random.randint(1, len(rows)))
+        return self.random.sample(rows, self.random.randint(1, len(rows)))
 
     def change(self) -> None:
-        for _ in range(self._random.randint(1, 3)):
-            name = self._random.choice(sorted(self._infos))
-            match self._random.randint(0, 7):
+        for _ in range(self.random.randint(1, 3)):
+            name = self.random.choice(sorted(self._infos))
+            match self.random.randint(0, 7):
                 case 0:
-                    self._put(f"node-{self._random.randint(0, 9)}")
+                    self._put(f"node-{self.random.randint(0, 9)}")
                 case 1 if len(self._infos) > 1:
                     del self._infos[name]
                 case 2:
@@ -65,10 +75,10 @@ class World:
                     changed.set_node(self._node(name))
                 case 3 | 4 if self._infos[name].pods:
                     changed = self._infos[name] = self._infos[name].clone()
-                    changed.remove_pod(self._random.choice(changed.pods).pod)
+                    changed.remove_pod(self.random.choice(changed.pods).pod)
                 case _:
                     changed = self._infos[name] = self._infos[name].clone()
-                    changed.add_pod(PodInfo.of(self._new(self._random.choice(self._pods), name)))
+                    changed.add_pod(PodInfo.of(self._new(self.random.choice(self._pods), name)))
         self._bring_along()
 
     def _bring_along(self) -> None:
@@ -86,7 +96,7 @@ class World:
         self._infos[name] = NodeInfo.of(self._node(name))
 
     def _node(self, name: str) -> Node:
-        node = self._random.choice(self._nodes)
+        node = self.random.choice(self._nodes)
         # such as the hostname
         labels = {key: name if value == node.name else value for key, value in node.labels.items()}
         return attrs.evolve(node, metadata=attrs.evolve(node.metadata, name=name, labels=FrozenDict(labels)))

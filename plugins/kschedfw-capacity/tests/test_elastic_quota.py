@@ -34,6 +34,11 @@ def test_amounts_are_those_that_scheduling_counts_in(tmp_path: Path) -> None:
     assert bounds.max == {"cpu": 4000}
 
 
+def test_of_a_min_above_the_max_the_max_is_guaranteed(tmp_path: Path) -> None:
+    bounds = read(tmp_path, "{min: {cpu: 7, memory: 1Ki}, max: {cpu: 5}}").spec.bounds
+    assert bounds.min == Amounts({"cpu": 5000, "memory": 1024})
+
+
 def test_neither_min_nor_max_has_to_be_there(tmp_path: Path) -> None:
     bounds = read(tmp_path, "{}").spec.bounds
     assert bounds.min == Amounts()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import attrs
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kschedfw_capacity import CapacityScheduling, ElasticQuota, ElasticQuotaSpec
@@ -16,9 +17,13 @@ from kschedfw.testing import FakeClock, FrameworkHarness
 WITH_QUOTA = NAMESPACES[:2]
 
 bounds = st.tuples(st.integers(0, 8), st.integers(0, 10))
-"""Min and max; a min above the max makes no sense, but must do no harm."""
+"""Min and max; of a min above the max, the max is guaranteed."""
 pods = st.tuples(st.sampled_from(NAMESPACES), st.integers(1, 4), st.integers(0, 2))
 """Namespace, CPUs and priority."""
+
+
+def guaranteed(quotas: Mapping[str, tuple[int, int]], namespace: str) -> int:
+    return min(quotas[namespace])
 
 
 def objects(quotas: Mapping[str, tuple[int, int]]) -> list[ElasticQuota]:
@@ -58,7 +63,7 @@ class Watched:
     def check_bound(self, namespace: str, used: Mapping[str, int]) -> None:
         assert used[namespace] <= self.quotas[namespace][1], "over max"
         together = sum(used[each] for each in self.quotas)
-        assert together <= sum(least for least, _ in self.quotas.values()), "more than there is to lend"
+        assert together <= sum(map(min, self.quotas.values())), "more than there is to lend"
 
     def check_victims(
         self, victims: Sequence[Pod], after: Mapping[str, Pod], used: Mapping[str, int]
@@ -69,9 +74,18 @@ class Watched:
             if each.reason == "Preempted" and each.regarding in {victim.key for victim in victims}
         }
         (preemptor,) = (each for each in after.values() if f"Preempted by pod {each.uid} on" in message)
+        # Pods that have preempted others and wait for these to go have the first claim to the quota.
+        first = [
+            each
+            for each in after.values()
+            if each.status.nominated_node_name
+            and each.key != preemptor.key
+            and each.namespace == preemptor.namespace
+            and each.priority >= preemptor.priority
+        ]
         for namespace in {each.namespace for each in victims}:
             theirs = [each for each in victims if each.namespace == namespace]
-            assert_fair(preemptor, theirs, used, self.quotas)
+            assert_fair(preemptor, theirs, used, self.quotas, claimed=sum(map(cpus, first)))
 
 
 def cpus(pod: Pod) -> int:
@@ -83,12 +97,13 @@ def assert_fair(
     victims: Sequence[Pod],
     used: Mapping[str, int],
     quotas: Mapping[str, tuple[int, int]],
+    claimed: int = 0,
 ) -> None:
-    """The victims, all of one namespace, may be preempted for that pod."""
+    """The victims, all of one namespace, may be preempted for that pod; others of its namespace claimed so much."""
     namespace = victims[0].namespace
     if preemptor.namespace in quotas:
-        least, _ = quotas[preemptor.namespace]
-        takes_back = used[preemptor.namespace] + cpus(preemptor) <= least
+        wanted = used[preemptor.namespace] + claimed + cpus(preemptor)
+        takes_back = wanted <= guaranteed(quotas, preemptor.namespace)
         assert takes_back == (namespace != preemptor.namespace)
     else:
         takes_back = False
@@ -96,9 +111,22 @@ def assert_fair(
     if takes_back:
         # Up to the last of them, the namespace borrows.
         left = used[namespace] - sum(map(cpus, victims)) + max(map(cpus, victims))
-        assert left > quotas[namespace][0], "taken from who kept to its min"
+        assert left > guaranteed(quotas, namespace), "taken from who kept to its min"
     else:
         assert all(victim.priority < preemptor.priority for victim in victims)
+
+
+@pytest.mark.parametrize("most", [5, 10])
+def test_who_has_preempted_has_the_first_claim_to_what_his_namespace_takes_back(most: int) -> None:
+    watched = Watched({"a": (0, 3), "b": (7, most)})
+    for name, cpu in (("a/1", 1), ("a/2", 1), ("a/3", 1), ("b/4", 4)):
+        watched.cluster.add(pod(name, cpu))
+    watched.settle()
+    for name, cpu in (("b/5", 1), ("b/6", 3)):
+        watched.cluster.add(pod(name, cpu, priority=1))
+    watched.settle()
+    used = used_by_namespace(watched.cluster.list(Pod))
+    assert used["b"] <= min(7, most)
 
 
 @settings(max_examples=60)
@@ -155,7 +183,7 @@ def test_a_plan_is_fair_makes_room_and_takes_nobody_in_vain(
         on_node = sum(cpus(each) for each in pods if each.node_name == where)
         if namespace in quotas and not (
             used[namespace] <= quotas[namespace][1]
-            and sum(used[each] for each in quotas) <= sum(least for least, _ in quotas.values())
+            and sum(used[each] for each in quotas) <= sum(map(min, quotas.values()))
         ):
             return False
         return on_node + cpu <= capacity[where]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,6 +47,7 @@ def assert_consistent(info: NodeInfo, expected: Sequence[Pod]) -> None:
     assert names(info.pods_with_required_anti_affinity) == [
         pod.name for pod in expected if PodInfo.of(pod).required_anti_affinity_terms
     ]
+    assert names(info.pods_with_volumes) == [pod.name for pod in expected if pod.storage]
 
 
 class TestPods:
@@ -92,6 +94,24 @@ class TestPods:
         assert info.generation > before
         assert info.remove_pod(new.pod)
         assert_consistent(info, pods)
+
+    def test_a_pod_of_which_only_labels_changed_gives_the_node_a_new_generation(self) -> None:
+        """Otherwise no snapshot would take the new labels, by which affinity and spreading count pods."""
+        pod = make_pod("a").labels(app="old").build()
+        info = NodeInfo.of(NODE, [pod])
+        before = info.generation
+        relabelled = attrs.evolve(pod, metadata=attrs.evolve(pod.metadata, labels={"app": "new"}))
+        info.replace_pod(info.pods[0], PodInfo.of(relabelled))
+        assert_consistent(info, [relabelled])
+        assert info.generation > before
+
+    def test_a_pod_with_volumes_is_no_longer_among_those_with_volumes_when_it_is_gone(self) -> None:
+        with_claim, without = make_pod("a").claim("c").build(), make_pod("b").build()
+        info = NodeInfo.of(NODE, [with_claim, without])
+        assert_consistent(info, [with_claim, without])
+        assert names(info.pods_with_volumes) == ["a"]
+        info.remove_pod(with_claim)
+        assert_consistent(info, [without])
 
     def test_removing_a_pod_that_is_not_there_changes_nothing(self) -> None:
         there, stranger = make_pod("a").uid("1").build(), make_pod("a").uid("2").build()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kschedfw import KschedfwError, NodeInfo, Snapshot, make_node, make_pod
 from kschedfw.framework.nodes.node_info import ImageStateSummary
@@ -93,6 +95,19 @@ class TestReplace:
         assert snapshot.with_affinity == ()
         assert snapshot.table is table
         assert table.names == ("b", "c")
+
+    @given(st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True), max_size=6))
+    def test_nodes_are_those_given_last_however_they_come_go_and_move(self, orders: list[list[str]]) -> None:
+        known = {node.name: NodeInfo.of(node) for node in nodes(*"abcdefgh")}
+        snapshot = Snapshot()
+        for order in orders:
+            snapshot.replace([known[name] for name in order])
+            assert list(snapshot.node_infos) == [known[name] for name in order]
+            assert [name for name in known if name in snapshot] == sorted(order)
+            assert all(snapshot.get(name) is known[name] for name in order)
+            assert list(snapshot.table.names) == order
+            assert snapshot.table.rows == {name: row for row, name in enumerate(order)}
+            assert snapshot.selection.rows.tolist() == list(range(len(order)))
 
 
 class TestUpdate:

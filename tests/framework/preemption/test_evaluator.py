@@ -88,7 +88,9 @@ class TestOutcome:
         )
         plan = made.plan(PREEMPTOR)
         assert sorted(victims(plan.tied)) == ["a", "b", "c"]
+        assert list(victims(plan.tied)) == [each.node_name for each in plan.candidates]
         assert plan.chosen == plan.candidates[0]
+        assert plan.result == PostFilterResult.nominate(plan.candidates[0].node_name)
 
 
 class TestObjections:

@@ -95,11 +95,11 @@ class TestPreBind:
             ([None, PARALLEL, PARALLEL, None], [["P1"], ["P2", "P3"], ["P4"]]),
             ([PARALLEL, None, PARALLEL], [["P1"], ["P2"], ["P3"]]),
             ([None, Status.skip(), None], [["P1"], ["P3"]]),
-            # One that is skipped keeps its place, as in kube-scheduler.
-            ([PARALLEL, Status.skip(), PARALLEL], [["P1"], ["P3"]]),
+            ([PARALLEL, Status.skip(), PARALLEL], [["P1", "P3"]]),
+            ([PARALLEL, Status.skip(), SERIAL, Status.skip(), PARALLEL], [["P1"], ["P3"], ["P5"]]),
         ],
     )
-    def test_neighbours_that_allow_it_run_together(
+    def test_neighbours_that_allow_it_run_together_also_across_a_skipped_one(
         self, answers: list[object], expected: list[list[str]]
     ) -> None:
         assert groups(*answers) == expected
@@ -189,6 +189,14 @@ class TestCancelling:
         assert held.cancel("preempted by A")
         assert held.cancel("preempted by B")
         assert held.cancelled == held.finish() == "preempted by A"
+
+    def test_a_cancelled_binding_stays_cancelled_when_pre_bind_ends(self) -> None:
+        """Who needs its room, too, must not be told that it is being bound."""
+        held = PodInPreBind(POD)
+        held.cancel("preempted by A")
+        held.finish()
+        assert held.cancel("preempted by B")
+        assert held.finish() == "preempted by A"
 
     def test_it_is_too_late_once_pre_bind_has_ended(self) -> None:
         held = PodInPreBind(POD)

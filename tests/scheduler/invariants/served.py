@@ -349,7 +349,7 @@ def _may_be_bound(pod: Pod) -> bool:
 
 def _without_versions(obj: Named) -> Named:
     """The object without what the server gives it, and the cluster in memory hasn't."""
-    metadata = attrs.evolve(obj.metadata, resource_version="", creation_timestamp=None)
+    metadata = attrs.evolve(obj.metadata, resource_version="", creation_timestamp=None, generation=0)
     return obj.with_metadata(metadata)
 
 

@@ -33,6 +33,17 @@ class Incoming(NoMetrics):
         self.events.append(event)
 
 
+def test_pods_with_the_same_time_come_in_the_order_in_which_they_got_one() -> None:
+    appointments = Appointments()
+    for uid in "dbeac":
+        appointments.add(uid, 5)
+    appointments.cancel("e")
+    appointments.add("b", 3)
+    assert appointments.pop_due(3) == ["b"]
+    appointments.add("e", 5)
+    assert appointments.pop_due(5) == ["d", "b", "a", "c", "e"]
+
+
 @settings(max_examples=50)
 @given(
     st.lists(

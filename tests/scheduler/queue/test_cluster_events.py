@@ -7,7 +7,7 @@ import pytest
 
 from kschedfw import make_node, make_pod
 from kschedfw.api.node import Node, NodeCondition
-from kschedfw.api.pod import Pod
+from kschedfw.api.pod import Pod, PodExtendedResourceClaimStatus, PodResourceClaimStatus, PodStatus
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
 from kschedfw.scheduler.queue import node_change_events, pod_change_events
 from kschedfw.scheduler.queue.cluster_events import (
@@ -108,6 +108,12 @@ POD_BASE = (
 )
 
 
+def test_a_claim_for_extended_resources_that_the_status_names_is_a_generated_one() -> None:
+    told = PodExtendedResourceClaimStatus(resource_claim_name="c")
+    status = attrs.evolve(POD_BASE.status, extended_resource_claim_status=told)
+    assert pod_actions(POD_BASE.with_status(status)) == [ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM]
+
+
 def pod_actions(new: Pod, old: Pod = POD_BASE) -> list[ActionType]:
     events = pod_change_events(old, new)
     assert {event.resource for event in events} == {
@@ -160,6 +166,18 @@ def pod_actions(new: Pod, old: Pod = POD_BASE) -> list[ActionType]:
 )
 def test_an_update_of_a_pod_is_named_as_precisely_as_can_be(new: Pod, actions: list[ActionType]) -> None:
     assert pod_actions(new) == actions
+
+
+def test_claims_that_were_made_or_unmade_for_a_pod_are_an_update_of_its_claims() -> None:
+    def with_claims(*names: str) -> Pod:
+        statuses = tuple(PodResourceClaimStatus("c", name) for name in names)
+        return attrs.evolve(POD_BASE, status=PodStatus(resource_claim_statuses=statuses))
+
+    for old, new in (("a", "b"), ("b", "a")):
+        assert pod_actions(with_claims(*new), with_claims(*old)) == [
+            ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+        ]
+    assert pod_actions(with_claims(), with_claims("a")) == [ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM]
 
 
 @pytest.mark.parametrize("resource", ["cpu", "memory", "ephemeral-storage", "example.com/gpu"])

@@ -13,7 +13,11 @@ from kschedfw_capacity.quota import Bounds
 
 @attrs.frozen
 class ElasticQuotaSpec:
-    """`min` is guaranteed to the namespace; it may borrow up to `max` of what others don't use of theirs."""
+    """`min` is guaranteed to the namespace; it may borrow up to `max` of what others don't use of theirs.
+
+    If `min` of a resource is above its `max`, `max` is guaranteed: nobody can be sure to get what he may not use. It
+    isn't refused, as scheduler-plugins has no webhook that would.
+    """
 
     min: FrozenDict[str, Quantity] = attrs.field(factory=FrozenDict)
     max: FrozenDict[str, Quantity] = attrs.field(factory=FrozenDict)
@@ -21,7 +25,9 @@ class ElasticQuotaSpec:
     @property
     def bounds(self) -> Bounds:
         """The same in the integers in which scheduling counts."""
-        return Bounds(Amounts(_counted(self.min)), _counted(self.max))
+        least, most = _counted(self.min), _counted(self.max)
+        guaranteed = {name: min(amount, most.get(name, amount)) for name, amount in least.items()}
+        return Bounds(Amounts(guaranteed), most)
 
 
 @attrs.frozen

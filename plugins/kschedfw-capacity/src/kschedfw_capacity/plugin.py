@@ -102,6 +102,8 @@ class CapacityScheduling(Plugin):
         return [
             ClusterEvent(EventResource.ASSIGNED_POD, gone, self._after_pod_change),
             ClusterEvent(ElasticQuota.kind, ActionType.ALL, self._after_quota_change),
+            # Its pods, which may be there for a while longer, no longer count against their quotas.
+            ClusterEvent(EventResource.NODE, ActionType.DELETE),
         ]
 
     def _evaluator(self, state: CycleState, pod: Pod) -> PreemptionEvaluator:

@@ -40,6 +40,15 @@ class Gang:
     began: int = 0
     rejection: Rejection | None = None
 
+    def copy(self) -> Gang:
+        return attrs.evolve(
+            self,
+            held=dict(self.held),
+            let_go=set(self.let_go),
+            dropped=set(self.dropped),
+            failed=set(self.failed),
+        )
+
     def begin(self, number: int) -> None:
         """A try begins."""
         self.began = number

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
 
 from kschedfw import (
     ActionType,
@@ -26,7 +28,7 @@ from kschedfw_coscheduling.args import CoschedulingArgs
 from kschedfw_coscheduling.gang import Gang, Rejection
 from kschedfw_coscheduling.pod_group import PodGroup, gang_of
 from kschedfw_coscheduling.resources import resource_gap
-from kschedfw_coscheduling.turns import Turns
+from kschedfw_coscheduling.turns import Failures, Turns
 
 _LEFT_ALONE = StateKey[bool]("Coscheduling.left_alone")
 """Set where a pod was refused because its gang had been rejected: no news, and nothing to draw conclusions from."""
@@ -46,6 +48,14 @@ _STORAGE = (
     EventResource.CSI_STORAGE_CAPACITY,
     EventResource.VOLUME_ATTACHMENT,
 )
+
+
+@attrs.frozen
+class _State:
+    """What `restore_state` brings back. A gang's places come and go with reserve and unreserve, but not its tries."""
+
+    gangs: Mapping[str, Gang]
+    failures: Failures
 
 
 class Coscheduling(Plugin[CoschedulingArgs]):
@@ -138,7 +148,10 @@ class Coscheduling(Plugin[CoschedulingArgs]):
         if is_last:
             self._turns.clear_failure(key)
             return None
-        return Status.wait(group.spec.schedule_timeout_seconds or self.args.permit_waiting_time_seconds)
+        return Status.wait(
+            group.spec.schedule_timeout_seconds or self.args.permit_waiting_time_seconds,
+            f"PodGroup {key} waits until {group.spec.min_member} of its pods have a place",
+        )
 
     @hookimpl
     def unreserve(self, pod: Pod) -> None:
@@ -179,6 +192,24 @@ class Coscheduling(Plugin[CoschedulingArgs]):
             ClusterEvent(EventResource.NODE, _ROOM_ON_NODES, self._after_node_change),
             *(ClusterEvent(each, ActionType.ALL, self._after_storage_change) for each in _STORAGE),
         ]
+
+    def save_state(self) -> _State:
+        with self._lock:
+            gangs = {key: gang.copy() for key, gang in self._gangs.items()}
+        return _State(gangs, self._turns.failures())
+
+    def restore_state(self, token: _State) -> None:
+        with self._lock:
+            self._gangs = {key: gang.copy() for key, gang in token.gangs.items()}
+        self._turns.set_failures(token.failures)
+
+    def forget_attempts(self) -> None:
+        with self._lock:
+            for gang in self._gangs.values():
+                gang.failed.clear()
+                gang.rejection = None
+            self._gangs = {key: gang for key, gang in self._gangs.items() if not gang.is_idle}
+        self._turns.set_failures({})
 
     # What there is
 

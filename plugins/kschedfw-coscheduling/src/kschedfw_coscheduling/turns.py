@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import sys
+from collections.abc import Mapping
+from typing import TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import attrs
@@ -23,6 +25,9 @@ class _Arrival:
     def of(cls, info: QueuedPodInfo) -> _Arrival:
         first = info.initial_attempt_timestamp
         return cls(info.timestamp if first is None else first, info.sequence)
+
+
+Failures: TypeAlias = Mapping[str, _Arrival]
 
 
 @attrs.define(eq=False)
@@ -61,6 +66,15 @@ class Turns:
         own, gang = _Arrival.of(info), gang_of(info.pod)
         arrival = own if gang is None else self._entry(gang, info, own).arrival
         return -info.pod.priority, arrival.time, arrival.sequence, gang or "", own.time, own.sequence
+
+    def failures(self) -> Failures:
+        """The gangs that have failed and haven't been placed since, and when."""
+        return {gang: place.failed for gang, place in self._of_gang.items() if place.failed is not None}
+
+    def set_failures(self, failures: Failures) -> None:
+        """From now on, these are the gangs that have failed."""
+        for gang, place in self._of_gang.items():
+            place.failed = failures.get(gang)
 
     def mark_failure(self, gang: str, now: float) -> None:
         """The gang's try came to nothing."""

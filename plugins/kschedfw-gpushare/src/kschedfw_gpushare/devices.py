@@ -69,6 +69,14 @@ class Reservations:
                 of_node.pop(uid, None)
         of_node[pod.uid] = devices
 
+    def save(self) -> Mapping[str, Mapping[str, tuple[int, ...]]]:
+        """All of them as they are now, by node and uid."""
+        return {node_name: dict(of_node) for node_name, of_node in self._by_node.items()}
+
+    def restore(self, by_node: Mapping[str, Mapping[str, tuple[int, ...]]]) -> None:
+        """Go back to what `save` gave."""
+        self._by_node = {node_name: dict(of_node) for node_name, of_node in by_node.items()}
+
     def remove(self, pod: Pod, node_name: str) -> None:
         self._by_node.get(node_name, {}).pop(pod.uid, None)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -57,6 +57,14 @@ _NO_ROOM = Status.unschedulable("node(s) had too little left of their GPUs")
 _STATUSES = (Status.success(), _NO_GPUS, _OTHER_MODEL, _TOO_FEW, _NO_ROOM)
 
 _DEVICES = StateKey[tuple[int, ...]]("GpuShare.devices")
+
+
+@attrs.frozen
+class _State:
+    """What `restore_state` brings back."""
+
+    reservations: Mapping[str, Mapping[str, tuple[int, ...]]]
+    rater: Rater | None
 
 
 class GpuShare(Plugin[GpuShareArgs]):
@@ -169,19 +177,30 @@ class GpuShare(Plugin[GpuShareArgs]):
         return Status.skip() if self._demand(pod).is_none else None
 
     @hookimpl
-    def pre_bind(self, state: CycleState, pod: Pod) -> Status | None:
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
         if self._demand(pod).is_none:
             return None
         present = self.handle.cluster.get(Pod, pod.key)
         if present is None or present.uid != pod.uid:
             return Status.from_error(f"pod {pod.key} is gone, so its GPUs can't be noted")
-        index = index_text(state.read(_DEVICES))
+        # A reservation that `restore_state` has brought back is newer than what the cycle chose.
+        chosen = self._reservations.on(node_name).get(pod.uid)
+        index = index_text(state.read(_DEVICES) if chosen is None else chosen)
         if present.annotations.get(GPU_INDEX) != index:
             annotations = FrozenDict({**present.annotations, GPU_INDEX: index})
             self.handle.cluster.update(
                 present.with_metadata(attrs.evolve(present.metadata, annotations=annotations))
             )
         return None
+
+    # Restore points: which devices a pod gets, and what is typical, depends on what was there at that time
+
+    def save_state(self) -> _State:
+        return _State(self._reservations.save(), self._rater)
+
+    def restore_state(self, token: _State) -> None:
+        self._reservations.restore(token.reservations)
+        self._rater = token.rater
 
     # Coming back
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from kschedfw_gpushare.openb import __main__ as command
 from kschedfw_gpushare.openb.__main__ import NODES, PODS
-
-from kschedfw.experiments.sweep.engine import Engine
+from kschedfw_lab.sweep.engine import Engine
 
 POD_COLUMNS = (
     *("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos", "pod_phase"),

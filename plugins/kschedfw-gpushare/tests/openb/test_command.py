@@ -12,9 +12,9 @@ import pytest
 from kschedfw_gpushare import GpuShare
 from kschedfw_gpushare.openb import contenders
 from kschedfw_gpushare.openb.__main__ import NODES, PODS, main
+from kschedfw_lab import read_results, read_series
 
 from kschedfw import Plugin, Pod, Registry, hookimpl
-from kschedfw.experiments import read_results, read_series
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 

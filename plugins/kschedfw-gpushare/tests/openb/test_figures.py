@@ -20,9 +20,9 @@ from kschedfw_gpushare.openb.figures import (
     tables,
 )
 from kschedfw_gpushare.openb.replay import Run
+from kschedfw_lab.results.results import RunResult
 
 from kschedfw import KschedfwError
-from kschedfw.experiments.results.results import RunResult
 
 
 def result(seed: int, allocated: float) -> RunResult:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Mapping
 
 import attrs
 
@@ -17,6 +18,14 @@ REPORTING_INTERVAL = 60
 class _RecentPod:
     usage: int
     since: int
+
+
+@attrs.frozen
+class Recent:
+    """Pods by node and uid, without those that metrics up to this time have."""
+
+    pods: Mapping[str, Mapping[str, _RecentPod]]
+    measured_up_to: float
 
 
 class RecentPods:
@@ -53,6 +62,17 @@ class RecentPods:
                 for node_name, pods in self._pods.items()
                 if (still := {uid: pod for uid, pod in pods.items() if _is_missing(pod, window_end)})
             }
+
+    def save(self) -> Recent:
+        """All of them as they are now."""
+        with self._lock:
+            return Recent({name: dict(pods) for name, pods in self._pods.items()}, self._measured_up_to)
+
+    def restore(self, recent: Recent) -> None:
+        """Go back to what `save` gave."""
+        with self._lock:
+            self._pods = {name: dict(pods) for name, pods in recent.pods.items()}
+            self._measured_up_to = recent.measured_up_to
 
     def missing_usage(self, node_info: NodeInfo, window_end: float) -> int:
         """What metrics up to this time don't have of the pods on the node."""

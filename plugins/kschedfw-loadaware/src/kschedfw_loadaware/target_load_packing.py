@@ -13,7 +13,7 @@ import numpy.typing as npt
 from kschedfw import FieldError, FrozenDict, Handle, NodeInfo, NodeTable, Pod, Quantity, Reads, hookimpl
 from kschedfw_loadaware.args import NOT_THERE, SourceArgs
 from kschedfw_loadaware.measured_plugin import MeasuredPlugin
-from kschedfw_loadaware.recent_pods import RecentPods
+from kschedfw_loadaware.recent_pods import Recent, RecentPods
 from kschedfw_loadaware.rounding import all_rounded, rounded
 
 CPU: Final = "cpu"
@@ -136,6 +136,13 @@ class TargetLoadPacking(MeasuredPlugin[TargetLoadPackingArgs]):
     @hookimpl
     def unreserve(self, pod: Pod, node_name: str) -> None:
         self._recent.remove(node_name, pod.uid)
+
+    def save_state(self) -> Recent:
+        """Pods with the times since when they have been there, which a second reserve doesn't know."""
+        return self._recent.save()
+
+    def restore_state(self, token: Recent) -> None:
+        self._recent.restore(token)
 
     def _usage(self, pod: Pod) -> int:
         """The CPU that the pod will presumably use, in millicores."""

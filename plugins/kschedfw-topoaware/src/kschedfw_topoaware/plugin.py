@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Final
 
 from kschedfw import (
@@ -27,7 +27,7 @@ from kschedfw_topoaware.demand import Demand
 from kschedfw_topoaware.least_numa import least_numa_nodes
 from kschedfw_topoaware.node_resource_topology import NodeResourceTopology
 from kschedfw_topoaware.numa import NodeTopology, NumaNode, Policy, Scope
-from kschedfw_topoaware.reservations import Reservations
+from kschedfw_topoaware.reservations import Reservations, Reserved
 from kschedfw_topoaware.strategies import Strategy, balanced_allocation, least_allocated, most_allocated
 from kschedfw_topoaware.topologies import Topologies
 
@@ -116,12 +116,20 @@ class NodeResourceTopologyMatch(Plugin[NodeResourceTopologyMatchArgs]):
     def unreserve(self, pod: Pod, node_name: str) -> None:
         self._reservations.remove(node_name, pod.uid)
 
+    def save_state(self) -> Mapping[str, Reserved]:
+        """Reservations, which a topology of another version has made the plugin drop meanwhile."""
+        return self._reservations.save()
+
+    def restore_state(self, token: Mapping[str, Reserved]) -> None:
+        self._reservations.restore(token)
+
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
         return [
             ClusterEvent(EventResource.POD, ActionType.DELETE),
             ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE),
-            ClusterEvent(NodeResourceTopology.kind, ActionType.ADD | ActionType.UPDATE),
+            # A node without one is no longer held to its zones.
+            ClusterEvent(NodeResourceTopology.kind, ActionType.ALL),
         ]
 
     def _left(self, topology: NodeTopology, node_info: NodeInfo) -> Sequence[NumaNode]:

@@ -8,8 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kschedfw import load_configuration
-from kschedfw.experiments.reproduction import (
+from kschedfw_lab import (
     add_options,
     by_policy,
     digest_of,
@@ -19,6 +18,8 @@ from kschedfw.experiments.reproduction import (
     run_command,
     tell,
 )
+
+from kschedfw import load_configuration
 from kschedfw_gpushare.args import Policy
 from kschedfw_gpushare.openb.contenders import PLUGIN_POLICY, OfConfiguration, OfPlugin, OfPolicy
 from kschedfw_gpushare.openb.figures import PUBLISHED, PUBLISHED_NAMES, as_json, read_published, tables

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Final
 
 import attrs
+from kschedfw_lab import Estimate, RunResult
 
 from kschedfw import KschedfwError
-from kschedfw.experiments.report.statistics import Estimate
-from kschedfw.experiments.results.results import RunResult
 from kschedfw_gpushare.args import Policy
 from kschedfw_gpushare.openb.replay import Curve, Run
 

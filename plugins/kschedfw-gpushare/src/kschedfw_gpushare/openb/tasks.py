@@ -8,8 +8,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 import attrs
+from kschedfw_lab import Measured, Task, digest_of, installed, task
 
-from kschedfw.experiments.reproduction import Measured, Task, digest_of, installed, task
 from kschedfw_gpushare.openb.contenders import Contender, distributions_of
 from kschedfw_gpushare.openb.figures import metrics_of, series_of
 from kschedfw_gpushare.openb.replay import FailedRunError, replay

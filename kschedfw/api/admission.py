@@ -1,0 +1,244 @@
+"""What an API server does to new pods before it stores them: its admission plugins that matter to scheduling.
+
+Manifests are what users write; these plugins change what the scheduler gets to see. Of those that an API server of
+v1.36 enables by default, and in its order:
+
+* LimitRanger, Priority, DefaultTolerationSeconds and RuntimeClass change a pod;
+* LimitRanger, RuntimeClass and ResourceQuota refuse a pod, after it has been changed and validated.
+
+Pods that an API server has written already went through all this, and only count for quotas.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+
+from kschedfw.api.affinity import Toleration, TolerationOperator
+from kschedfw.api.defaults import Priorities
+from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.limit_ranges import violations, with_container_defaults
+from kschedfw.api.meta import Named
+from kschedfw.api.node import TaintEffect
+from kschedfw.api.pod import Pod, PodSpec
+from kschedfw.api.policies import LimitRange, ResourceQuota, RuntimeClass
+from kschedfw.api.resource_quotas import QuotaUsage
+from kschedfw.api.validate_pods import pod_spec
+from kschedfw.api.workloads import PriorityClass
+
+LIMIT_RANGER: Final = "LimitRanger"
+RUNTIME_CLASS: Final = "RuntimeClass"
+
+_DEFAULT_TOLERATIONS: Final = tuple(
+    Toleration(
+        key=f"node.kubernetes.io/{condition}",
+        operator=TolerationOperator.EXISTS,
+        effect=TaintEffect.NO_EXECUTE,
+        toleration_seconds=300,
+    )
+    for condition in ("not-ready", "unreachable")
+)
+TOLERATED_BY_DEFAULT: Final = frozenset(toleration.key for toleration in _DEFAULT_TOLERATIONS)
+"""The keys of the taints that every new pod tolerates for a while, unless it says otherwise."""
+
+
+@attrs.frozen
+class RefusedPod:
+    """A pod that an API server would not create.
+
+    Attributes:
+        pod: its key.
+        reason: why, without the pod's name: `exceeded quota: …`.
+        message: the API server's whole message, with the pod's name.
+    """
+
+    pod: str
+    reason: str
+    message: str
+
+    def to_json(self) -> dict[str, str]:
+        return {"pod": self.pod, "message": self.message}
+
+
+@attrs.frozen
+class AdmissionOutcome:
+    """What admission did.
+
+    Attributes:
+        admitted: how many new pods are created.
+        refused: the pods that aren't, in their order.
+        changed: how many pods LimitRanger and RuntimeClass changed, by plugin.
+        unknown_runtime_classes: RuntimeClasses that aren't known, with how many pods name them. An API server would
+            refuse these pods; here they are created without the overhead, since manifests seldom are a whole cluster.
+    """
+
+    admitted: int = 0
+    refused: tuple[RefusedPod, ...] = ()
+    changed: FrozenDict[str, int] = EMPTY
+    unknown_runtime_classes: FrozenDict[str, int] = EMPTY
+
+
+class _Refused(Exception):
+    """A plugin, or validation, refuses the pod; the text says why."""
+
+    kind = 'pods "{}" is forbidden: '
+    """How the message of the API server begins, with a gap for the name."""
+
+
+class _Invalid(_Refused):
+    kind = 'Pod "{}" is invalid: '
+
+
+@attrs.frozen
+class _NewSpec:
+    """A spec as admission makes it, and by which plugins it differs; or why it is refused, and how that begins."""
+
+    spec: PodSpec
+    changed_by: tuple[str, ...] = ()
+    refusal: str = ""
+    kind: str = _Refused.kind
+
+
+class Admission:
+    """Admits pods, one after the other, under the policies of a cluster."""
+
+    def __init__(self, objects: Iterable[Named]) -> None:
+        self._limit_ranges: defaultdict[str, list[LimitRange]] = defaultdict(list)
+        self._quotas: defaultdict[str, list[QuotaUsage]] = defaultdict(list)
+        self._runtime_classes: dict[str, RuntimeClass] = {}
+        classes = []
+        for obj in objects:
+            match obj:
+                case PriorityClass():
+                    classes.append(obj)
+                case LimitRange():
+                    self._limit_ranges[obj.namespace].append(obj)
+                case ResourceQuota():
+                    self._quotas[obj.namespace].append(QuotaUsage(obj))
+                case RuntimeClass():
+                    self._runtime_classes[obj.name] = obj
+        self._priorities = Priorities(classes)
+        self._known: dict[tuple[str, int], tuple[PodSpec, _NewSpec]] = {}
+        """By namespace and identity: the pods of a workload share their spec, and should after this, too."""
+        self._admitted = 0
+        self._refused: list[RefusedPod] = []
+        self._changed: Counter[str] = Counter()
+        self._unknown_runtime_classes: Counter[str] = Counter()
+
+    @property
+    def outcome(self) -> AdmissionOutcome:
+        """What was done so far."""
+        unknown = FrozenDict(sorted(self._unknown_runtime_classes.items()))
+        changed = FrozenDict(sorted(self._changed.items()))
+        return AdmissionOutcome(self._admitted, tuple(self._refused), changed, unknown)
+
+    def count(self, pod: Pod) -> Pod:
+        """A pod that exists already: it uses quotas. It gets a priority if it has none."""
+        for quota in self._quotas.get(pod.namespace, ()):
+            if quota.counts(pod):
+                quota.add(pod)
+        spec = self._priorities.applied(pod.spec)
+        return pod if spec is pod.spec else attrs.evolve(pod, spec=spec)
+
+    def admit(self, pod: Pod) -> Pod | None:
+        """A new pod as it is stored; None if it is refused, which `outcome` then tells."""
+        new = self._spec(pod)
+        pod = Pod(pod.metadata, new.spec, pod.status)
+        if reason := new.refusal or self._charge(pod):
+            self._refused.append(RefusedPod(pod.key, reason, new.kind.format(pod.name) + reason))
+            return None
+        self._admitted += 1
+        self._changed.update(new.changed_by)
+        if (name := pod.spec.runtime_class_name) and name not in self._runtime_classes:
+            self._unknown_runtime_classes[name] += 1
+        return pod
+
+    def _charge(self, pod: Pod) -> str:
+        """Count the pod in its quotas, or in none of them if one refuses it; returns why, or an empty text."""
+        counting = [quota for quota in self._quotas.get(pod.namespace, ()) if quota.counts(pod)]
+        for quota in counting:
+            if reason := quota.refusal(pod):
+                return reason
+        for quota in counting:
+            quota.add(pod)
+        return ""
+
+    def _spec(self, pod: Pod) -> _NewSpec:
+        key = (pod.namespace, id(pod.spec))
+        if key not in self._known:
+            try:
+                new = self._new_spec(pod)
+            except _Refused as refused:
+                new = _NewSpec(pod.spec, refusal=str(refused), kind=refused.kind)
+            self._known[key] = (
+                pod.spec,
+                new,
+            )  # the spec is kept, so that its identity isn't given to another one
+        return self._known[key][1]
+
+    def _new_spec(self, pod: Pod) -> _NewSpec:
+        spec, changed_by = pod.spec, []
+        limit_ranges = self._limit_ranges.get(pod.namespace, ())
+        for limit_range in limit_ranges:
+            spec = with_container_defaults(spec, limit_range)
+        if spec is not pod.spec:
+            changed_by.append(LIMIT_RANGER)
+        spec = _with_default_tolerations(self._priorities.applied(spec))
+        before = spec
+        if (runtime_class := self._runtime_classes.get(spec.runtime_class_name)) is not None:
+            spec = _of_runtime_class(spec, runtime_class)
+        if spec is not before:
+            changed_by.append(RUNTIME_CLASS)
+        # A default limit may be below a request, for example.
+        if changed_by and (errors := [str(error) for error in pod_spec(spec, "spec")]):
+            raise _Invalid(_aggregate(errors))
+        for limit_range in limit_ranges:
+            if reasons := list(violations(attrs.evolve(pod, spec=spec), limit_range)):
+                raise _Refused(_aggregate(reasons))
+        return _NewSpec(spec, tuple(changed_by))
+
+
+def _aggregate(reasons: Iterable[str]) -> str:
+    """Several errors as one text, without those that repeat another (apimachinery `errors.NewAggregate`)."""
+    distinct = list(dict.fromkeys(reasons))
+    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
+
+
+def _with_default_tolerations(spec: PodSpec) -> PodSpec:
+    missing = [
+        wanted
+        for wanted in _DEFAULT_TOLERATIONS
+        if not any(
+            given.key in ("", wanted.key) and given.effect in (None, wanted.effect)
+            for given in spec.tolerations
+        )
+    ]
+    return attrs.evolve(spec, tolerations=(*spec.tolerations, *missing)) if missing else spec
+
+
+def _of_runtime_class(spec: PodSpec, runtime_class: RuntimeClass) -> PodSpec:
+    """The spec with the class's overhead, node selector and tolerations; itself if the class adds nothing."""
+    overhead = runtime_class.overhead.pod_fixed if runtime_class.overhead is not None else EMPTY
+    if spec.overhead and spec.overhead != overhead:
+        if runtime_class.overhead is None:
+            raise _Refused(
+                "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+            )
+        raise _Refused("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+    scheduling = runtime_class.scheduling
+    node_selector, tolerations = spec.node_selector, spec.tolerations
+    if scheduling is not None:
+        for key, value in scheduling.node_selector.items():
+            if (given := node_selector.get(key, value)) != value:
+                raise _Refused(
+                    f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; "
+                    f"pod.spec.nodeSelector[{key}] = {given}"
+                )
+        node_selector = FrozenDict({**node_selector, **scheduling.node_selector})
+        more = tuple(each for each in scheduling.tolerations if each not in tolerations)
+        tolerations = (*tolerations, *more)
+    new = attrs.evolve(spec, overhead=overhead, node_selector=node_selector, tolerations=tolerations)
+    return spec if new == spec else new

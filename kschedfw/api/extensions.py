@@ -1,0 +1,86 @@
+"""Extensions of installed distributions: one object per entry point of a group, imported when its name is asked for.
+
+Plugins have a registry of their own (`Registry`), since they can also be registered, blocked and replaced.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+from typing import Generic, TypeVar
+
+import attrs
+
+from kschedfw.api.errors import KschedfwError
+
+T = TypeVar("T")
+
+
+class ExtensionError(KschedfwError):
+    """An extension isn't installed, can't be loaded, or is offered twice; the text names the distribution."""
+
+
+@attrs.frozen
+class Extensions(Generic[T]):
+    """The extensions in an entry-point group.
+
+    `noun` is what errors call an extension, and `expected` the class that each must be an instance of. `homes` names
+    the distributions of known extensions, for the error about one that isn't installed.
+    """
+
+    group: str
+    noun: str
+    expected: type[T]
+    homes: Mapping[str, str] = attrs.field(factory=dict)
+
+    @cached_property
+    def _offers(self) -> Mapping[str, Sequence[EntryPoint]]:
+        found: dict[str, list[EntryPoint]] = defaultdict(list)
+        for offer in entry_points(group=self.group):  # 10 ms with 100 distributions installed
+            found[offer.name].append(offer)
+        return found
+
+    def names(self) -> list[str]:
+        """Return the names on offer, sorted; nothing is imported."""
+        return sorted(self._offers)
+
+    def load(self, name: str) -> T:
+        """Import the extension of this name.
+
+        Raises:
+            ExtensionError: there is none, several distributions offer it, its import fails, or it is of a wrong class.
+        """
+        if name not in self._offers:
+            raise ExtensionError(self._not_found(name))
+        offers = self._offers[name]
+        if len(offers) > 1:
+            both = " and ".join(sorted(f"{offer.value} of {_home(offer)}" for offer in offers))
+            raise ExtensionError(f"{self.noun} {name!r} is offered by {both}; uninstall all but one")
+        (offer,) = offers
+        try:
+            loaded = offer.load()
+        except Exception as error:
+            why = f"loading {offer.value} failed: {type(error).__name__}: {error}"
+        else:
+            if isinstance(loaded, self.expected):
+                return loaded
+            why = (
+                f"{offer.value} is {type(loaded).__name__}, expected an instance of {self.expected.__name__}"
+            )
+        raise ExtensionError(f"{self.noun} {name!r} of {_home(offer)}: {why}")
+
+    def _not_found(self, name: str) -> str:
+        if name in self.homes:
+            home = self.homes[name]
+            return f"{self.noun} {name!r} is in the distribution {home}, which isn't installed: pip install {home}"
+        known = self.names()
+        similar = get_close_matches(name, known, n=1)
+        hint = f"did you mean {similar[0]!r}?" if similar else f"there are: {', '.join(known) or 'none'}"
+        return f"no installed distribution offers {self.noun} {name!r} in the entry-point group {self.group!r}; {hint}"
+
+
+def _home(offer: EntryPoint) -> str:
+    return f"{offer.dist.name} {offer.dist.version}" if offer.dist is not None else "an unknown distribution"

@@ -1,0 +1,136 @@
+"""Objects by which an API server changes new pods or refuses them: RuntimeClass, LimitRange, ResourceQuota.
+
+The scheduler never sees them. `kschedfw.api.admission` applies them to the pods of manifests.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+import attrs
+
+from kschedfw.api.affinity import Toleration
+from kschedfw.api.frozendict import EMPTY, FrozenDict, string_map
+from kschedfw.api.meta import Named, ObjectMeta
+from kschedfw.api.quantity import Quantity, quantities
+
+CONTAINER: Final = "Container"
+POD: Final = "Pod"
+
+
+@attrs.frozen
+class Overhead:
+    """What a pod of a RuntimeClass takes beside its containers (node/v1 Overhead)."""
+
+    pod_fixed: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
+
+
+@attrs.frozen
+class RuntimeScheduling:
+    """The nodes that support a RuntimeClass (node/v1 Scheduling)."""
+
+    node_selector: FrozenDict[str, str] = attrs.field(default=EMPTY, converter=string_map)
+    tolerations: tuple[Toleration, ...] = ()
+
+
+@attrs.frozen
+class RuntimeClass(Named):
+    """How the containers of a pod are run (node/v1 RuntimeClass)."""
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    overhead: Overhead | None = None
+    scheduling: RuntimeScheduling | None = None
+
+
+@attrs.frozen
+class LimitRangeItem:
+    """Bounds and defaults of what each container, or each pod, asks for (core/v1 LimitRangeItem).
+
+    `default` are limits. `type` is also that of other objects, such as PersistentVolumeClaim.
+    """
+
+    type: str = ""
+    max: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
+    min: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
+    default: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
+    default_request: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
+    max_limit_request_ratio: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
+
+
+@attrs.frozen
+class LimitRangeSpec:
+    """The items of a LimitRange (core/v1 LimitRangeSpec)."""
+
+    limits: tuple[LimitRangeItem, ...] = ()
+
+
+@attrs.frozen
+class LimitRange(Named):
+    """Bounds and defaults for the resources of a namespace's pods (core/v1 LimitRange)."""
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: LimitRangeSpec = attrs.field(factory=LimitRangeSpec)
+
+
+class QuotaScope(StrEnum):
+    """Which pods, or claims, a quota counts (core/v1 ResourceQuotaScope)."""
+
+    TERMINATING = "Terminating"
+    NOT_TERMINATING = "NotTerminating"
+    BEST_EFFORT = "BestEffort"
+    NOT_BEST_EFFORT = "NotBestEffort"
+    PRIORITY_CLASS = "PriorityClass"
+    CROSS_NAMESPACE_POD_AFFINITY = "CrossNamespacePodAffinity"
+    VOLUME_ATTRIBUTES_CLASS = "VolumeAttributesClass"
+
+
+class ScopeOperator(StrEnum):
+    """How a scope is compared with its values (core/v1 ScopeSelectorOperator)."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+
+
+@attrs.frozen
+class ScopeRequirement:
+    """A condition on what a quota counts (core/v1 ScopedResourceSelectorRequirement)."""
+
+    scope_name: QuotaScope
+    operator: ScopeOperator = ScopeOperator.EXISTS
+    values: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class ScopeSelector:
+    """Conditions all of which have to hold (core/v1 ScopeSelector)."""
+
+    match_expressions: tuple[ScopeRequirement, ...] = ()
+
+
+@attrs.frozen
+class ResourceQuotaSpec:
+    """How much of which resource, and what counts (core/v1 ResourceQuotaSpec)."""
+
+    hard: FrozenDict[str, Quantity] = attrs.field(default=EMPTY, converter=quantities)
+    scopes: tuple[QuotaScope, ...] = ()
+    scope_selector: ScopeSelector | None = None
+
+    @property
+    def requirements(self) -> tuple[ScopeRequirement, ...]:
+        """All conditions on what the quota counts."""
+        selected = self.scope_selector.match_expressions if self.scope_selector is not None else ()
+        return (*map(ScopeRequirement, self.scopes), *selected)
+
+
+@attrs.frozen
+class ResourceQuota(Named):
+    """How much the pods of a namespace may use together (core/v1 ResourceQuota).
+
+    Its status isn't read: the pods that are known are counted.
+    """
+
+    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
+    spec: ResourceQuotaSpec = attrs.field(factory=ResourceQuotaSpec)

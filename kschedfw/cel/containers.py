@@ -1,0 +1,261 @@
+"""Lists, sets and optionals."""
+
+from functools import cmp_to_key
+from itertools import pairwise
+from typing import Final
+
+from kschedfw.cel.functions import overload
+from kschedfw.cel.values import (
+    MAX_LENGTH,
+    NONE,
+    Duration,
+    EvaluationError,
+    Map,
+    Optional,
+    Timestamp,
+    UInt,
+    Value,
+    add,
+    compare,
+    equal,
+    no_such_overload,
+)
+
+__all__ = ["contains", "inserted"]
+
+_COMPARABLE: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
+
+
+def contains(elements: list[Value], value: Value) -> bool:
+    """Say whether an element equals `value`; those that can't be compared with it don't."""
+    return any(_same(element, value) for element in elements)
+
+
+def _same(a: Value, b: Value) -> bool:
+    try:
+        return equal(a, b)
+    except EvaluationError:
+        return False
+
+
+# --- Lists, Kubernetes' own functions
+
+
+@overload(*(f"<list({t})>.isSorted() -> bool" for t in _COMPARABLE))
+def _is_sorted(elements: list[Value]) -> bool:
+    return all(compare(a, b) <= 0 for a, b in pairwise(elements))
+
+
+def _declare_sum(kind: str, zero: Value) -> None:
+    @overload(f"<list({kind})>.sum() -> {kind}")
+    def _(elements: list[Value]) -> Value:
+        total = (
+            zero if not elements or type(elements[0]) is type(zero) else _ZEROS.get(type(elements[0]), zero)
+        )
+        for element in elements:
+            total = add(total, element)
+        return total
+
+
+_ZEROS: Final[dict[type, Value]] = {int: 0, UInt: UInt(0), float: 0.0, Duration: Duration(0)}
+for _kind, _zero in (("int", 0), ("uint", UInt(0)), ("double", 0.0), ("duration", Duration(0))):
+    _declare_sum(_kind, _zero)
+
+
+@overload(*(f"<list({t})>.max() -> {t}" for t in _COMPARABLE))
+def _max(elements: list[Value]) -> Value:
+    return _extreme("max", elements, 1)
+
+
+@overload(*(f"<list({t})>.min() -> {t}" for t in _COMPARABLE))
+def _min(elements: list[Value]) -> Value:
+    return _extreme("min", elements, -1)
+
+
+def _extreme(name: str, elements: list[Value], sign: int) -> Value:
+    if not elements:
+        raise EvaluationError(f"{name} called on empty list")
+    best = elements[0]
+    for element in elements[1:]:
+        if compare(element, best) == sign:
+            best = element
+    return best
+
+
+@overload("<list(A)>.indexOf(A) -> int")
+def _index_of(elements: list[Value], value: Value) -> int:
+    return next((i for i, element in enumerate(elements) if _same(element, value)), -1)
+
+
+@overload("<list(A)>.lastIndexOf(A) -> int")
+def _last_index_of(elements: list[Value], value: Value) -> int:
+    return next((i for i in reversed(range(len(elements))) if _same(elements[i], value)), -1)
+
+
+# --- Lists, the extended functions (version 3)
+
+
+@overload("<list(T)>.slice(int, int) -> list(T)")
+def _slice(elements: list[Value], start: int, end: int) -> list[Value]:
+    where = f"cannot slice({start}, {end})"
+    if start < 0 or end < 0:
+        raise EvaluationError(f"{where}, negative indexes not supported")
+    if start > end:
+        raise EvaluationError(f"{where}, start index must be less than or equal to end index")
+    if end > len(elements):
+        raise EvaluationError(f"{where}, list is length {len(elements)}")
+    return elements[start:end]
+
+
+@overload("<list(list(T))>.flatten() -> list(T)", "<list(dyn)>.flatten(int) -> list(dyn)")
+def _flatten(elements: list[Value], depth: int = 1) -> list[Value]:
+    if depth < 0:
+        raise EvaluationError("level must be non-negative")
+    flat: list[Value] = []
+    for element in elements:
+        if isinstance(element, list) and depth > 0:
+            flat.extend(_flatten(element, depth - 1))
+        else:
+            flat.append(element)
+    return flat
+
+
+@overload(*(f"<list({t})>.sort() -> list({t})" for t in _COMPARABLE))
+def _sort(elements: list[Value]) -> list[Value]:
+    return _sort_by(elements, elements)
+
+
+@overload(*(f"<list(T)>.@sortByAssociatedKeys(list({t})) -> list(T)" for t in _COMPARABLE))
+def _sort_by(elements: list[Value], keys: list[Value]) -> list[Value]:
+    if not elements:
+        return elements
+    if type(keys[0]) not in _ORDERED:
+        raise EvaluationError("list elements must be comparable")
+    if any(type(key) is not type(keys[0]) for key in keys):
+        raise EvaluationError("list elements must have the same type")
+    keys_in_order = cmp_to_key(compare)
+    order = sorted(range(len(elements)), key=lambda i: keys_in_order(keys[i]))
+    return [elements[i] for i in order]
+
+
+_ORDERED: Final = frozenset({bool, int, UInt, float, str, bytes, Timestamp, Duration})
+
+
+@overload("lists.range(int) -> list(int)")
+def _range(count: int) -> list[int]:
+    if count > MAX_LENGTH:
+        raise EvaluationError(f"lists.range({count}): a list has at most {MAX_LENGTH} elements")
+    return list(range(count))
+
+
+@overload("<list(T)>.reverse() -> list(T)")
+def _reverse(elements: list[Value]) -> list[Value]:
+    return elements[::-1]
+
+
+@overload("<list(T)>.distinct() -> list(T)")
+def _distinct(elements: list[Value]) -> list[Value]:
+    unique: list[Value] = []
+    for element in elements:
+        if not contains(unique, element):
+            unique.append(element)
+    return unique
+
+
+@overload("<list(T)>.first() -> optional(T)")
+def _first(elements: list[Value]) -> Optional:
+    return Optional(elements[0]) if elements else NONE
+
+
+@overload("<list(T)>.last() -> optional(T)")
+def _last(elements: list[Value]) -> Optional:
+    return Optional(elements[-1]) if elements else NONE
+
+
+# --- Sets
+
+
+@overload("sets.contains(list(T), list(T)) -> bool")
+def _sets_contains(elements: list[Value], subset: list[Value]) -> bool:
+    return all(contains(elements, element) for element in subset)
+
+
+@overload("sets.equivalent(list(T), list(T)) -> bool")
+def _sets_equivalent(a: list[Value], b: list[Value]) -> bool:
+    return _sets_contains(a, b) and _sets_contains(b, a)
+
+
+@overload("sets.intersects(list(T), list(T)) -> bool")
+def _sets_intersects(a: list[Value], b: list[Value]) -> bool:
+    return any(contains(b, element) for element in a)
+
+
+# --- Optionals
+
+
+@overload("optional.of(V) -> optional(V)")
+def _optional_of(value: Value) -> Optional:
+    return Optional(value)
+
+
+@overload("optional.ofNonZeroValue(V) -> optional(V)")
+def _optional_of_non_zero(value: Value) -> Optional:
+    zero = value is None
+    if isinstance(value, (bool, int, float)):
+        zero = value == 0
+    elif isinstance(value, (str, bytes, list, Map)):
+        zero = len(value) == 0
+    elif isinstance(value, Duration):
+        zero = value.nanoseconds == 0
+    elif isinstance(value, Optional):
+        zero = not value.present
+    return NONE if zero else Optional(value)
+
+
+@overload("optional.none() -> optional(V)")
+def _optional_none() -> Optional:
+    return NONE
+
+
+@overload("<optional(V)>.value() -> V")
+def _value(optional: Optional) -> Value:
+    return optional.value()
+
+
+@overload("<optional(V)>.hasValue() -> bool")
+def _has_value(optional: Optional) -> bool:
+    return optional.present
+
+
+@overload("<optional(V)>.or(optional(V)) -> optional(V)")
+def _or(optional: Optional, other: Optional) -> Optional:
+    return optional if optional.present else other
+
+
+@overload("<optional(V)>.orValue(V) -> V")
+def _or_value(optional: Optional, other: Value) -> Value:
+    return optional.content if optional.present else other
+
+
+@overload("optional.unwrap(list(optional(V))) -> list(V)", "<list(optional(V))>.unwrapOpt() -> list(V)")
+def _unwrap(optionals: list[Value]) -> list[Value]:
+    for optional in optionals:
+        if not isinstance(optional, Optional):
+            raise EvaluationError(f"value {optional} is not optional")
+    return [optional.content for optional in optionals if optional.present]
+
+
+def inserted(accumulator: Map, *arguments: Value) -> Map:
+    """Add an entry, or those of another map, to the map that a macro is making; a key may come once only."""
+    entries = [(arguments[0], arguments[1])] if len(arguments) == 2 else _entries(arguments[0])
+    for key, value in entries:
+        if accumulator.find(key)[1]:
+            raise EvaluationError(f"insert failed: key {key} already exists")
+        accumulator.insert(key, value)
+    return accumulator
+
+
+def _entries(value: Value) -> list[tuple[Value, Value]]:
+    if not isinstance(value, Map):
+        raise no_such_overload()
+    return list(value.items())

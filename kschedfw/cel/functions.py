@@ -1,0 +1,94 @@
+"""The table of functions: each module of functions adds its own."""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from kschedfw.cel.types import Overload, read_signature
+from kschedfw.cel.values import (
+    Duration,
+    EvaluationError,
+    Map,
+    Optional,
+    Timestamp,
+    TypeValue,
+    UInt,
+    Value,
+    type_name,
+)
+
+__all__ = ["FUNCTIONS", "dispatcher", "overload"]
+
+FUNCTIONS: Final[dict[str, list[Overload]]] = {}
+"""The overloads of functions, methods and operators by name."""
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_CHECKS: Final[dict[str, Callable[[Value], bool]]] = {
+    "bool": lambda v: type(v) is bool,
+    "int": lambda v: type(v) is int,
+    "uint": lambda v: type(v) is UInt,
+    "double": lambda v: type(v) is float,
+    "string": lambda v: type(v) is str,
+    "bytes": lambda v: type(v) is bytes,
+    "list": lambda v: type(v) is list,
+    "map": lambda v: isinstance(v, Map),
+    "null_type": lambda v: v is None,
+    "timestamp": lambda v: type(v) is Timestamp,
+    "duration": lambda v: type(v) is Duration,
+    "type": lambda v: type(v) is TypeValue,
+    "optional_type": lambda v: type(v) is Optional,
+}
+
+
+def overload(*signatures: str) -> Callable[[_F], _F]:
+    """Declare signatures that the decorated function implements."""
+
+    def declare(implementation: _F) -> _F:
+        for signature in signatures:
+            made = read_signature(signature, implementation)
+            FUNCTIONS.setdefault(made.function, []).append(made)
+        return implementation
+
+    return declare
+
+
+def check_of(name: str) -> Callable[[Value], bool] | None:
+    """Give what tells values of a type from others at run time; None: any value will do."""
+    if name in ("dyn", "any") or name.startswith("'"):
+        return None
+    return _CHECKS.get(name) or (lambda v: type_name(v) == name)
+
+
+def dispatcher(name: str, member: bool, count: int) -> Callable[..., Value]:
+    """Make a function that calls the overload that fits the types of the arguments it gets."""
+    candidates = [
+        ([check_of(p.name) for p in o.parameters], o.implementation)
+        for o in FUNCTIONS[name]
+        if o.member is member and len(o.parameters) == count and o.implementation is not None
+    ]
+
+    chosen: dict[tuple[type, ...], Callable[..., Value]] = {}
+
+    def call(*arguments: Value) -> Value:
+        # Which overload fits depends on nothing but the Python types, of which there are few.
+        types = tuple(map(type, arguments))
+        implementation = chosen.get(types)
+        if implementation is None:
+            implementation = chosen[types] = find(arguments)
+        return implementation(*arguments)
+
+    def find(arguments: tuple[Value, ...]) -> Callable[..., Value]:
+        for checks, implementation in candidates:
+            if all(check is None or check(a) for check, a in zip(checks, arguments, strict=True)):
+                assert implementation is not None
+                return implementation
+        if name in _PLAIN:
+            raise EvaluationError("no such overload")
+        if name == "size":
+            raise EvaluationError("no such overload: size")
+        raise EvaluationError(f"no such overload: {name}({', '.join(map(type_name, arguments))})")
+
+    return call
+
+
+_PLAIN: Final = frozenset({"contains", "startsWith", "endsWith", "matches", "!_", "@in"})

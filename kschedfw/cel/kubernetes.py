@@ -1,0 +1,278 @@
+"""Kubernetes' own types in CEL: quantities and semantic versions."""
+
+import math
+import re
+from functools import total_ordering
+from typing import ClassVar, Final
+
+import attrs
+
+from kschedfw.api import Quantity, QuantityError
+from kschedfw.cel.functions import overload
+from kschedfw.cel.values import EvaluationError
+
+__all__ = ["Amount", "Version"]
+
+# --- Semantic versions
+
+
+@total_ordering
+@attrs.frozen
+class Version:
+    """A semantic version (2.0.0); order and equality leave out the build metadata."""
+
+    cel_name: ClassVar = "kubernetes.Semver"
+
+    major: int
+    minor: int
+    patch: int
+    prerelease: tuple[int | str, ...] = ()
+    build: tuple[str, ...] = attrs.field(default=(), eq=False)
+
+    @classmethod
+    def parse(cls, text: str) -> "Version":
+        """Read `1.2.3-rc.1+build`.
+
+        Raises:
+            ValueError: it is no version; the text is that of the library that Kubernetes reads versions with.
+        """
+        return _parse_version(text)
+
+    def __lt__(self, other: "Version") -> bool:
+        if not isinstance(other, Version):
+            return NotImplemented
+        return self._order < other._order
+
+    @property
+    def _order(self) -> tuple[object, ...]:
+        # A version comes after its prereleases; numbers come before words, and fewer parts before more.
+        parts = tuple((isinstance(p, str), p) for p in self.prerelease)
+        return (self.major, self.minor, self.patch, not self.prerelease, parts)
+
+    def __str__(self) -> str:
+        text = f"{self.major}.{self.minor}.{self.patch}"
+        if self.prerelease:
+            text += "-" + ".".join(map(str, self.prerelease))
+        return text + ("+" + ".".join(self.build) if self.build else "")
+
+
+_NUMBER: Final = re.compile(r"[0-9]+")
+_WORD: Final = re.compile(r"[0-9A-Za-z-]+")
+_MAX_NUMBER: Final = 2**64 - 1
+
+
+def _parse_version(text: str) -> Version:
+    if not text:
+        raise ValueError("Version string empty")
+    parts = text.split(".", 2)
+    if len(parts) != 3:
+        raise ValueError("No Major.Minor.Patch elements found")
+    major, minor = _version_number("Major", parts[0]), _version_number("Minor", parts[1])
+    patch, plus, build = parts[2].partition("+")
+    patch, dash, prerelease = patch.partition("-")
+    number = _version_number("Patch", patch)
+    return Version(
+        major,
+        minor,
+        number,
+        tuple(_prerelease(p) for p in prerelease.split(".")) if dash else (),
+        tuple(_build(p) for p in build.split(".")) if plus else (),
+    )
+
+
+def _version_number(name: str, text: str) -> int:
+    if not text.isascii() or any(not c.isdigit() for c in text):
+        raise ValueError(f'Invalid character(s) found in {name.lower()} number "{text}"')
+    if len(text) > 1 and text.startswith("0"):
+        raise ValueError(f'{name} number must not contain leading zeroes "{text}"')
+    if not text:
+        raise ValueError('strconv.ParseUint: parsing "": invalid syntax')
+    if len(text) > 20 or int(text) > _MAX_NUMBER:
+        raise ValueError(f'strconv.ParseUint: parsing "{text}": value out of range')
+    return int(text)
+
+
+def _prerelease(text: str) -> int | str:
+    if not text:
+        raise ValueError("Prerelease is empty")
+    if _NUMBER.fullmatch(text):
+        if len(text) > 1 and text.startswith("0"):
+            raise ValueError(f'Numeric PreRelease version must not contain leading zeroes "{text}"')
+        if len(text) > 20 or int(text) > _MAX_NUMBER:
+            raise ValueError(f'strconv.ParseUint: parsing "{text}": value out of range')
+        return int(text)
+    if not _WORD.fullmatch(text):
+        raise ValueError(f'Invalid character(s) found in prerelease "{text}"')
+    return text
+
+
+def _build(text: str) -> str:
+    if not text:
+        raise ValueError("Build meta data is empty")
+    if not _WORD.fullmatch(text):
+        raise ValueError(f'Invalid character(s) found in build meta data "{text}"')
+    return text
+
+
+def _normalized(text: str) -> str:
+    """Make a version of what is nearly one: `v` in front, leading zeroes and missing parts are forgiven."""
+    text = text.removeprefix("v")
+    parts = text.split(".", 2)
+    for i, part in enumerate(parts):
+        if len(part) > 1:
+            stripped = part.lstrip("0")
+            parts[i] = stripped if stripped and stripped[0].isdigit() else "0" + stripped
+    if len(parts) < 3:
+        if any(sign in parts[-1] for sign in "+-"):
+            raise ValueError("short version cannot contain PreRelease/Build meta data")
+        parts += ["0"] * (3 - len(parts))
+    return ".".join(parts)
+
+
+@overload("semver(string) -> semver", "semver(string, bool) -> semver")
+def _semver(text: str, normalize: bool = False) -> Version:
+    try:
+        return Version.parse(_normalized(text) if normalize else text)
+    except ValueError as error:
+        raise EvaluationError(str(error)) from None
+
+
+@overload("isSemver(string) -> bool", "isSemver(string, bool) -> bool")
+def _is_semver(text: str, normalize: bool = False) -> bool:
+    try:
+        _semver(text, normalize)
+    except EvaluationError:
+        return False
+    return True
+
+
+def _signed(number: int) -> int:
+    """Give what an int64 makes of an uint64."""
+    return number if number < 2**63 else number - 2**64
+
+
+@overload("<semver>.major() -> int")
+def _major(version: Version) -> int:
+    return _signed(version.major)
+
+
+@overload("<semver>.minor() -> int")
+def _minor(version: Version) -> int:
+    return _signed(version.minor)
+
+
+@overload("<semver>.patch() -> int")
+def _patch(version: Version) -> int:
+    return _signed(version.patch)
+
+
+# --- Quantities
+
+
+@attrs.frozen
+class Amount:
+    """A quantity as CEL sees it."""
+
+    cel_name: ClassVar = "kubernetes.Quantity"
+
+    quantity: Quantity
+    whole: bool = attrs.field(default=True, eq=False)
+    """False: it was written with a fraction or a small suffix, so it is no integer even if it has the value of one."""
+
+    @classmethod
+    def of(cls, quantity: Quantity) -> "Amount":
+        return cls(quantity)
+
+    def __lt__(self, other: "Amount") -> bool:
+        return self.quantity < other.quantity
+
+    def integer(self) -> int | None:
+        """Give the amount if it is an int64 that Kubernetes keeps as one."""
+        return self.quantity.as_int64() if self.whole else None
+
+    def plus(self, other: "Amount") -> "Amount":
+        # An exponent may be 2³¹: the sum of 1e2147483647 and 1 has as many digits.
+        if math.isinf(float(self.quantity)) or math.isinf(float(other.quantity)):
+            raise EvaluationError("quantity is too large to be added to")
+        return Amount(self.quantity + other.quantity, self.whole and other.whole)
+
+    @classmethod
+    def of_value(cls, value: "Amount | int") -> "Amount":
+        return value if isinstance(value, Amount) else cls(Quantity.parse(value))
+
+
+_FRACTIONAL: Final = re.compile(r"[+-]?[0-9]*(?:\.[0-9]+.*|\.?[num]|\.?[eE]-0*[1-9].*)")
+
+
+@overload("quantity(string) -> quantity")
+def _quantity(text: str) -> Amount:
+    try:
+        return Amount(Quantity.parse(text), _FRACTIONAL.fullmatch(text) is None)
+    except QuantityError as error:
+        raise EvaluationError(_reason(error)) from None
+
+
+def _reason(error: QuantityError) -> str:
+    """Give Kubernetes' part of the text, without the value in front of it."""
+    return str(error).rpartition(": ")[2]
+
+
+@overload("isQuantity(string) -> bool")
+def _is_quantity(text: str) -> bool:
+    try:
+        Quantity.parse(text)
+    except QuantityError:
+        return False
+    return True
+
+
+@overload("sign(quantity) -> int")
+def _sign(amount: Amount) -> int:
+    return amount.quantity.sign
+
+
+@overload("<quantity>.asApproximateFloat() -> double")
+def _as_float(amount: Amount) -> float:
+    return float(amount.quantity)
+
+
+@overload("<quantity>.asInteger() -> int")
+def _as_integer(amount: Amount) -> int:
+    value = amount.integer()
+    if value is None:
+        raise EvaluationError("cannot convert value to integer")
+    return value
+
+
+@overload("<quantity>.isInteger() -> bool")
+def _is_integer(amount: Amount) -> bool:
+    return amount.integer() is not None
+
+
+@overload("<quantity>.add(quantity) -> quantity", "<quantity>.add(int) -> quantity")
+def _add(amount: Amount, other: Amount | int) -> Amount:
+    return amount.plus(Amount.of_value(other))
+
+
+@overload("<quantity>.sub(quantity) -> quantity", "<quantity>.sub(int) -> quantity")
+def _sub(amount: Amount, other: Amount | int) -> Amount:
+    less = Amount.of_value(other)
+    return amount.plus(Amount(-less.quantity, less.whole))
+
+
+# --- What quantities and versions have in common
+
+
+@overload("<quantity>.isGreaterThan(quantity) -> bool", "<semver>.isGreaterThan(semver) -> bool")
+def _is_greater_than(a: Amount, b: Amount) -> bool:
+    return b < a
+
+
+@overload("<quantity>.isLessThan(quantity) -> bool", "<semver>.isLessThan(semver) -> bool")
+def _is_less_than(a: Amount, b: Amount) -> bool:
+    return a < b
+
+
+@overload("<quantity>.compareTo(quantity) -> int", "<semver>.compareTo(semver) -> int")
+def _compare_to(a: Amount, b: Amount) -> int:
+    return (b < a) - (a < b)

@@ -1,0 +1,158 @@
+"""Selectors of devices: `compile_selector` once an expression, `Selector.matches` once a device.
+
+The source of the semantics is k8s.io/dynamic-resource-allocation/cel in v1.36: the variable `device`, which libraries
+an expression may use, what it may cost.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from kschedfw.api import Quantity
+from kschedfw.cel.budget import Budget
+from kschedfw.cel.checker import check
+from kschedfw.cel.estimate import estimated_cost
+from kschedfw.cel.evaluator import Program, plan
+from kschedfw.cel.kubernetes import Amount, Version
+from kschedfw.cel.parser import parse
+from kschedfw.cel.types import ANY, BOOL
+from kschedfw.cel.values import CompileError, Map, SelectorError, Value, type_name
+
+__all__ = ["COST_LIMIT", "AttributeValue", "DeviceInput", "Selector", "compile_selector"]
+
+AttributeValue = bool | int | str | Version
+"""The value of a device's attribute."""
+
+COST_LIMIT: Final = 1_000_000
+"""What a selector may cost by its estimate, and what one evaluation may cost (`CELSelectorExpressionMaxCost`)."""
+
+_MAX_LENGTH: Final = 10 * 1024
+"""Bytes of an expression (`CELSelectorExpressionMaxLength`)."""
+
+_UNKNOWN_COST: Final = 2**64 - 1
+_CACHED: Final = 1024
+_EMPTY: Final = Map()
+
+
+@attrs.frozen
+class DeviceInput:
+    """What `device` is in an expression."""
+
+    driver: str
+    attributes: Mapping[str, AttributeValue] = attrs.field(factory=dict)
+    """By name as in the ResourceSlice: `model`, which is in the driver's domain, or `gpu.example.com/model`."""
+    capacity: Mapping[str, Quantity] = attrs.field(factory=dict)
+    """By name likewise."""
+    allow_multiple_allocations: bool = False
+
+    @functools.cached_property
+    def value(self) -> Map:
+        """The device as a value of CEL, made once."""
+        return Map.of_strings(
+            {
+                "driver": self.driver,
+                "allowMultipleAllocations": self.allow_multiple_allocations,
+                "attributes": self._by_domain(self.attributes),
+                "capacity": self._by_domain({name: Amount.of(q) for name, q in self.capacity.items()}),
+            }
+        )
+
+    def _by_domain(self, named: Mapping[str, Value]) -> Map:
+        domains: dict[str, dict[str, Value]] = {}
+        for name, value in named.items():
+            domain, slash, identifier = name.partition("/")
+            if not slash:
+                domain, identifier = self.driver, name
+            domains.setdefault(domain, {})[identifier] = value
+        return _Domains.of_strings({domain: Map.of_strings(values) for domain, values in domains.items()})
+
+
+class _Domains(Map):
+    """Attributes or capacities by domain; a domain that is missing is an empty map where it is looked up.
+
+    `in`, `size` and macros see only the domains that are there: Kubernetes gives the lookup alone a default.
+    """
+
+    __slots__ = ()
+
+    def field(self, name: str) -> Value:
+        return self._values.get(name, _EMPTY)
+
+    def find(self, key: Value) -> tuple[Value, bool]:
+        value, present = super().find(key)
+        return (value, True) if present else (_EMPTY, True)
+
+
+@attrs.frozen
+class Selector:
+    """A compiled expression. Made by `compile_selector`."""
+
+    expression: str
+    compile_error: str | None
+    """Why it doesn't compile, in Kubernetes' words; None: it does."""
+    max_cost: int
+    """The static estimate of what one evaluation costs at most; above `COST_LIMIT` the API server refuses it."""
+    _program: Program | None = attrs.field(repr=False, default=None)
+
+    def matches(self, device: DeviceInput, budget: Budget | None = None) -> bool:
+        """Say whether the expression is true of `device`.
+
+        Args:
+            device: what `device` is in the expression.
+            budget: pays for the steps; None: only `COST_LIMIT` limits them.
+
+        Raises:
+            SelectorError: it doesn't compile; it ends with an error; it costs more than `COST_LIMIT`; its value
+                is no bool. The text is Kubernetes'.
+            OutOfStepsError: the budget is spent.
+        """
+        if self._program is None:
+            raise SelectorError(self.compile_error)
+        result = self._program.evaluate(device.value, COST_LIMIT, budget or Budget())
+        if result is True or result is False:
+            return result
+        raise SelectorError(_not_a_bool(result))
+
+    def cost(self, device: DeviceInput) -> int:
+        """Give what the evaluation for `device` costs, also if it ends with an error; 0 if it doesn't compile."""
+        return 0 if self._program is None else self._program.cost(device.value, COST_LIMIT)
+
+
+def _not_a_bool(value: Value) -> str:
+    name = type_name(value)
+    why = _CONVERSIONS.get(name, f"type conversion error from '{name}' to 'bool'")
+    return f"CEL result of type {name} could not be converted to bool: {why}"
+
+
+_CONVERSIONS: Final = {
+    "int": "unsupported type conversion from 'int' to bool",
+    "string": "unsupported native conversion from string to 'bool'",
+    "kubernetes.Semver": "type conversion error from 'Semver' to 'bool'",
+}
+
+
+def compile_selector(expression: str) -> Selector:
+    """Compile a selector; the same expression is compiled once.
+
+    A bad one raises nothing here: see `Selector.compile_error`. `max_cost` of such a one is the largest uint64.
+    """
+    return _compile(expression)
+
+
+@functools.lru_cache(maxsize=_CACHED)
+def _compile(expression: str) -> Selector:
+    try:
+        if len(expression.encode(errors="surrogatepass")) > _MAX_LENGTH:
+            raise CompileError(f"Too long: may not be more than {_MAX_LENGTH} bytes")
+        tree = parse(expression)
+        type = check(tree, expression)
+        if type not in (BOOL, ANY):
+            raise CompileError(f"must evaluate to bool or the unknown type, not {type.full_name}")
+        program = plan(tree)
+    except SelectorError as error:  # also where the library for patterns is missing
+        return Selector(expression, str(error), _UNKNOWN_COST)
+    return Selector(expression, None, estimated_cost(tree), program)

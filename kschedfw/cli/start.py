@@ -1,0 +1,44 @@
+"""Start of the `kschedfw` command. Importing this needs no extra; running the command needs `kschedfw[cli]`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+INTERRUPTED = 130  # ExitCode.INTERRUPTED, before that module is imported
+NEEDS_EXTRA = "kschedfw: the command needs the cli extra: pip install 'kschedfw[cli]'"
+
+
+def main(args: Sequence[str] | None = None) -> NoReturn:
+    """Run the command with these arguments (default: the process's) and exit with its exit code.
+
+    If that is INTERRUPTED, a message on standard error says so.
+    """
+    try:
+        code = _run(args)
+        sys.stdout.flush()
+    except KeyboardInterrupt:  # before or after the code that handles it
+        code = INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone, `head` for example. Buffered output must not be written again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    if code == INTERRUPTED:
+        print("kschedfw: interrupted", file=sys.stderr)
+    sys.exit(code)
+
+
+def _run(args: Sequence[str] | None) -> int:
+    try:
+        import rich
+        import typer
+    except ModuleNotFoundError:
+        print(NEEDS_EXTRA, file=sys.stderr)
+        return 1
+    del rich, typer  # only imported to see whether they are installed
+
+    from kschedfw.cli.app import run
+
+    return run(args)

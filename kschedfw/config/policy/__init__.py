@@ -1,7 +1,0 @@
-"""Policy documents, which configured kube-scheduler until v1.22: reads them and turns them into profiles."""
-
-from kschedfw.config.policy.model import Policy, PredicatePolicy, PriorityPolicy
-from kschedfw.config.policy.profile import policy_profile
-from kschedfw.config.policy.reading import load_policy, parse_policy
-
-__all__ = ["Policy", "PredicatePolicy", "PriorityPolicy", "load_policy", "parse_policy", "policy_profile"]

@@ -1,0 +1,102 @@
+"""A labelled configuration, as one of several that a cluster is scheduled under, and the cluster for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from kschedfw.api.errors import KschedfwError
+from kschedfw.api.meta import Named
+from kschedfw.api.pod import Pod
+from kschedfw.cluster import Cluster, InMemoryCluster
+from kschedfw.config.configuration import SchedulerConfiguration
+from kschedfw.config.extenders import ExtenderConfig
+from kschedfw.framework.profile import Profile
+from kschedfw.scheduler.from_configuration import profiles_of
+
+
+class UnknownProfileError(KschedfwError, ValueError):
+    """A configuration has no profile of this name."""
+
+    def __init__(self, source: str, name: str, there_are: Sequence[str]) -> None:
+        super().__init__(source, name, there_are)
+        self.source = source
+        self.name = name
+        self.there_are = tuple(there_are)
+
+    def __str__(self) -> str:
+        return f"{self.source}: no profile {self.name!r}; there are {', '.join(self.there_are)}"
+
+
+@attrs.frozen
+class Setup:
+    """The set-up of a run: a labelled configuration, ready for a `Scheduler`.
+
+    For all fields but the first and the last two see `Scheduler`.
+
+    With `takes_every_pod`, its only profile schedules all pending pods, whatever their schedulerName. Otherwise each
+    profile schedules the pods that name it. `notes` are passed on to the report.
+    """
+
+    label: str
+    profiles: tuple[Profile, ...]
+    extenders: tuple[ExtenderConfig, ...] = ()
+    percentage_of_nodes_to_score: int = 0
+    initial_backoff: float = 1.0
+    max_backoff: float = 10.0
+    takes_every_pod: bool = False
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, label: str, configuration: SchedulerConfiguration, scheduler_name: str | None = None
+    ) -> Setup:
+        """A candidate of the whole configuration, or of its profile of that name, for every pod.
+
+        Raises:
+            UnknownProfileError: there is no such profile.
+        """
+        profiles = profiles_of(configuration)
+        if scheduler_name is not None:
+            there_are = [profile.scheduler_name for profile in profiles]
+            profiles = tuple(profile for profile in profiles if profile.scheduler_name == scheduler_name)
+            if not profiles:
+                raise UnknownProfileError(configuration.source, scheduler_name, there_are)
+        running = {profile.scheduler_name for profile in profiles}
+        return cls(
+            label,
+            profiles,
+            extenders=configuration.extenders,
+            percentage_of_nodes_to_score=configuration.percentage_of_nodes_to_score,
+            initial_backoff=configuration.pod_initial_backoff_seconds,
+            max_backoff=configuration.pod_max_backoff_seconds,
+            takes_every_pod=scheduler_name is not None,
+            notes=tuple(
+                f"profile {profile.scheduler_name}: not in this version, left out: {', '.join(names)}"
+                for profile in configuration.profiles
+                if profile.scheduler_name in running and (names := profile.absent_by_name)
+            ),
+        )
+
+    def cluster_of(self, objects: Sequence[Named]) -> InMemoryCluster:
+        """A cluster for this candidate, with these objects."""
+        if not self.takes_every_pod:
+            return InMemoryCluster(objects)
+        name = self.profiles[0].scheduler_name
+        return InMemoryCluster(
+            _naming(name, obj) if isinstance(obj, Pod) and not obj.node_name else obj for obj in objects
+        )
+
+
+def _naming(scheduler_name: str, pod: Pod) -> Pod:
+    if pod.spec.scheduler_name == scheduler_name:
+        return pod
+    return attrs.evolve(pod, spec=attrs.evolve(pod.spec, scheduler_name=scheduler_name))
+
+
+def objects_of(cluster: Cluster) -> Sequence[Named]:
+    """All objects of the cluster, in the order in which they were added."""
+    objects: list[Named] = []
+    cluster.watch(lambda event: objects.append(event.object))()
+    return objects

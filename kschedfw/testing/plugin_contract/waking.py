@@ -1,0 +1,64 @@
+"""Checks that queueing hints wake the pods that filters would let pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from kschedfw.api.custom import CustomObject, CustomResource
+from kschedfw.api.meta import Named
+from kschedfw.framework.events import EVENT_RESOURCES
+from kschedfw.testing.plugin_contract.subject import Subject, concerns
+from kschedfw.testing.plugin_contract.violation import violated
+from kschedfw.testing.plugin_contract.world import World
+from kschedfw.testing.waking import Gap, NotWokenError, Scene, Thing, Trial
+
+_PODS = 8
+
+
+class WakingChecks(Subject):
+    """Lets pods come to a scheduler with the plugin, in a cluster whose nodes, pods and `objects` change."""
+
+    gaps: ClassVar[Sequence[Gap]] = ()
+    """Events that the plugin passes over knowingly, although they may help a pod that it refused."""
+
+    @concerns("events_to_register")
+    def test_a_pod_that_waited_is_placed_as_by_a_new_scheduler(self) -> None:
+        hooks = self._hooks()
+        needed = {"queue_sort": "PrioritySort", "bind": "DefaultBinder"}
+        profile = self._profile(*(plugin for hook, plugin in needed.items() if hook not in hooks))
+
+        def check(world: World) -> None:
+            trial = Trial(self._scene(world), world.random, profile, self._registry, self.gaps)
+            try:
+                trial.run(_PODS)
+            except NotWokenError as error:
+                violated(
+                    str(error),
+                    f"{self._name}.events_to_register has to name every event after which its hooks may let a refused "
+                    "pod pass, with a hint that answers QUEUE then; `gaps` of the contract names exceptions",
+                    error,
+                )
+            finally:
+                trial.close()
+
+        self._in_worlds(check)
+
+    def _hooks(self) -> set[str]:
+        """The hooks of all plugins of the profile."""
+        framework = self._framework()
+        found = {hook for plugin in framework.plugins for hook in framework.hooks_of(plugin)}
+        framework.close()
+        return found
+
+    def _scene(self, world: World) -> Scene:
+        """The world's nodes and pods; each of `objects` may be gone, or have the content of another one of its kind."""
+        things: list[Thing] = list(world.states())
+        always: list[Named] = []
+        for obj in self.objects:
+            if isinstance(obj, CustomObject | CustomResource) or type(obj) in EVENT_RESOURCES:
+                same_kind = (other for other in self.objects if type(other) is type(obj))
+                things.append([obj, *(other.with_metadata(obj.metadata) for other in same_kind)])
+            else:
+                always.append(obj)
+        return Scene(things, list(world.pending()), always)

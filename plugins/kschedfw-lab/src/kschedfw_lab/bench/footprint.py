@@ -1,0 +1,39 @@
+"""How much memory the scheduler holds for nodes and pods, beyond the objects that came from manifests."""
+
+from __future__ import annotations
+
+import attrs
+
+from kschedfw import InMemoryCluster, Registry
+from kschedfw_lab.bench.measure import fill, place
+from kschedfw_lab.bench.memory import held_memory
+from kschedfw_lab.bench.stage import AlgorithmStage, Case, Objects, in_cluster
+
+
+@attrs.frozen
+class Footprint:
+    """The bytes held for `nodes` nodes with `pods` pods on them."""
+
+    nodes: int
+    pods: int
+    bytes: int
+
+
+def measure_footprint(case: Case, *, registry: Registry | None = None) -> Footprint:
+    """Count the bytes that cache, snapshot and framework hold after one pod was scheduled.
+
+    The cluster with all objects exists before counting begins; the initial pods are bound in it.
+    """
+    objects = Objects.of(attrs.evolve(case, pods=1))
+    cluster = InMemoryCluster(objects.cluster)
+    placed = in_cluster(cluster, objects.placed)
+    pod = in_cluster(cluster, objects.measured)[0]
+    registry = Registry() if registry is None else registry
+    for name in case.profile.plugin_names:
+        registry.load(name)  # so that their code isn't counted
+    with held_memory() as held:
+        stage = AlgorithmStage.of(case, cluster, registry)
+        fill(stage, cluster, placed)
+        place(stage, pod)
+    stage.framework.close()
+    return Footprint(case.nodes, len(placed), held.bytes)

@@ -1,0 +1,84 @@
+"""Measures how the time per pod and the memory grow with the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from functools import partial
+
+import attrs
+
+from kschedfw_lab.bench.footprint import Footprint
+from kschedfw_lab.bench.results import Measurement
+from kschedfw_lab.bench.stage import Case
+from kschedfw_lab.bench.workload import Placement
+
+
+class Axis(StrEnum):
+    """What grows."""
+
+    NODES = "nodes"
+    PODS = "pods"
+    """Pods that are on nodes."""
+    DEVICES = "devices"
+    """Devices of each node."""
+
+
+SIZES = {
+    Axis.NODES: (100, 1_000, 5_000, 15_000, 50_000, 100_000),
+    Axis.PODS: (1_000, 10_000, 100_000),
+    Axis.DEVICES: (1, 8, 32, 128),
+}
+NODES = {Axis.NODES: 5_000, Axis.PODS: 5_000, Axis.DEVICES: 1_000}
+"""The number of nodes if something else grows."""
+INITIAL_PODS = {Axis.NODES: 1_000, Axis.PODS: 1_000, Axis.DEVICES: 100}
+"""The number of initial pods if something else grows; they fit on nodes with one device each."""
+PODS = 200
+"""The number of pods that are scheduled at each size."""
+LIMIT_BYTES = {Axis.NODES: 8 * 1024, Axis.PODS: 2 * 1024, Axis.DEVICES: 2 * 1024}
+"""The limits of the bytes held for a node, a placed pod and a device."""
+
+Measure = Callable[[Case], Measurement]
+MeasureFootprint = Callable[[Case], Footprint]
+
+
+@attrs.frozen
+class GrowthRow:
+    """One size. `bytes_each` is held for a node, a placed pod or a device, beyond the objects from manifests."""
+
+    size: int
+    measurement: Measurement
+    bytes_each: float
+
+    def to_json(self) -> dict[str, object]:
+        return {"size": self.size, "bytesEach": self.bytes_each, "measurement": self.measurement.to_json()}
+
+
+def cases(axis: Axis, case: Case, sizes: Sequence[int] | None = None) -> list[Case]:
+    """The case in each of the sizes. Initial pods are bound to the nodes in turn, except for the last ones, which
+    are scheduled to warm up.
+    """
+    sized = partial(attrs.evolve, case, own_placement=Placement.ROUND_ROBIN)
+    if axis is Axis.NODES:
+        return [sized(nodes=size) for size in sizes or SIZES[axis]]
+    if axis is Axis.DEVICES:
+        return [sized(own_devices=size) for size in sizes or SIZES[axis]]
+    return [sized(initial_pods=size) for size in sizes or SIZES[axis]]
+
+
+def measure_row(axis: Axis, case: Case, measure: Measure, footprint: MeasureFootprint) -> GrowthRow:
+    """Measure time and memory for one of the `cases`, each on its own, since counting memory takes time."""
+    measurement = measure(case)
+    bound = attrs.evolve(case, own_placement=Placement.BOUND)
+    # The memory of an empty framework doesn't count as that of nodes, nor that of nodes as that of pods or devices.
+    if axis is Axis.NODES:
+        size, more = case.nodes, case.nodes - 1
+        without, grown = attrs.evolve(bound, nodes=1, initial_pods=0), attrs.evolve(bound, initial_pods=0)
+    elif axis is Axis.DEVICES:
+        size, more = case.devices, case.devices * case.nodes
+        without, grown = attrs.evolve(bound, own_devices=0), bound
+    else:
+        size = more = case.initial_pods
+        without, grown = attrs.evolve(bound, initial_pods=0), bound
+    held = footprint(grown).bytes - footprint(without).bytes
+    return GrowthRow(size, measurement, max(0, held) / max(1, more))

@@ -1,0 +1,142 @@
+"""How often each plugin was called, and why the memo didn't have its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+
+import attrs
+
+from kschedfw import AnyPlugin, ExtensionPoint, Framework, PluginMemo, Reads
+
+_FORMS = ((ExtensionPoint.FILTER, "filter_batch"), (ExtensionPoint.SCORE, "score_batch"))
+
+
+REPETITIVE = 0.9
+"""The share of answers that come again from which on keeping them is suggested."""
+
+
+@attrs.frozen
+class PluginUse:
+    """How often a filter or score plugin was called in `attempts`.
+
+    `rows_asked` is the number of nodes for which either form of its hooks was called, `rows_asked_before` that
+    number in earlier attempts. `rows_in_question` is what `rows_asked` would be if every attempt called it for every
+    node at each of its `points`. `why_not` says why its answers can't be used again; empty if they can. `promises` says
+    whether it declares `reads` and `sign`. If it doesn't, `repeated` is the share of its answers about a node that
+    were those for the pod before, None if that isn't known.
+    """
+
+    plugin: str
+    points: tuple[ExtensionPoint, ...]
+    reads: Reads | None
+    batch: bool
+    """Whether it has a batch form at each of the points."""
+    attempts: int
+    rows_asked: int
+    rows_in_question: int
+    why_not: str
+    rows_asked_before: int = 0
+    promises: bool = True
+    repeated: float | None = None
+
+    @property
+    def suggestion(self) -> str:
+        """What would spare most of the questions at the least cost; empty where that isn't known."""
+        if self.promises or self.repeated is None or self.repeated < REPETITIVE:
+            return ""
+        return (
+            f"{self.repeated:.0%} of its answers about a node were those for the pod before: with `reads` and "
+            "`sign`, which need no batch form, they would be kept"
+        )
+
+    @property
+    def rows_per_attempt(self) -> float:
+        return self.rows_asked / self.attempts if self.attempts else 0.0
+
+    @property
+    def spared(self) -> float:
+        """The share of calls that were saved: the answers were known, or the plugin skipped the pods."""
+        if not self.rows_in_question:
+            return 0.0
+        return max(0.0, 1 - self.rows_asked / self.rows_in_question)
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "plugin": self.plugin,
+            "points": [point.value for point in self.points],
+            "reads": None if self.reads is None else self.reads.value,
+            "batch": self.batch,
+            "rowsAskedPerAttempt": self.rows_per_attempt,
+            "spared": self.spared,
+            "whyNot": self.why_not or None,
+            "repeated": self.repeated,
+            "suggestion": self.suggestion or None,
+        }
+
+
+def watch_plugins(framework: Framework, nodes: int) -> Callable[[int], tuple[PluginUse, ...]]:
+    """Start counting; returns a function that, given the number of attempts, returns the counts.
+
+    These have an entry for each filter and score plugin of the framework, in the order of the profile.
+    """
+    report = framework.memo_report()
+    before = {name: counts.rows_asked for name, counts in report.items()}
+
+    def uses(attempts: int) -> tuple[PluginUse, ...]:
+        return tuple(
+            _use(framework, name, counts, attempts, nodes, before[name])
+            for name in framework.plugins
+            if (counts := report.get(name)) is not None
+        )
+
+    return uses
+
+
+def together(uses: Sequence[PluginUse]) -> tuple[PluginUse, ...]:
+    """The sums, by plugin, of several measurements with one profile."""
+    order = list(dict.fromkeys(use.plugin for use in uses))
+    ordered = sorted(uses, key=lambda use: order.index(use.plugin))
+    return tuple(_sum(list(same)) for _, same in groupby(ordered, key=lambda use: use.plugin))
+
+
+def _sum(uses: Sequence[PluginUse]) -> PluginUse:
+    return attrs.evolve(
+        uses[0],
+        attempts=sum(use.attempts for use in uses),
+        rows_asked=sum(use.rows_asked for use in uses),
+        rows_in_question=sum(use.rows_in_question for use in uses),
+        rows_asked_before=sum(use.rows_asked_before for use in uses),
+        why_not="; ".join(dict.fromkeys(use.why_not for use in uses if use.why_not)),
+        # the least: promises have to hold everywhere
+        repeated=min((use.repeated for use in uses if use.repeated is not None), default=None),
+    )
+
+
+def _use(
+    framework: Framework, name: str, counts: PluginMemo, attempts: int, nodes: int, asked_before: int
+) -> PluginUse:
+    plugin = framework.plugins[name]
+    forms = [(point, batch) for point, batch in _FORMS if name in framework.plugins_at(point)]
+    return PluginUse(
+        plugin=name,
+        points=tuple(point for point, _ in forms),
+        reads=plugin.reads,
+        batch=all(getattr(plugin, batch, None) is not None for _, batch in forms),
+        attempts=attempts,
+        rows_asked=counts.rows_asked - asked_before,
+        rows_in_question=attempts * nodes * len(forms),
+        why_not="; ".join(_obstacles(plugin, counts)),
+        rows_asked_before=asked_before,
+        promises=not PluginMemo.of(plugin).objection,
+    )
+
+
+def _obstacles(plugin: AnyPlugin, counts: PluginMemo) -> Iterator[str]:
+    if counts.objection:
+        yield counts.objection
+    if plugin.reads is Reads.CLUSTER:
+        yield "it reads the whole cluster, where any change may matter"
+    if counts.classes_unsigned:
+        kinds = counts.classes_signed + counts.classes_unsigned
+        yield f"no signature for {counts.classes_unsigned:,} of {kinds:,} kinds of pods"

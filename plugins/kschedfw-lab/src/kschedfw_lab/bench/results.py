@@ -1,0 +1,116 @@
+"""The results of measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import attrs
+
+from kschedfw_lab.bench.memo import PluginUse
+from kschedfw_lab.bench.workload import Placement
+
+
+class Part(StrEnum):
+    """The part of the scheduler that is measured."""
+
+    ALGORITHM = "algorithm"
+    """`GenericScheduler.schedule` and `Cache.assume_pod`."""
+    END_TO_END = "end-to-end"
+    """`Scheduler` with an `InMemoryCluster`: from the queue to the binding, including the cluster's events."""
+
+
+@attrs.frozen
+class Latency:
+    """The durations of attempts in seconds; percentiles are by nearest rank."""
+
+    p50: float = 0.0
+    p99: float = 0.0
+    max: float = 0.0
+
+    @classmethod
+    def of(cls, seconds: Sequence[float]) -> Latency:
+        if not seconds:
+            return cls()
+        ordered = sorted(seconds)
+        return cls(_percentile(ordered, 50), _percentile(ordered, 99), ordered[-1])
+
+
+def _percentile(ordered: Sequence[float], percent: int) -> float:
+    # In integers, so that no rounding error moves the rank.
+    return ordered[(percent * len(ordered) + 99) // 100 - 1]
+
+
+@attrs.frozen
+class GarbageCollection:
+    """How often the cyclic garbage collector ran during the attempts, and for how long, in seconds."""
+
+    collections: int = 0
+    seconds: float = 0.0
+
+
+@attrs.frozen
+class Measurement:
+    """The result of one workload, in one process.
+
+    Of the `wanted` pods, `finished` were placed or found to fit nowhere in `attempts`; these are fewer than wanted
+    if the time limit was reached. `seconds` is the time of the attempts, `cpu_seconds` the processor's time in them, of
+    all threads; on a machine that others use, too, it says more. `create_seconds` is the time to create the
+    pods in the cluster, which adds them to the queue; it isn't a part of `seconds`, and 0 if only the algorithm is
+    measured. `peak_resident_bytes` is that of the whole process, with Python and all objects. `plugins` says how
+    often filter and score plugins were called. `places` are the nodes of the measured pods, in the order of their
+    attempts, empty for a pod that fits nowhere; only if the algorithm alone is measured.
+    """
+
+    workload: str
+    part: Part
+    percentage: int
+    nodes: int
+    initial_pods: int
+    placement: Placement
+    wanted: int
+    finished: int
+    placed: int
+    attempts: int
+    seconds: float
+    cpu_seconds: float
+    latency: Latency
+    garbage_collection: GarbageCollection
+    plugins: tuple[PluginUse, ...] = ()
+    create_seconds: float = 0.0
+    peak_resident_bytes: int | None = None
+    places: tuple[str, ...] = ()
+
+    @property
+    def pods_per_second(self) -> float:
+        return self.finished / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def seconds_per_pod(self) -> float:
+        return self.seconds / self.finished if self.finished else 0.0
+
+    @property
+    def cpu_seconds_per_pod(self) -> float:
+        return self.cpu_seconds / self.finished if self.finished else 0.0
+
+    def to_json(self) -> dict[str, object]:
+        """The measurement in types that `json.dumps` knows; the keys are part of kschedfw's interface."""
+        return {
+            "workload": self.workload,
+            "part": self.part.value,
+            "percentage": self.percentage,
+            "nodes": self.nodes,
+            "initialPods": self.initial_pods,
+            "initialPlacement": self.placement.value,
+            "pods": {"wanted": self.wanted, "finished": self.finished, "placed": self.placed},
+            "attempts": self.attempts,
+            "seconds": self.seconds,
+            "cpuSeconds": self.cpu_seconds,
+            "cpuSecondsPerPod": self.cpu_seconds_per_pod,
+            "podsPerSecond": self.pods_per_second,
+            "latencySeconds": attrs.asdict(self.latency),
+            "createSeconds": self.create_seconds,
+            "garbageCollection": attrs.asdict(self.garbage_collection),
+            "peakResidentBytes": self.peak_resident_bytes,
+            "plugins": [use.to_json() for use in self.plugins],
+        }

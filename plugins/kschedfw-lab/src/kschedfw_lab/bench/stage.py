@@ -1,0 +1,234 @@
+"""Prepares a workload: its objects, and a scheduler that has placed the initial pods."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from random import Random
+
+import attrs
+
+from kschedfw import (
+    Cache,
+    Evaluation,
+    Framework,
+    GenericScheduler,
+    InMemoryCluster,
+    Parallelizer,
+    Pod,
+    Profile,
+    Registry,
+    Scheduler,
+    Snapshot,
+    default_profile,
+)
+from kschedfw.api import Named
+from kschedfw_lab.bench import shapes
+from kschedfw_lab.bench.clock import SkippingClock
+from kschedfw_lab.bench.results import Part
+from kschedfw_lab.bench.workload import Placement, Workload
+from kschedfw_lab.bench.workloads import find_workload
+
+ALL_NODES = 100
+ADAPTIVE = 0
+"""`percentage` for kube-scheduler's own rule."""
+
+WARM_UP = 100
+"""The least number of initial pods that are scheduled, so that work that is done once isn't measured."""
+
+DEFAULT_TIME_LIMIT = 30.0
+"""Seconds of attempts."""
+
+
+@attrs.frozen
+class PluginForm:
+    """A plugin and the form in which it is called, whatever the forms of others."""
+
+    plugin: str
+    form: Evaluation
+
+
+@attrs.frozen
+class Case:
+    """A case to measure: the workload, its sizes, the profile and other settings.
+
+    `percentage` is `percentage_of_nodes_to_score`; 0 adapts to the number of nodes. No attempt begins after
+    `time_limit` seconds of attempts; initial pods that can't be scheduled within that time are bound to the nodes in
+    turn. `own_placement` and `own_devices` replace the workload's. `trace` is the folder of the OpenB trace, for
+    `openb`.
+    """
+
+    workload_name: str
+    nodes: int
+    initial_pods: int
+    pods: int
+    part: Part = Part.ALGORITHM
+    percentage: int = ALL_NODES
+    profile: Profile = attrs.field(factory=default_profile)
+    own_placement: Placement | None = None
+    time_limit: float = DEFAULT_TIME_LIMIT
+    evaluation: Evaluation = Evaluation.MEMO
+    form: PluginForm | None = None
+    own_devices: int | None = None
+    trace: Path | None = None
+
+    @classmethod
+    def of(
+        cls,
+        workload: Workload,
+        *,
+        nodes: int | None = None,
+        initial_pods: int | None = None,
+        pods: int | None = None,
+        devices: int | None = None,
+    ) -> Case:
+        """The case of a workload in its own size, or in another. With another number of nodes, the numbers of pods
+        are scaled unless they are given.
+        """
+        nodes = workload.nodes if nodes is None else nodes
+
+        def in_proportion(given: int | None, own: int) -> int:
+            return -(-own * nodes // workload.nodes) if given is None else given
+
+        return cls(
+            workload.name,
+            nodes,
+            in_proportion(initial_pods, workload.initial_pods),
+            in_proportion(pods, workload.pods),
+            own_devices=devices,
+        )
+
+    @property
+    def workload(self) -> Workload:
+        return find_workload(self.workload_name, self.trace)
+
+    @property
+    def placement(self) -> Placement:
+        return self.own_placement or self.workload.placement
+
+    @property
+    def devices(self) -> int:
+        """The number of devices of each node; 0 in workloads without devices."""
+        return self.workload.devices if self.own_devices is None else self.own_devices
+
+
+@attrs.frozen
+class Objects:
+    """A workload's objects. `placed` pods are bound; those in `to_place` are scheduled before the measurement."""
+
+    cluster: Sequence[Named]
+    """Nodes, and objects such as namespaces."""
+    placed: Sequence[Named]
+    to_place: Sequence[Named]
+    measured: Sequence[Named]
+
+    node_names: Sequence[str]
+
+    def node_name(self, index: int) -> str:
+        """The node for the pod of this number, if pods are bound to the nodes in turn."""
+        return self.node_names[index % len(self.node_names)]
+
+    @classmethod
+    def of(cls, case: Case) -> Objects:
+        workload = case.workload
+        nodes = [shapes.made(workload.node(i)) for i in range(case.nodes)]
+        to_place = {
+            Placement.SCHEDULED: case.initial_pods,
+            Placement.ROUND_ROBIN: WARM_UP,
+            Placement.BOUND: 0,
+        }[case.placement]
+        placed = max(0, case.initial_pods - to_place)
+        initial = [workload.initial_pod(i) for i in range(case.initial_pods)]
+        measured = [workload.measured_pod(i) for i in range(case.pods)]
+        bound = [shapes.bound(pod, nodes[i % len(nodes)].name) for i, pod in enumerate(initial[:placed])]
+        companions = [
+            *(each for i in range(case.nodes) for each in workload.with_node(workload.node(i))),
+            *(
+                each
+                for i in range(case.nodes)
+                for each in workload.with_devices(workload.node(i), case.devices)
+            ),
+            *_with_bound(workload, bound, len(nodes)),
+            *(each for pod in (*initial[placed:], *measured) for each in workload.with_pod(pod)),
+        ]
+        return cls(
+            cluster=[*map(shapes.made, (*workload.others, *companions)), *nodes],
+            placed=[*map(shapes.made, bound)],
+            to_place=[*map(shapes.made, initial[placed:])],
+            measured=[*map(shapes.made, measured)],
+            node_names=[node.name for node in nodes],
+        )
+
+
+def _with_bound(
+    workload: Workload, bound: Sequence[shapes.Manifest], nodes: int
+) -> Iterator[shapes.Manifest]:
+    for i, pod in enumerate(bound):
+        yield from (
+            workload.with_pod(pod) if workload.with_bound is None else workload.with_bound(pod, i // nodes)
+        )
+
+
+@attrs.frozen
+class AlgorithmStage:
+    """The algorithm, its framework and its cache."""
+
+    framework: Framework
+    scheduler: GenericScheduler
+    cache: Cache
+
+    @classmethod
+    def of(cls, case: Case, cluster: InMemoryCluster, registry: Registry) -> AlgorithmStage:
+        cache, snapshot, random = Cache(), Snapshot(), Random(0)
+        framework = Framework(
+            registry,
+            case.profile,
+            cluster=cluster,
+            snapshot=snapshot,
+            random=random,
+            parallelizer=Parallelizer(
+                1
+            ),  # as in `Scheduler` by default: threads only help plugins that block
+            evaluation=case.evaluation,
+        )
+        scheduler = GenericScheduler(
+            cache, snapshot, random=random, percentage_of_nodes_to_score=case.percentage
+        )
+        return cls(framework, scheduler, cache)
+
+
+def scheduler_of(case: Case, cluster: InMemoryCluster, registry: Registry, clock: SkippingClock) -> Scheduler:
+    """A scheduler for the cluster, on one thread. Unschedulable pods are tried again only after events."""
+    return Scheduler(
+        cluster,
+        [case.profile],
+        registry=registry,
+        clock=clock,
+        random=Random(0),
+        percentage_of_nodes_to_score=case.percentage,
+        unschedulable_timeout=math.inf,
+        evaluation=case.evaluation,
+    )
+
+
+class Churn:
+    """Pods that arrive during the measurement, one every `interval` seconds."""
+
+    def __init__(self, make: Callable[[int], shapes.Manifest] | None, interval: float) -> None:
+        self._make = make
+        self._interval = interval
+        self._made = count()
+        self._next = interval
+
+    def due(self, elapsed: float) -> Iterator[Named]:
+        """The pods that have arrived since the last call."""
+        while self._make is not None and elapsed >= self._next:
+            self._next += self._interval
+            yield shapes.made(self._make(next(self._made)))
+
+
+def in_cluster(cluster: InMemoryCluster, objects: Iterable[Named]) -> list[Pod]:
+    """Create the objects in the cluster, and return them as stored."""
+    return [pod for pod in map(cluster.add, objects) if isinstance(pod, Pod)]

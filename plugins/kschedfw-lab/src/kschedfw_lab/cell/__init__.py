@@ -1,0 +1,34 @@
+"""Several schedulers on one cluster: on a shared state, and by the other architectures that Omega's authors compare."""
+
+from kschedfw.scheduler import StillFits
+from kschedfw_lab.cell.accounts import Accounts
+from kschedfw_lab.cell.architecture import (
+    ARCHITECTURES,
+    MONOLITHIC,
+    MULTI_PATH,
+    PARTITIONED,
+    SHARED_STATE,
+    TWO_LEVEL,
+    Architecture,
+    NodeAccess,
+)
+from kschedfw_lab.cell.cell import Cell
+from kschedfw_lab.cell.optimistic import Decision, OptimisticScheduler
+from kschedfw_lab.cell.think_time import ThinkTime
+
+__all__ = [
+    "ARCHITECTURES",
+    "MONOLITHIC",
+    "MULTI_PATH",
+    "PARTITIONED",
+    "SHARED_STATE",
+    "TWO_LEVEL",
+    "Accounts",
+    "Architecture",
+    "Cell",
+    "Decision",
+    "NodeAccess",
+    "OptimisticScheduler",
+    "StillFits",
+    "ThinkTime",
+]

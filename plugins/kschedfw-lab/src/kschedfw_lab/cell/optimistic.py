@@ -1,0 +1,171 @@
+"""One of several schedulers on a shared state: it syncs, decides, and commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+
+import attrs
+
+from kschedfw import (
+    Clock,
+    FitError,
+    NoNodesAvailableError,
+    Placement,
+    Pod,
+    Profile,
+    Registry,
+    Scheduler,
+    SchedulingError,
+    SystemClock,
+)
+from kschedfw.cluster import Claim, CommitMode, Detection, EventType, LocalCopy, Outcome, State, WatchEvent
+from kschedfw.scheduler import commit_together
+from kschedfw_lab.cell.accounts import Accounts
+
+
+@attrs.frozen(eq=False)
+class Decision:
+    """Places for some pods, not committed yet: what a scheduler thinks out between two syncs.
+
+    `placements` are held in the scheduler's cache; `unplaced` pods fit nowhere in its copy. `started` is on the clock's
+    monotonic scale, in seconds.
+    """
+
+    pods: tuple[Pod, ...]
+    placements: tuple[Placement, ...]
+    claims: tuple[Claim, ...]
+    unplaced: tuple[Pod, ...]
+    started: float
+
+
+class OptimisticScheduler:
+    """A `Scheduler` of its own queue, profiles, cache, snapshot and pace, on a private copy of a shared state.
+
+    `decide` brings the copy up to date and finds places, `commit` asks for them in one transaction. Between the two
+    others may act: how long that takes is the caller's affair. What conflicts goes back to the queue. `schedule_next`
+    does both at once.
+
+    Args:
+        state: what is shared.
+        name: for people.
+        profiles, registry, random: as of `Scheduler`.
+        detection: how conflicts are detected.
+        mode: what becomes of a decision of which a part conflicts.
+        delay: seconds by which the copy lags at least.
+        is_mine: the pending pods that this scheduler takes; by default all those whose scheduler name it has a profile
+            for. Several may take the same ones: whoever commits first has the pod.
+        group_of: names the gang of a pod; all pending pods of a gang are decided on together. None: alone.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        *,
+        name: str = "scheduler",
+        profiles: Iterable[Profile] | None = None,
+        registry: Registry | None = None,
+        clock: Clock | None = None,
+        random: Random | None = None,
+        detection: Detection = Detection.FINE,
+        mode: CommitMode = CommitMode.INCREMENTAL,
+        delay: float = 0.0,
+        is_mine: Callable[[Pod], bool] = lambda _: True,
+        group_of: Callable[[Pod], str | None] = lambda _: None,
+    ) -> None:
+        self.name = name
+        self.mode = mode
+        self._clock = SystemClock() if clock is None else clock
+        self._group_of = group_of
+        self.accounts = Accounts()
+        self.copy = LocalCopy(
+            state, now=self._clock.monotonic, delay=delay, detection=detection, is_mine=is_mine
+        )
+        self.scheduler = Scheduler(
+            self.copy, profiles, registry=registry, clock=self._clock, random=random, initial_backoff=0.0
+        )
+        self._arrived: dict[str, float] = {}
+        """When the copy first had each pod on which there was no decision yet."""
+        self.copy.watch(self._note_arrival)
+
+    def close(self) -> None:
+        """End orderly: give up what is held, and stop following."""
+        self.scheduler.close()
+        self.copy.close()
+
+    def next_pods(self) -> Sequence[Pod]:
+        """The next pod of the queue, and with it all pending pods of its gang; empty if there is none now."""
+        first = self.scheduler.queue.next_pod()
+        if first is None:
+            return ()
+        gang = self._group_of(first)
+        if gang is None:
+            return (first,)
+        return [pod for pod in self.copy.list(Pod) if not pod.node_name and self._group_of(pod) == gang]
+
+    def decide(self, pods: Iterable[Pod]) -> Decision:
+        """Sync, and find a place for each of the pods, counting those before it.
+
+        A pod that fits nowhere goes back to the queue until something changes; of a gang then all do.
+
+        Raises:
+            ProfileError, PodInFlightError: as of `Scheduler.place`.
+        """
+        self.copy.sync()
+        started, pods = self._clock.monotonic(), tuple(pods)
+        for pod in pods:
+            if (arrived := self._arrived.pop(pod.uid, None)) is not None:
+                self.accounts.waits.append(started - arrived)
+        placed: list[Placement] = []
+        unplaced: list[Pod] = []
+        for pod in pods:
+            try:
+                placed.append(self.scheduler.place(pod))
+            except (FitError, NoNodesAvailableError, SchedulingError):
+                unplaced.append(pod)
+        if unplaced and self.mode is CommitMode.ALL_OR_NOTHING:
+            for placement in placed:
+                placement.give_up()
+            placed = []
+        claims = tuple(Claim(each.pod, each.node_name, self.copy.sequence(each.node_name)) for each in placed)
+        return Decision(pods, tuple(placed), claims, tuple(unplaced), started)
+
+    def commit(self, decision: Decision) -> Outcome:
+        """Ask for the decision's places in one transaction; pods that don't get theirs go back to the queue."""
+        outcome = Outcome()
+        claims = {claim.pod.uid: claim for claim in decision.claims}
+
+        def bind(prepared: Sequence[Pod]) -> frozenset[str]:
+            nonlocal outcome
+            if len(prepared) < len(claims) and self.mode is CommitMode.ALL_OR_NOTHING:
+                return frozenset()
+            outcome = self.copy.commit([claims[pod.uid] for pod in prepared], self.mode)
+            return frozenset(claim.pod.uid for claim in outcome.accepted)
+
+        commit_together(decision.placements, bind)
+        self.accounts.note_decision(
+            self._clock.monotonic() - decision.started,
+            len(decision.claims),
+            len(outcome.accepted),
+            conflicts=bool(outcome.conflicts),
+        )
+        return outcome
+
+    def schedule_next(self) -> bool:
+        """Decide on the next pods and commit at once; False if there is none now."""
+        self.copy.sync()
+        self.scheduler.tick()
+        pods = self.next_pods()
+        if not pods:
+            return False
+        self.commit(self.decide(pods))
+        return True
+
+    def _note_arrival(self, event: WatchEvent) -> None:
+        pod = event.object
+        if not isinstance(pod, Pod):
+            return
+        if pod.node_name or event.type is EventType.DELETED:
+            self._arrived.pop(pod.uid, None)
+        elif event.type is EventType.ADDED and pod.spec.scheduler_name in self.scheduler.frameworks:
+            self._arrived[pod.uid] = self._clock.monotonic()

@@ -1,0 +1,83 @@
+"""Schedulers that work side by side in virtual time."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Generic, Protocol, TypeVar
+
+from kschedfw import VirtualClock
+from kschedfw_lab.cell.architecture import NodeShares, NodeT
+
+NodeT_contra = TypeVar("NodeT_contra", contravariant=True)
+
+
+class Member(Protocol[NodeT_contra]):
+    """One of the schedulers."""
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there is something to decide on."""
+        ...
+
+    def begin(self, nodes: frozenset[NodeT_contra]) -> float:
+        """Decide about the next work, on these nodes as they are now; returns the seconds that it takes to think so."""
+        ...
+
+    def end(self) -> None:
+        """Commit what was decided; what conflicts is work again."""
+        ...
+
+
+class Turns(Generic[NodeT]):
+    """Gives each member its nodes, lets it begin a decision, and end it when its time has passed.
+
+    Members think at the same time; nothing else takes time. What is due at the same moment happens in the order in
+    which it was planned.
+    """
+
+    def __init__(
+        self, members: Sequence[Member[NodeT]], shares: NodeShares[NodeT], clock: VirtualClock | None = None
+    ) -> None:
+        self.clock = VirtualClock() if clock is None else clock
+        self._members = members
+        self._shares = shares
+        self._thinking: set[int] = set()
+        self._planned: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+
+    def at(self, time: float, event: Callable[[], None]) -> None:
+        """Plan an event, such as the arrival of a job, for this time in seconds."""
+        heapq.heappush(self._planned, (time, next(self._order), event))
+
+    def run(self, until: float = math.inf) -> None:
+        """Go on until nothing is planned and nobody has work, or to this time."""
+        self._begin_where_possible()
+        while self._planned and self._planned[0][0] <= until:
+            time, _, event = heapq.heappop(self._planned)
+            self.clock.advance_to(time)
+            event()
+            while self._planned and self._planned[0][0] == time:
+                heapq.heappop(self._planned)[2]()
+            self._begin_where_possible()
+        if until < math.inf:
+            self.clock.advance_to(until)
+
+    def _begin_where_possible(self) -> None:
+        for index, member in enumerate(self._members):
+            if index in self._thinking or not member.has_work:
+                continue
+            nodes = self._shares.take(index)
+            if not nodes:
+                continue
+            self._thinking.add(index)
+            seconds = member.begin(nodes)
+            self.at(self.clock.now() + seconds, partial(self._end, index))
+
+    def _end(self, index: int) -> None:
+        self._members[index].end()
+        self._shares.give_back(index)
+        self._thinking.discard(index)

@@ -1,0 +1,1 @@
+"""The subcommands `bench`, `compare`, `report`, `sweep` and `tune`."""

@@ -1,0 +1,432 @@
+"""`kschedfw bench`: how fast a profile schedules on this machine."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import attrs
+import typer
+
+from kschedfw import (
+    Evaluation,
+    Framework,
+    InMemoryCluster,
+    Profile,
+    Registry,
+    SchedulerConfiguration,
+    default_profile,
+)
+from kschedfw.api import DEFAULT_SCHEDULER_NAME
+from kschedfw.cli import (
+    ExitCode,
+    NoProgressOption,
+    UsageError,
+    changed_default_profile,
+    complain,
+    enabled_plugin,
+    progress_bar,
+    selected_configuration,
+    selected_profile,
+)
+from kschedfw_lab.bench.child_process import BenchmarkError, footprint_in_child, measure_in_child
+from kschedfw_lab.bench.forms import LEAST_REPEATS, REPEATS, FormsComparison, comparison, form_cases, in_form
+from kschedfw_lab.bench.growth import INITIAL_PODS, NODES, PODS, Axis, GrowthRow, cases, measure_row
+from kschedfw_lab.bench.measure import Progress
+from kschedfw_lab.bench.openb import NAME as OPENB
+from kschedfw_lab.bench.openb import NODES_FILE, PODS_FILE
+from kschedfw_lab.bench.report import BenchReport, Machine
+from kschedfw_lab.bench.results import Measurement, Part
+from kschedfw_lab.bench.stage import ADAPTIVE, ALL_NODES, DEFAULT_TIME_LIMIT, Case
+from kschedfw_lab.bench.workloads import DISTINCT_WORKLOADS, WORKLOADS, find_workload
+from kschedfw_lab.cli.bench_output import print_bench_report
+
+ALL = {"all": WORKLOADS, "all-distinct": DISTINCT_WORKLOADS}
+"""The names that stand for several workloads."""
+
+Bar = Callable[[str], AbstractContextManager[Progress | None]]
+"""A progress bar with this label."""
+
+_NAMES = "".join(f"  {workload.name:<48}{workload.measures}\n" for workload in WORKLOADS.values())
+
+BENCH_HELP = f"""Measure how fast a profile schedules on this machine, and how much memory that takes.
+
+Each workload is like one of Kubernetes' scheduler_perf. It is measured twice: the algorithm alone, and end to end,
+from the queue to the binding. Both are measured with kube-scheduler's default sampling of nodes and with all nodes,
+unless --percentage is given. Every measurement has a process of its own.
+
+The profile is the default profile, changed by --enable, --disable and --args; plugins of all installed distributions
+can be enabled. With --profile it is that of a configuration; its extenders aren't called. For a changed profile, every
+measurement is also made with the default profile, to show the difference; --no-compare saves this time. Single runs
+differ by chance: --enable NAME --forms scalar,batch,memo repeats them and says which differences are significant.
+
+\b
+Workloads:
+{_NAMES}
+Each but openb has a variant NAME-distinct in which no two of the measured pods are alike, as in most real clusters:
+they have requests, and where the workload has any, labels and affinity values of their own. all-distinct is all of
+these.
+
+\b
+Exit codes:
+  0    done
+  1    a measurement failed: a plugin failed, or there wasn't enough memory; earlier measurements are shown.
+       With --forms also: the plugin wasn't called for any node, or its forms decide differently
+  2    bad usage; nothing was done
+  70   a bug in kschedfw
+  130  interrupted; earlier measurements are shown
+"""
+
+
+bench_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@bench_app.command(help=BENCH_HELP)
+def bench(
+    workload: Annotated[
+        list[str] | None, typer.Option(metavar="NAME|all|all-distinct", help="Default: basic. Repeatable.")
+    ] = None,
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Default: the workload's. The numbers of pods change in proportion, unless given.",
+        ),
+    ] = None,
+    init_pods: Annotated[
+        int | None, typer.Option(min=0, metavar="M", help="Pods that are placed before the measurement.")
+    ] = None,
+    pods: Annotated[int | None, typer.Option(min=1, metavar="P", help="Measured pods.")] = None,
+    devices: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="D",
+            help="Devices of each node, in workloads about devices. Default: the workload's.",
+        ),
+    ] = None,
+    openb: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help=f"For the workload openb: where {NODES_FILE} and {PODS_FILE} of the OpenB trace are. "
+            "Without it, nodes and pods like the trace's are made.",
+        ),
+    ] = None,
+    percentage: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=100,
+            metavar="X",
+            help=(
+                "percentageOfNodesToScore; 0 is kube-scheduler's own rule. Default: that of --profile, or else "
+                "both 0 and 100."
+            ),
+        ),
+    ] = None,
+    profile: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Measure the profile of this configuration instead of the default profile."
+        ),
+    ] = None,
+    scheduler_name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Which profile of --profile, if there are several."),
+    ] = None,
+    enable: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[=WEIGHT]", help="A plugin to add to the default profile. Repeatable."),
+    ] = None,
+    disable: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A plugin to remove from the default profile. Repeatable."),
+    ] = None,
+    args: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=JSON",
+            help="Arguments for a plugin, as in a configuration's pluginConfig. Repeatable.",
+        ),
+    ] = None,
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare/--no-compare", help="If the profile is changed, measure the default profile, too."
+        ),
+    ] = True,
+    evaluation: Annotated[
+        Evaluation,
+        typer.Option(
+            help=(
+                "How plugins are called: node by node, by batch forms, or with memoised answers, too. The "
+                "decisions are the same."
+            )
+        ),
+    ] = Evaluation.MEMO,
+    forms: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORM,...",
+            help=(
+                "Compare forms of the plugin of --enable instead: scalar, batch and memo, with the other plugins"
+                " unchanged. Measures the algorithm alone, in rounds."
+            ),
+        ),
+    ] = None,
+    repeats: Annotated[
+        int | None,
+        typer.Option(
+            min=LEAST_REPEATS,
+            metavar="N",
+            help=f"For --forms: how often each form is measured. Default: {REPEATS}.",
+        ),
+    ] = None,
+    growth: Annotated[
+        Axis | None,
+        typer.Option(
+            help=(
+                "Measure instead how time and memory grow with the number of nodes, of pods on them, or of "
+                "devices per node."
+            )
+        ),
+    ] = None,
+    sizes: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,...", help="For --growth: the numbers of nodes, pods or devices."),
+    ] = None,
+    time_limit: Annotated[
+        float,
+        typer.Option(
+            min=0.0, metavar="SECONDS", help="End a measurement after this time, even if pods are left."
+        ),
+    ] = DEFAULT_TIME_LIMIT,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    no_progress: NoProgressOption = False,
+) -> None:
+    if profile is None:
+        if scheduler_name is not None:
+            raise UsageError("--scheduler-name goes with --profile")
+        measured = changed_default_profile(enable or [], disable or [], args or [])
+    else:
+        if enable or disable or args:
+            raise UsageError(
+                "--enable, --disable and --args change the default profile; --profile is instead of it"
+            )
+        measured, configured = _profile_of(selected_configuration(profile), scheduler_name)
+        percentage = configured if percentage is None else percentage
+    # First, so that nothing is measured in vain if the profile can't run.
+    Framework(Registry(), measured, cluster=InMemoryCluster())
+    compared = None if forms is None else _forms(forms, enable or [])
+    if compared is not None and (growth is not None or evaluation is not Evaluation.MEMO):
+        raise UsageError("--forms is measured by itself; --growth and --evaluation don't go with it")
+    if compared is None and repeats is not None:
+        raise UsageError("--repeats goes with --forms")
+    names = list(dict.fromkeys(each for name in workload or ["basic"] for each in ALL.get(name, [name])))
+    if openb is not None:
+        if OPENB not in names:
+            raise UsageError(f"--openb goes with --workload {OPENB}")
+        if missing := [name for name in (NODES_FILE, PODS_FILE) if not (openb / name).is_file()]:
+            raise UsageError(f"--openb {openb}: there is no {missing[0]}")
+    planned = [
+        attrs.evolve(
+            Case.of(
+                find_workload(name, openb), nodes=nodes, initial_pods=init_pods, pods=pods, devices=devices
+            ),
+            profile=measured,
+            time_limit=time_limit,
+            evaluation=evaluation,
+            trace=openb,
+        )
+        for name in names
+    ]
+    bar = partial(progress_bar, enabled=not no_progress)
+    measurements: list[Measurement] = []
+    baseline: list[Measurement] | None = [] if compare and measured != default_profile() else None
+    rows: list[GrowthRow] = []
+    form_runs: FormsComparison | None = None
+    problem, interrupted = "", False
+    try:
+        if compared is not None:
+            if len(planned) > 1:
+                raise UsageError("--forms takes one --workload")
+            case = attrs.evolve(planned[0], percentage=ALL_NODES if percentage is None else percentage)
+            for form_runs in _compare_forms(case, *compared, repeats or REPEATS, bar):  # noqa: B007  # the latest
+                pass
+        elif growth is None:
+            if sizes is not None:
+                raise UsageError("--sizes goes with --growth")
+            _measure_all(planned, percentage, bar, measurements, baseline)
+        else:
+            case = _growing(growth, planned, nodes=nodes, initial_pods=init_pods, pods=pods, devices=devices)
+            case = attrs.evolve(case, percentage=ALL_NODES if percentage is None else percentage)
+            _measure_rows(growth, cases(growth, case, _sizes(sizes)), bar, rows)
+        if form_runs is not None:
+            problem = _nothing_learnt(form_runs)
+    except BenchmarkError as error:
+        problem = str(error)
+    except KeyboardInterrupt:
+        interrupted = True
+    report = BenchReport(
+        Machine.this(),
+        measured,
+        evaluation,
+        measurements,
+        baseline or (),
+        growth,
+        rows,
+        interrupted,
+        source=str(profile or ""),
+        forms=form_runs,
+    )
+    if problem:
+        complain(problem, ExitCode.FAILED)
+    if as_json:
+        print(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+    else:
+        print_bench_report(report)
+    if problem:
+        raise typer.Exit(ExitCode.FAILED)
+    if interrupted:
+        raise typer.Exit(ExitCode.INTERRUPTED)
+
+
+def _profile_of(
+    configuration: SchedulerConfiguration, scheduler_name: str | None
+) -> tuple[Profile, int | None]:
+    """The profile to measure, and its percentage of nodes to score, if it has one.
+
+    The profile is renamed to the default scheduler, which the workloads' pods name.
+    """
+    profile = selected_profile(configuration, scheduler_name)
+    percentage = profile.percentage_of_nodes_to_score
+    if percentage is None:
+        percentage = configuration.percentage_of_nodes_to_score or None
+    anonymous = attrs.evolve(
+        profile, scheduler_name=DEFAULT_SCHEDULER_NAME, percentage_of_nodes_to_score=None
+    )
+    return anonymous, percentage
+
+
+def _forms(text: str, enable: Sequence[str]) -> tuple[str, list[Evaluation]]:
+    """The plugin, and its forms to compare; raises unless it has all of them."""
+    names = list(dict.fromkeys(text.split(",")))
+    known = [each.value for each in Evaluation]
+    if unknown := [name for name in names if name not in known]:
+        raise UsageError(f"--forms {text}: there is no form {unknown[0]!r}; there are {', '.join(known)}")
+    if len(enable) != 1:
+        raise UsageError("--forms goes with one --enable, which says whose forms")
+    plugin, forms = enabled_plugin("--enable", enable[0]).name, [Evaluation(name) for name in names]
+    for form in forms:
+        in_form(Registry().load(plugin), form)
+    return plugin, forms
+
+
+def _compare_forms(
+    case: Case, plugin: str, forms: Sequence[Evaluation], repeats: int, bar: Bar
+) -> Iterator[FormsComparison | None]:
+    """Yields the comparison so far, after each measurement."""
+    runs = list(form_cases(case, plugin, forms, repeats))
+    done: list[tuple[Case, Measurement]] = []
+    for number, each in enumerate(runs, 1):
+        form = f"without {plugin}" if each.form is None else f"{plugin}, {each.form.form.value}"
+        with bar(f"{number}/{len(runs)} {case.workload_name}, {form}") as progress:
+            done.append((each, measure_in_child(each, time.perf_counter, progress)))
+        yield comparison(case, plugin, done)
+
+
+def _nothing_learnt(forms: FormsComparison) -> str:
+    """Why the comparison of forms isn't reliable; empty if it is."""
+    if not forms.was_asked:
+        return (
+            f"{forms.plugin} wasn't asked about any node: the pods of {forms.workload} are none of its business, so "
+            "its forms can't be compared; --workload NAME measures others"
+        )
+    if forms.difference:
+        return f"the forms of {forms.plugin} don't decide alike, so their speed can't be compared: {forms.difference}"
+    return ""
+
+
+def _measure_all(
+    planned: Sequence[Case],
+    percentage: int | None,
+    bar: Bar,
+    done: list[Measurement],
+    baseline: list[Measurement] | None,
+) -> None:
+    """Measure every part and percentage, and add each result to `done` at once, so that an interruption doesn't lose
+    it.
+
+    Measurements with the default profile are added to `baseline`, if it is given.
+    """
+    percentages = (ADAPTIVE, ALL_NODES) if percentage is None else (percentage,)
+    runs = [
+        attrs.evolve(case, part=part, percentage=of_nodes)
+        for case in planned
+        for part in Part
+        for of_nodes in percentages
+    ]
+    for number, case in enumerate(runs, 1):
+        label = f"{number}/{len(runs)} {case.workload_name}, {case.part}"
+        with bar(label) as progress:
+            done.append(measure_in_child(case, time.perf_counter, progress))
+        if baseline is not None:
+            default = attrs.evolve(case, profile=default_profile())
+            with bar(f"{label}, default profile") as progress:
+                baseline.append(measure_in_child(default, time.perf_counter, progress))
+
+
+def _growing(
+    axis: Axis,
+    planned: Sequence[Case],
+    *,
+    nodes: int | None,
+    initial_pods: int | None,
+    pods: int | None,
+    devices: int | None,
+) -> Case:
+    """The case that grows, in its default size unless sizes are given."""
+    if len(planned) > 1:
+        raise UsageError("--growth takes one --workload")
+    case = planned[0]
+    grown, given = {
+        Axis.NODES: ("--nodes", nodes),
+        Axis.PODS: ("--init-pods", initial_pods),
+        Axis.DEVICES: ("--devices", devices),
+    }[axis]
+    if given is not None:
+        raise UsageError(f"--growth {axis} makes {grown} grow; --sizes says how far")
+    if axis is Axis.DEVICES and not case.workload.devices:
+        raise UsageError(
+            f"--growth {axis} needs a --workload whose nodes have some, and {case.workload_name} has none"
+        )
+    return attrs.evolve(
+        case,
+        nodes=NODES[axis] if nodes is None else nodes,
+        initial_pods=INITIAL_PODS[axis] if initial_pods is None else initial_pods,
+        pods=PODS if pods is None else pods,
+    )
+
+
+def _sizes(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    parts = text.split(",")
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise UsageError(f"--sizes {text}: must be whole numbers of at least 1, with commas between them")
+    return [int(part) for part in parts]
+
+
+def _measure_rows(axis: Axis, planned: Sequence[Case], bar: Bar, done: list[GrowthRow]) -> None:
+    for number, case in enumerate(planned, 1):
+        size = {Axis.NODES: case.nodes, Axis.PODS: case.initial_pods, Axis.DEVICES: case.devices}[axis]
+        with bar(f"{number}/{len(planned)} {case.workload_name}, {size:,} {axis}") as progress:
+            timed = partial(measure_in_child, timer=time.perf_counter, progress=progress)
+            done.append(measure_row(axis, case, timed, footprint_in_child))

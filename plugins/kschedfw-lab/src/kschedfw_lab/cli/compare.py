@@ -1,0 +1,171 @@
+"""`kschedfw compare`: the same cluster under several configurations."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kschedfw import FieldValidation
+from kschedfw.api import Limits
+from kschedfw.cli import (
+    AttemptTimeOption,
+    ClusterArgument,
+    ContextOption,
+    ExitCode,
+    FieldValidationOption,
+    FormatOption,
+    InputFormat,
+    KubeconfigOption,
+    LimitOption,
+    Live,
+    NamespaceOption,
+    NoProgressOption,
+    ParallelismOption,
+    PodsOption,
+    ReadingOptions,
+    RescheduleOption,
+    SeedOption,
+    SelectHost,
+    SelectHostOption,
+    SkipInvalidOption,
+    StartTimeOption,
+    candidates_of,
+    complain,
+    failure_summary,
+    labelled_progress_bar,
+    lack_of_work,
+    read_input,
+    reading_bar,
+    tell,
+    tell_failures,
+)
+from kschedfw.cli import reschedule as free_bound_pods
+from kschedfw.config import WHAT_THERE_IS
+from kschedfw.simulator import Failures
+from kschedfw_lab.cli.compare_options import (
+    check_pods,
+    check_resources,
+    conditions_of,
+)
+from kschedfw_lab.cli.compare_output import page_writer, print_comparison
+from kschedfw_lab.compare import compare as compare_candidates
+from kschedfw_lab.compare import failures as failed_conditions
+
+COMPARE_HELP = """Schedule the pending pods of a cluster under several configurations, and show how they differ.
+
+CLUSTER is as for simulate. Each configuration starts with the same cluster and the same seed. The first one is the
+baseline: pods that fare differently under another one are counted and listed, with the reason of the difference.
+
+\b
+Exit codes:
+  0    done, whether or not all pods fit
+  1    a plugin failed under one of them (see standard error); or there is nothing to compare:
+       no nodes, or no pods to schedule; or the extra compare isn't installed
+  2    bad usage or bad input; nothing was done
+  3    a condition of --fail-on holds
+  70   a bug in kschedfw
+  130  interrupted; the results so far are shown
+"""
+
+
+compare_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@compare_app.command(help=COMPARE_HELP)
+def compare(
+    cluster: ClusterArgument = None,
+    profile: Annotated[
+        list[str] | None,
+        typer.Option(metavar="WHAT", help=f"What to compare: {WHAT_THERE_IS}. Give it two times or more."),
+    ] = None,
+    pods: PodsOption = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    namespace: NamespaceOption = None,
+    format: FormatOption = InputFormat.MANIFESTS,
+    select_host: SelectHostOption = SelectHost.RANDOM,
+    reschedule: RescheduleOption = None,
+    start_time: StartTimeOption = None,
+    attempt_time: AttemptTimeOption = None,
+    seed: SeedOption = 0,
+    parallelism: ParallelismOption = 1,
+    skip_invalid: SkipInvalidOption = False,
+    field_validation: FieldValidationOption = FieldValidation.STRICT,
+    limit: LimitOption = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION",
+            help=(
+                "Exit with 3 if this holds for any configuration except the first: moved, unplaced, 'moved > "
+                "5%', 'placed < baseline.placed' … Repeatable."
+            ),
+        ),
+    ] = None,
+    show: Annotated[
+        int, typer.Option(min=0, metavar="N", help="How many of the pods that fared differently to list.")
+    ] = 5,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Print the comparison as JSON, with every node and every pod that moved."
+        ),
+    ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html", metavar="FILE", help="Also write an HTML page with plots. Needs the extra compare."
+        ),
+    ] = None,
+    no_progress: NoProgressOption = False,
+) -> None:
+    write_page = None if html is None else page_writer(html)
+    conditions = conditions_of(fail_on or ())
+    candidates = candidates_of(profile or [])
+    options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
+    live = Live(kubeconfig, context, namespace)
+    with reading_bar(enabled=not no_progress and not live.is_wanted) as reading:
+        loaded = read_input(format, cluster or [], pods or [], options, live=live, progress=reading)
+    tell(loaded.problems)
+    loaded, _ = free_bound_pods(loaded, reschedule or ())
+    check_pods(candidates, loaded.cluster)
+    check_resources(conditions, loaded.cluster)
+    with Failures() as failures, labelled_progress_bar(enabled=not no_progress) as progress:
+        comparison = compare_candidates(
+            loaded.cluster,
+            candidates,
+            seed=seed,
+            selector=select_host.selector,
+            start_time=start_time,
+            attempt_time=attempt_time or 0.0,
+            parallelism=parallelism,
+            clock=time.perf_counter,
+            progress=progress,
+            notes=loaded.notes,
+        )
+    tell_failures(failures)
+    lacking = lack_of_work(comparison.runs[0].report)
+    if lacking:
+        complain(f"nothing to compare: {lacking}", ExitCode.NOTHING_TO_DO)
+    failed = [] if comparison.interrupted else failed_conditions(comparison, conditions)
+    if as_json:
+        document = {**comparison.to_json(), "failed": [each.to_json() for each in failed]}
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        print_comparison(comparison, show=show)
+    if write_page is not None:
+        write_page(comparison)
+    if comparison.interrupted:
+        raise typer.Exit(ExitCode.INTERRUPTED)
+    if lacking:
+        raise typer.Exit(ExitCode.NOTHING_TO_DO)
+    for failure in failed:
+        complain(f"--fail-on {failure.condition}: {failure.label}: {failure.told}", ExitCode.CONDITION_HOLDS)
+    if failures.count:  # figures with a plugin that fails prove nothing, whatever the conditions
+        raise typer.Exit(complain(failure_summary(failures), ExitCode.FAILED))
+    if failed:
+        raise typer.Exit(ExitCode.CONDITION_HOLDS)

@@ -1,0 +1,97 @@
+"""`kschedfw report`: what the results of a sweep say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kschedfw.cli import ExitCode, complain, counted
+from kschedfw.scheduler import MissingExtraError
+from kschedfw_lab.cli.report_output import print_analysis
+from kschedfw_lab.report.analysis import analyse
+from kschedfw_lab.report.document import document
+from kschedfw_lab.report.page import ReportPage
+from kschedfw_lab.results.reading import read_results, read_series
+
+REPORT_HELP = """Show what the results of a sweep say: means with intervals, and which differences are more than chance.
+
+RESULTS is the directory that sweep writes, or its results.csv, results.jsonl or results.parquet. Runs that differ in
+one factor are compared in pairs, seed by seed, and a page with plots is written into the directory.
+
+\b
+Exit codes:
+  0    done
+  1    nothing to report: no run has finished, or all have failed; or an extra isn't installed
+  2    bad usage or bad input
+  70   a bug in kschedfw
+  130  interrupted
+"""
+
+report_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@report_app.command(help=REPORT_HELP)
+def report(
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A directory of results, or a file.")],
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FACTOR[=VALUE][,…]",
+            help=(
+                "The factor to compare, and the value that all others are compared with; without a value the first. "
+                "Default: the first factor that is crossed with the others."
+            ),
+        ),
+    ] = None,
+    over: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FACTOR", help="A factor whose values are repetitions, as the seed's are. Repeatable."
+        ),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="A metric, or a pattern: 'utilisation.*'. Repeatable; default: all."
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the figures as JSON; a page is written only with --html.")
+    ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where the page goes; default: report.html in the directory. Needs the extra compare.",
+        ),
+    ] = None,
+) -> None:
+    try:
+        found = read_results(results)
+        page = None if as_json and html is None else ReportPage(html or _beside(results))
+    except MissingExtraError as error:
+        raise typer.Exit(complain(str(error), ExitCode.NOTHING_TO_DO)) from None
+    runs = found.runs()
+    if not runs:
+        raise typer.Exit(complain(f"{results}: no run has finished", ExitCode.NOTHING_TO_DO))
+    analysis = analyse(found, baseline, over=over or (), metrics=metric or ())
+    if page is not None:
+        series = read_series(results) if results.is_dir() else None
+        page.write(analysis, runs, series, title=results.resolve().name)
+    if as_json:
+        print(json.dumps(document(analysis), indent=2, ensure_ascii=False))
+    else:
+        print_analysis(analysis)
+    if page is not None and not as_json:
+        print(f"\npage: {page.file}")
+    if len(analysis.failed) == len(runs):
+        what = f"all of {counted(len(runs), 'run')} failed" if len(runs) > 1 else "the only run failed"
+        raise typer.Exit(complain(f"{results}: {what}", ExitCode.NOTHING_TO_DO))
+
+
+def _beside(results: Path) -> Path:
+    """Where the page goes if nobody says otherwise."""
+    return results / "report.html" if results.is_dir() else results.with_suffix(".html")

@@ -1,0 +1,37 @@
+"""Compares configurations on the same cluster and pods: where the results differ, and why."""
+
+from kschedfw.scheduler import Setup, UnknownProfileError
+from kschedfw_lab.compare.comparison import Change, Comparison, Move, Moves, Run
+from kschedfw_lab.compare.condition import Condition, ConditionError, Failure, failures
+from kschedfw_lab.compare.metrics import (
+    Fragmentation,
+    NodeAllocation,
+    Workload,
+    fragmentation,
+    imbalance_within,
+)
+from kschedfw_lab.compare.running import compare
+from kschedfw_lab.compare.why import Against, Ground, Points
+
+__all__ = [
+    "Against",
+    "Setup",
+    "Change",
+    "Comparison",
+    "Condition",
+    "ConditionError",
+    "Failure",
+    "Fragmentation",
+    "Ground",
+    "Move",
+    "Moves",
+    "NodeAllocation",
+    "Points",
+    "Run",
+    "UnknownProfileError",
+    "Workload",
+    "compare",
+    "failures",
+    "fragmentation",
+    "imbalance_within",
+]

@@ -1,0 +1,181 @@
+"""The result of comparing configurations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+import attrs
+
+from kschedfw.cluster import MissingObject
+from kschedfw.simulator import Decision, Outcome, Report, Spread
+from kschedfw_lab.compare.metrics import Fragmentation, NodeAllocation
+from kschedfw_lab.compare.why import Against, Ground
+
+
+@attrs.frozen
+class Run:
+    """The run of one configuration.
+
+    `imbalance_within` is the distribution, over the nodes, of how unevenly a node's resources are used. How unevenly
+    a resource is used between nodes is `stddev` in the report's utilisation. `allocations` has every node, in the
+    order of the input, with what was allocated in the end.
+    """
+
+    label: str
+    report: Report
+    imbalance_within: Spread
+    fragmentation: Sequence[Fragmentation]
+    allocations: Sequence[NodeAllocation]
+
+    @property
+    def nodes_in_use(self) -> int:
+        """How many nodes have at least one pod."""
+        return sum(allocation.pods > 0 for allocation in self.allocations)
+
+    def to_json(self) -> dict[str, object]:
+        report = self.report.to_json()
+        del report["decisions"]  # `simulate --json` has them; a comparison has those that differ
+        del report["missing"]  # it is the same for all
+        return {
+            "label": self.label,
+            **report,
+            "nodesInUse": self.nodes_in_use,
+            "imbalance": {
+                "betweenNodes": {usage.resource: usage.per_node.stddev for usage in self.report.utilisation},
+                "withinNodes": attrs.asdict(self.imbalance_within),
+            },
+            "fragmentation": {
+                each.resource: {"unusable": each.unusable, "free": each.free, "share": each.share}
+                for each in self.fragmentation
+            },
+            "nodeAllocations": [
+                {
+                    "node": each.node,
+                    "requested": dict(each.requested),
+                    "allocatable": dict(each.allocatable),
+                }
+                for each in self.allocations
+            ],
+        }
+
+
+class Change(StrEnum):
+    """The way in which a pod's outcome differs."""
+
+    MOVED = "moved"
+    GAINED = "newly placed"
+    LOST = "no longer placed"
+    OTHER = "not placed either way"
+
+
+@attrs.frozen
+class Move:
+    """A pod whose outcome under a configuration differs from that under the baseline.
+
+    `before` is its decision under the baseline, `after` under the other configuration; one of them is None if that
+    configuration doesn't schedule the pod. `baseline_against` says why the baseline didn't choose the other's node,
+    `against` why the other configuration didn't choose the baseline's node.
+    """
+
+    pod: str
+    before: Decision | None
+    after: Decision | None
+    baseline_against: Against | None = None
+    against: Against | None = None
+
+    @property
+    def change(self) -> Change:
+        had, has = place(self.before), place(self.after)
+        if had is None:
+            return Change.OTHER if has is None else Change.GAINED
+        return Change.LOST if has is None else Change.MOVED
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "pod": self.pod,
+            "change": self.change.value,
+            "before": _decision_json(self.before),
+            "after": _decision_json(self.after),
+            "baselineAgainst": None if self.baseline_against is None else self.baseline_against.to_json(),
+            "against": None if self.against is None else self.against.to_json(),
+        }
+
+
+def place(decision: Decision | None) -> str | None:
+    """The pod's node at the end."""
+    return decision.node if decision is not None and decision.outcome is Outcome.PLACED else None
+
+
+def _decision_json(decision: Decision | None) -> dict[str, object] | None:
+    return None if decision is None else decision.to_json()
+
+
+@attrs.frozen
+class Moves:
+    """The pods whose outcome under a configuration differs from that under the baseline, in the baseline's order."""
+
+    baseline: str
+    label: str
+    moves: Sequence[Move]
+
+    def count(self, change: Change) -> int:
+        return sum(move.change is change for move in self.moves)
+
+    @property
+    def causes(self) -> Mapping[tuple[Ground, str], int]:
+        """Why the baseline's node wasn't chosen: the grounds and deciding plugins, with the number of pods, most
+        frequent first.
+        """
+        counts = Counter(
+            (move.against.ground, move.against.plugin) for move in self.moves if move.against is not None
+        )
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "baseline": self.baseline,
+            "label": self.label,
+            "counts": {change.value: self.count(change) for change in Change},
+            "causes": [
+                {"ground": ground.value, "plugin": plugin or None, "pods": pods}
+                for (ground, plugin), pods in self.causes.items()
+            ],
+            "moves": [move.to_json() for move in self.moves],
+        }
+
+
+@attrs.frozen
+class Comparison:
+    """The same cluster and pods under several configurations; the first one is the baseline.
+
+    `moves` has the others, in their order. An interruption ends it early; the interrupted run is the last of `runs`
+    and has no moves.
+    """
+
+    seed: int
+    runs: Sequence[Run]
+    moves: Sequence[Moves]
+    notes: Sequence[str] = ()
+
+    @property
+    def interrupted(self) -> bool:
+        return any(run.report.interrupted for run in self.runs)
+
+    @property
+    def missing(self) -> Sequence[MissingObject]:
+        """Objects that pods referred to and the cluster lacked."""
+        return self.runs[0].report.missing
+
+    def to_json(self) -> dict[str, object]:
+        """The comparison in types that `json.dumps` knows; the keys are part of kschedfw's interface."""
+        return {
+            "seed": self.seed,
+            "interrupted": self.interrupted,
+            "baseline": self.runs[0].label,
+            "notes": list(self.notes),
+            "missing": [each.to_json() for each in self.missing],
+            "runs": [run.to_json() for run in self.runs],
+            "moves": [moves.to_json() for moves in self.moves],
+        }

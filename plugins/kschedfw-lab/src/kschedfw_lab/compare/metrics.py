@@ -1,0 +1,131 @@
+"""Metrics of how well nodes are used: allocation, imbalance, fragmentation."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+import numpy as np
+
+from kschedfw import NodeInfo, Pod, Resource
+from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from kschedfw.simulator import Spread
+
+_FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+
+@attrs.frozen
+class NodeAllocation:
+    """What is requested on a node and what is allocatable, by resource including `pods`; units as in `Utilisation`."""
+
+    node: str
+    requested: Mapping[str, int]
+    allocatable: Mapping[str, int]
+
+    @classmethod
+    def of(cls, info: NodeInfo) -> NodeAllocation:
+        names = [
+            name
+            for name in (*_FIRST, PODS, *sorted(info.allocatable.scalar_resources))
+            if info.allocatable.get(name) > 0
+        ]
+        return cls(
+            info.name,
+            {name: len(info.pods) if name == PODS else info.requested.get(name) for name in names},
+            {name: info.allocatable.get(name) for name in names},
+        )
+
+    @property
+    def pods(self) -> int:
+        return self.requested.get(PODS, 0)
+
+    def share(self, resource: str) -> float | None:
+        """Requested divided by allocatable; None where the node doesn't have the resource."""
+        offered = self.allocatable.get(resource)
+        return self.requested[resource] / offered if offered else None
+
+    def free(self, resource: str) -> int:
+        """The amount that isn't requested; never negative."""
+        return max(0, self.allocatable.get(resource, 0) - self.requested.get(resource, 0))
+
+
+@attrs.frozen
+class Workload:
+    """The requests of a cluster's pods: the number of pods for each combination of amounts.
+
+    `pending` has those of the pods to be scheduled. `resources` are all resources that any pod requests, including
+    bound ones, in the order in which they are shown.
+    """
+
+    pending: Mapping[Resource, int]
+    resources: tuple[str, ...]
+
+    @classmethod
+    def of(cls, pods: Iterable[Pod]) -> Workload:
+        pending: Counter[Resource] = Counter()
+        asked: set[str] = set()
+        for pod in pods:
+            if pod.is_terminal:
+                continue
+            amounts = pod.requests.amounts
+            asked.update(name for name, amount in amounts.items() if amount > 0)
+            if not pod.node_name and not pod.is_terminating:
+                pending[amounts] += 1
+        first = [name for name in _FIRST if name in asked]
+        return cls(pending, (*first, *sorted(asked.difference(first))))
+
+
+@attrs.frozen
+class Fragmentation:
+    """How much of a resource is free, but can't be used by a typical pod that requests it.
+
+    `unusable` is the sum over the nodes of the free amount, times the share of such pods that don't fit on the node;
+    in the resource's unit. `free` is the sum without that factor. This is the fragmentation measure of Weng et al.,
+    "Beware of Fragmentation" (USENIX ATC '23), for any resource, and without pods that don't request it.
+    """
+
+    resource: str
+    unusable: float
+    free: int
+
+    @property
+    def share(self) -> float:
+        """Unusable divided by free: the probability that a typical pod can't use a free unit. 0 if none is free."""
+        return self.unusable / self.free if self.free else 0.0
+
+
+def fragmentation(nodes: Sequence[NodeAllocation], workload: Workload) -> list[Fragmentation]:
+    """The fragmentation of each resource that pending pods request and nodes have."""
+    counts = np.array(list(workload.pending.values()), dtype=np.int64)
+    # Requests that no node can satisfy also decide whether a pod fits.
+    names = [*workload.resources, PODS]
+    asked = np.array(
+        [[each.get(name) for name in names[:-1]] + [1] for each in workload.pending], dtype=np.int64
+    )
+    free = np.array([[node.free(name) for name in names] for node in nodes], dtype=np.int64)
+    asked, free = asked.reshape(-1, len(names)), free.reshape(-1, len(names))
+    refused = np.zeros(free.shape, dtype=np.int64)
+    for request, count in zip(asked, counts, strict=True):
+        too_small = ~(request <= free).all(axis=1)
+        refused += np.outer(too_small, request > 0) * count
+    found = []
+    for column, name in enumerate(workload.resources):
+        asking = int(counts[asked[:, column] > 0].sum())
+        if asking and any(name in node.allocatable for node in nodes):
+            unusable = math.fsum((free[:, column] * (refused[:, column] / asking)).tolist())
+            found.append(Fragmentation(name, unusable, int(free[:, column].sum())))
+    return found
+
+
+def imbalance_within(nodes: Iterable[NodeAllocation], workload: Workload) -> Spread:
+    """How unevenly each node's resources are used: the standard deviation of their requested shares, over the nodes.
+
+    The resources are those that any pod requests and the node has. NodeResourcesBalancedAllocation keeps this small.
+    """
+    deviations = []
+    for node in nodes:
+        shares = [share for name in workload.resources if (share := node.share(name)) is not None]
+        deviations.append(Spread.of(shares).stddev)
+    return Spread.of(deviations)

@@ -1,0 +1,97 @@
+"""Runs one configuration on a cluster, and takes its measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from datetime import datetime
+
+import attrs
+
+from kschedfw import Node, Pod, Registry, Snapshot
+from kschedfw.api import Named
+from kschedfw.cluster import Cluster
+from kschedfw.explain import Explaining
+from kschedfw.scheduler import HostSelector, Setup, make_extenders
+from kschedfw.simulator import Arrivals, Report, Simulation
+from kschedfw_lab.compare.comparison import Run
+from kschedfw_lab.compare.metrics import NodeAllocation, Workload, fragmentation, imbalance_within
+
+
+def _random() -> HostSelector | None:
+    """No selector of its own: among the best nodes the seed decides."""
+    return None
+
+
+@attrs.frozen(kw_only=True)
+class Trial:
+    """A cluster's objects, and the settings of a simulation that don't belong to a configuration.
+
+    A trial can be run any number of times: each run has its own copy of the cluster, and the same seed. `selector`
+    makes a new HostSelector for each run. For all other fields see `Simulation`.
+    """
+
+    objects: Sequence[Named] = attrs.field(kw_only=False)
+    seed: int = 0
+    selector: Callable[[], HostSelector | None] = _random
+    start_time: datetime | None = None
+    attempt_time: float = 0.0
+    arrivals: Arrivals | None = None
+    registry: Registry | None = None
+    parallelism: int = 1
+    clock: Callable[[], float] = lambda: 0.0
+
+    def run(
+        self,
+        candidate: Setup,
+        *,
+        explaining: Explaining | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        before: Callable[[Simulation], None] | None = None,
+    ) -> Run:
+        """Simulate the cluster under the candidate; `before` is called with the simulation before it runs.
+
+        Raises:
+            ProfileError, PluginError: a profile can't run.
+            ExtenderConfigError, MissingExtraError: extenders can't run.
+            ArrivalsError: a pod's times aren't numbers.
+        """
+        cluster = candidate.cluster_of(self.objects)
+        with ExitStack() as stack:
+            extenders = make_extenders(candidate.extenders)
+            for extender in extenders:
+                stack.callback(extender.close)
+            simulation = Simulation(
+                cluster,
+                profiles=candidate.profiles,
+                registry=self.registry,
+                arrivals=self.arrivals,
+                seed=self.seed,
+                selector=self.selector(),
+                extenders=extenders,
+                percentage_of_nodes_to_score=candidate.percentage_of_nodes_to_score,
+                initial_backoff=candidate.initial_backoff,
+                max_backoff=candidate.max_backoff,
+                start_time=self.start_time,
+                attempt_time=self.attempt_time,
+                parallelism=self.parallelism,
+                clock=self.clock,
+                notes=candidate.notes,
+                explaining=explaining,
+            )
+            if before is not None:
+                before(simulation)
+            report = simulation.run(progress)
+        return self._measured(candidate.label, report, cluster)
+
+    def _measured(self, label: str, report: Report, cluster: Cluster) -> Run:
+        workload = Workload.of(obj for obj in self.objects if isinstance(obj, Pod))
+        snapshot = Snapshot.of(cluster.list(Node), (pod for pod in cluster.list(Pod) if not pod.is_terminal))
+        allocations = tuple(map(NodeAllocation.of, snapshot.node_infos))
+        return Run(
+            label,
+            report,
+            imbalance_within(allocations, workload),
+            tuple(fragmentation(allocations, workload)),
+            allocations,
+        )

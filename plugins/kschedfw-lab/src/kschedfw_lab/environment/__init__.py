@@ -1,0 +1,30 @@
+"""Simulations as environments for reinforcement learning, with the API of Gymnasium."""
+
+from kschedfw.scheduler import MissingExtraError
+
+try:
+    import gymnasium
+except ImportError as error:
+    raise MissingExtraError(
+        "environments need gymnasium; install it with: pip install 'kschedfw-lab[gym]'"
+    ) from error
+
+from kschedfw_lab.environment.actions import ActionError
+from kschedfw_lab.environment.environment import Environment, Workload, WorkloadError
+from kschedfw_lab.environment.reward import Reward, Transition, pods_bound
+
+ID = "kschedfw/Scheduling-v0"
+"""For `gymnasium.make("kschedfw_lab.environment:kschedfw/Scheduling-v0", workload=...)`."""
+
+gymnasium.register(ID, entry_point="kschedfw_lab.environment:Environment")
+
+__all__ = [
+    "ID",
+    "ActionError",
+    "Environment",
+    "Reward",
+    "Transition",
+    "Workload",
+    "WorkloadError",
+    "pods_bound",
+]

@@ -1,0 +1,128 @@
+"""What an agent sees of a cluster: the node table and a pod, as arrays of shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from kschedfw import IntArray, NodeTable, Pod
+from kschedfw.api import CPU, MEMORY, PODS
+
+Shares: TypeAlias = npt.NDArray[np.float32]
+Mask: TypeAlias = npt.NDArray[np.int8]
+Observation: TypeAlias = dict[str, npt.NDArray[Any]]
+"""Arrays by name; their shapes and ranges are those of `Units.space`."""
+
+
+@attrs.frozen(eq=False)
+class Units:
+    """What the axes of an observation stand for.
+
+    Attributes:
+        nodes: how many rows there are for nodes; those beyond a cluster's nodes are 0.
+        resources: the resources of the columns.
+        largest: of each resource, the amount that counts as 1: what the largest node has; shape (r,), float64, > 0.
+    """
+
+    nodes: int
+    resources: tuple[str, ...]
+    largest: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, table: NodeTable, nodes: int | None = None, resources: Sequence[str] | None = None) -> Units:
+        """Those of a cluster; by default with as many nodes as it has, and the resources that any of them has: CPU,
+        memory and pods first, then the others by name.
+        """
+        most = {name: int(table.allocatable[:, column].max()) for name, column in table.columns.items()}
+        if resources is None:
+            there = {name for name, amount in most.items() if amount > 0}
+            first = [name for name in (CPU, MEMORY, PODS) if name in there]
+            resources = (*first, *sorted(there.difference(first)))
+        largest = np.array([max(1, most.get(name, 0)) for name in resources], dtype=np.float64)
+        return cls(len(table) if nodes is None else nodes, tuple(resources), largest)
+
+    def space(self) -> spaces.Space[Observation]:
+        """The space of the observations."""
+        table = (self.nodes, len(self.resources))
+        parts: dict[str, spaces.Space[Any]] = {
+            "free": spaces.Box(0.0, 1.0, table, np.float32),
+            "capacity": spaces.Box(0.0, 1.0, table, np.float32),
+            "pod": spaces.Box(0.0, 1.0, (len(self.resources),), np.float32),
+            "feasible": spaces.MultiBinary(self.nodes),
+        }
+        space: spaces.Space[Any] = spaces.Dict(parts)
+        return space
+
+
+class Observer:
+    """Looks at the nodes of one table."""
+
+    def __init__(self, table: NodeTable, units: Units) -> None:
+        self._table = table
+        self._units = units
+        self._seen: tuple[int, int] | None = None
+        self._columns: Sequence[int | None] = ()
+        self._per_unit: npt.NDArray[np.float64] = np.zeros((0, 0))
+        self._capacity: Shares = np.zeros((0, 0), dtype=np.float32)
+
+    def observation(self, pod: Pod | None, mask: Mask) -> Observation:
+        """New arrays: the nodes as they are, the pod to decide about, and its mask."""
+        return {
+            "free": self.free(),
+            "capacity": self.capacity(),
+            "pod": self.pod(pod),
+            "feasible": mask.copy(),
+        }
+
+    def free(self) -> Shares:
+        """The share of a node's resource that no pod has requested, shape (n, r); 0 where there is nothing of it."""
+        self._follow_nodes()
+        table, units = self._table, self._units
+        free = np.zeros((units.nodes, len(units.resources)), dtype=np.float32)
+        for index, column in enumerate(self._columns):
+            if column is not None:
+                # The product is float64, and rounded only here.
+                free[: len(table), index] = table.free[:, column] * self._per_unit[index]
+        return np.clip(free, 0.0, 1.0, out=free)
+
+    def capacity(self) -> Shares:
+        """What each node has of each resource, divided by what the largest node has, shape (n, r)."""
+        self._follow_nodes()
+        return self._capacity.copy()
+
+    def pod(self, pod: Pod | None) -> Shares:
+        """What the pod requests of each resource, divided by what the largest node has, shape (r,); 0 without a pod."""
+        units = self._units
+        if pod is None:
+            return np.zeros(len(units.resources), dtype=np.float32)
+        amounts = pod.requests.amounts
+        wanted = [1 if name == PODS else amounts.get(name) for name in units.resources]
+        return np.minimum(wanted / units.largest, 1.0).astype(np.float32)
+
+    def mask(self, rows: IntArray | None) -> Mask:
+        """1 in these rows, else 0; shape (n,)."""
+        mask = np.zeros(self._units.nodes, dtype=np.int8)
+        if rows is not None:
+            mask[rows] = 1
+        return mask
+
+    def _follow_nodes(self) -> None:
+        """Take what depends on node objects alone anew if any of them has changed."""
+        table, units = self._table, self._units
+        seen = table.layout, table.node_changes.version
+        if seen == self._seen:
+            return
+        self._seen = seen
+        self._columns = [table.columns.get(name) for name in units.resources]
+        nothing = np.zeros(len(table), dtype=np.int64)
+        allocatable = np.stack(
+            [nothing if column is None else table.allocatable[:, column] for column in self._columns]
+        )
+        self._per_unit = np.divide(1.0, allocatable, out=np.zeros(allocatable.shape), where=allocatable > 0)
+        self._capacity = np.zeros((units.nodes, len(units.resources)), dtype=np.float32)
+        self._capacity[: len(table)] = np.clip(allocatable.T / units.largest, 0.0, 1.0)

@@ -1,0 +1,115 @@
+"""Pods arrive and leave: how many are refused, how well the machines are used, and what is stranded."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+from statistics import fmean
+from typing import Final
+
+from kschedfw import Pod
+from kschedfw.api import CPU, MEMORY
+from kschedfw.simulator import GPU
+from kschedfw_lab.compare import NodeAllocation, Workload, fragmentation
+from kschedfw_lab.packing.loss_system import LossSystem
+from kschedfw_lab.packing.policies import Policy
+from kschedfw_lab.packing.workload import LARGE, Trace, gpus_of
+
+LOAD: Final = 0.8
+"""The GPUs that the running pods would ask for, had none been refused, as a share of the machines'."""
+
+LIFETIMES: Final = 1.5
+"""How long it goes on, in mean lifetimes of pods; what is measured is measured in the second half."""
+
+SAMPLES: Final = 10
+"""How often the machines are looked at."""
+
+_NAMES: Final = {CPU: "cpu", MEMORY: "memory", GPU: "gpus"}
+
+
+def churn(trace: Trace, policy: Policy, seed: int, lifetimes: float = LIFETIMES) -> Mapping[str, float]:
+    """Let pods come and go, and return what came of it as metrics.
+
+    Pods are drawn from the trace with replacement. They arrive as a Poisson process and stay for a time that is
+    exponentially distributed; as many as make the load are there at the start. All of that depends on the seed alone,
+    and so it is the same under each policy. A pod that fits nowhere is refused.
+    """
+    chance = Random(f"churn {seed}")
+    nodes = trace.shuffled_nodes(chance)
+    running = round(LOAD * trace.gpus / trace.gpus_per_pod)
+    counted = _Counted()
+    leaving: list[tuple[float, int, Pod]] = []
+    samples: list[Sequence[NodeAllocation]] = []
+    due = [lifetimes * (0.5 + 0.5 * (number + 1) / SAMPLES) for number in range(SAMPLES)]
+    with LossSystem(nodes, policy, Random(seed)) as system:
+
+        def pass_until(time: float) -> None:
+            while leaving and leaving[0][0] <= time:
+                system.remove(heapq.heappop(leaving)[2])
+
+        for order, (time, stay, pod) in enumerate(_arrivals(trace, running, lifetimes, chance)):
+            while due and due[0] <= time:
+                pass_until(due.pop(0))
+                samples.append(system.allocations())
+            pass_until(time)
+            placed = system.place(pod)
+            if placed is not None:
+                heapq.heappush(leaving, (time + stay, order, placed))
+            if time > lifetimes / 2:
+                counted.add(pod, is_refused=placed is None)
+        for time in due:
+            pass_until(time)
+            samples.append(system.allocations())
+    return {**counted.metrics(), **_of_machines(samples, Workload.of(trace.pods))}
+
+
+def _arrivals(
+    trace: Trace, running: int, lifetimes: float, chance: Random
+) -> Iterator[tuple[float, float, Pod]]:
+    """When pods arrive and how long they stay, in mean lifetimes, and what they are."""
+    for _ in range(running):
+        yield 0.0, chance.expovariate(1.0), chance.choice(trace.pods)
+    time = chance.expovariate(running)
+    while time < lifetimes:
+        yield time, chance.expovariate(1.0), chance.choice(trace.pods)
+        time += chance.expovariate(running)
+
+
+class _Counted:
+    """How many pods arrived and were refused, and how many of the large ones."""
+
+    def __init__(self) -> None:
+        self._arrived = self._refused = self._large = self._refused_large = 0
+
+    def add(self, pod: Pod, *, is_refused: bool) -> None:
+        self._arrived += 1
+        self._refused += is_refused
+        if gpus_of(pod) >= LARGE:
+            self._large += 1
+            self._refused_large += is_refused
+
+    def metrics(self) -> Mapping[str, float]:
+        return {
+            "arrived": self._arrived,
+            "arrived.large": self._large,
+            "refused": self._refused / self._arrived if self._arrived else 0.0,
+            "refused.large": self._refused_large / self._large if self._large else 0.0,
+        }
+
+
+def _of_machines(samples: Sequence[Sequence[NodeAllocation]], workload: Workload) -> Mapping[str, float]:
+    metrics: dict[str, float] = {}
+    for resource, name in _NAMES.items():
+        metrics[f"utilisation.{name}"] = fmean(_utilisation(nodes, resource) for nodes in samples)
+    parts = [{part.resource: part.share for part in fragmentation(nodes, workload)} for nodes in samples]
+    for resource, name in _NAMES.items():
+        metrics[f"stranded.{name}"] = fmean(shares[resource] for shares in parts)
+    metrics["empty_machines"] = fmean(sum(not node.pods for node in nodes) for nodes in samples)
+    metrics["room.large"] = fmean(sum(node.free(GPU) >= LARGE for node in nodes) for nodes in samples)
+    return metrics
+
+
+def _utilisation(nodes: Sequence[NodeAllocation], resource: str) -> float:
+    offered = sum(node.allocatable.get(resource, 0) for node in nodes)
+    return sum(node.requested.get(resource, 0) for node in nodes) / offered if offered else 0.0

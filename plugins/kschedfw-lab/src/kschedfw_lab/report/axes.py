@@ -1,0 +1,114 @@
+"""Axes, ticks and marks of the plots. Units are those of the SVG's viewBox, which is as wide as a narrow screen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Final
+
+import attrs
+
+from kschedfw_lab.report.analysis import Analysis
+from kschedfw_lab.report.numbers import Unit
+
+WIDTH: Final = 340
+HEIGHT: Final = 190
+SQUARE: Final = 308
+"""The height of a plot whose axes are equally long."""
+
+LEFT: Final = 52
+RIGHT: Final = 12
+TOP: Final = 8
+BOTTOM: Final = 24
+MOST_TREATMENTS: Final = 40
+"""How many treatments are shown; the JSON has all of them."""
+
+MOST_SERIES: Final = 8
+"""How many treatments a plot of points or lines has: more can't be told apart."""
+
+_TICKS: Final = 5
+_PADDING: Final = 0.05
+_R: Final = 3.5
+
+
+@attrs.frozen
+class Axis:
+    """Maps values to places: from `low` at `start` to `high` at `end`."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    @classmethod
+    def over(cls, values: Iterable[float], start: float, end: float) -> Axis:
+        """An axis on which all values have room."""
+        values = list(values)
+        low, high = min(values), max(values)
+        room = (high - low) * _PADDING or abs(high) * _PADDING or 1.0
+        return cls(low - room, high + room, start, end)
+
+    def at(self, value: float) -> float:
+        share = (value - self.low) / (self.high - self.low)
+        return round(self.start + share * (self.end - self.start), 1)
+
+    def ticks(self, most: int = _TICKS) -> list[float]:
+        """Round values with equal distances, at most so many."""
+        rough = (self.high - self.low) / most
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(step * power for step in (1, 2, 2.5, 5, 10) if step * power >= rough * (1 - 1e-9))
+        first = math.ceil(self.low / step - 1e-9)
+        last = math.floor(self.high / step + 1e-9)
+        return [step * number for number in range(first, last + 1)]
+
+
+@attrs.frozen
+class Tick:
+    at: float
+    text: str
+
+
+def mark(series: int, x: float, y: float) -> str:
+    """The data of a path that marks a point; each series has a shape of its own."""
+    match (series + series // MOST_SERIES) % MOST_SERIES:
+        case 0:
+            return f"M{x - _R:.1f} {y:.1f}a{_R} {_R} 0 1 0 {2 * _R} 0a{_R} {_R} 0 1 0-{2 * _R} 0"
+        case 1:
+            return f"M{x - 3:.1f} {y - 3:.1f}h6v6h-6z"
+        case 2:
+            return f"M{x:.1f} {y - 4.2:.1f}l4 7h-8z"
+        case 3:
+            return f"M{x:.1f} {y - 4.5:.1f}l4.5 4.5l-4.5 4.5l-4.5-4.5z"
+        case 4:
+            return f"M{x - 1.2:.1f} {y - 4:.1f}h2.4v2.8h2.8v2.4h-2.8v2.8h-2.4v-2.8h-2.8v-2.4h2.8z"
+        case 5:
+            return f"M{x:.1f} {y + 4.2:.1f}l4-7h-8z"
+        case 6:
+            return f"M{x - 4.5:.1f} {y - 1.5:.1f}h9v3h-9z"
+        case _:
+            return f"M{x - 1.5:.1f} {y - 4.5:.1f}h3v9h-3z"
+
+
+def series_order(analysis: Analysis) -> list[int]:
+    """The treatments that are shown, the baseline first."""
+    places = range(len(analysis.treatments))
+    others = (place for place in places if place != analysis.baseline)
+    return [*places[analysis.baseline : analysis.baseline + 1], *islice(others, MOST_TREATMENTS - 1)]
+
+
+def line(points: Sequence[tuple[float, float]]) -> str:
+    """The data of a path through these points."""
+    return "M" + "L".join(f"{x} {y}" for x, y in points) if points else ""
+
+
+def ticks(axis: Axis, unit: Unit) -> tuple[Tick, ...]:
+    """The axis' ticks, with as many digits as their distance needs."""
+    values = axis.ticks()
+    step = abs(values[1] - values[0]) * unit.scale if len(values) > 1 else 1.0
+    decimals = next((digits for digits in range(10) if math.isclose(step, round(step, digits))), 10)
+    percent = "%" if unit.text == "%" else ""
+    return tuple(
+        Tick(axis.at(value), f"{value * unit.scale + 0.0:,.{decimals}f}{percent}".replace("-", "−"))
+        for value in values
+    )

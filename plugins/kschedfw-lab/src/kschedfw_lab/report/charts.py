@@ -1,0 +1,238 @@
+"""Plots over two axes: means and differences over a factor that is a number, and pairs of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from kschedfw_lab.report.analysis import Analysis
+from kschedfw_lab.report.axes import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    MOST_SERIES,
+    RIGHT,
+    SQUARE,
+    TOP,
+    WIDTH,
+    Axis,
+    Tick,
+    line,
+    mark,
+    series_order,
+    ticks,
+)
+from kschedfw_lab.report.comparison import MetricTable, Row
+from kschedfw_lab.report.numbers import LEVEL, Format
+from kschedfw_lab.report.question import are_numbers
+from kschedfw_lab.report.statistics import Estimate
+from kschedfw_lab.results.values import Value
+
+MOST_LINED: Final = 40
+"""With more values of a factor, runs are drawn instead of lines."""
+
+_BESIDE: Final = 1.6
+
+
+@attrs.frozen
+class Series:
+    """What a chart has of one treatment, as data of paths: a line, marks, and intervals or a band."""
+
+    series: int
+    name: str
+    line: str = ""
+    marks: str = ""
+    bars: str = ""
+    band: str = ""
+
+
+@attrs.frozen
+class Chart:
+    """Lines or marks over two axes.
+
+    Attributes:
+        kind: what it shows, for those who can't see it.
+        reference: the data of a path: where treatment and baseline are equal.
+        left_out: how many treatments it doesn't have: more than eight can't be told apart.
+    """
+
+    caption: str
+    kind: str
+    x_name: str
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    series: tuple[Series, ...]
+    height: float
+    left_out: int = 0
+    reference: str = ""
+
+
+def numeric_factor(analysis: Analysis) -> str | None:
+    """The factor over which means are drawn as lines: the only context factor, or else the one compared.
+
+    None if it isn't a number, or has fewer than three values.
+    """
+    if len(analysis.context_factors) == 1 and len(analysis.contexts) <= MOST_LINED:
+        return next(iter(numeric_contexts(analysis)), None)
+    if not analysis.context_factors and len(analysis.question.compared) == 1:
+        return (
+            analysis.question.compared[0] if _are_numbers([cell[0] for cell in analysis.treatments]) else None
+        )
+    return None
+
+
+def numeric_contexts(analysis: Analysis) -> list[str]:
+    """The context factors that are numbers, with three values or more."""
+    columns = zip(*analysis.contexts, strict=True)
+    pairs_of = zip(analysis.context_factors, columns, strict=False)  # without factors there is no column
+    return [name for name, column in pairs_of if _are_numbers(column)]
+
+
+def _are_numbers(values: Sequence[Value]) -> bool:
+    return len(set(values)) >= 3 and are_numbers(values)
+
+
+def means(analysis: Analysis, table: MetricTable, form: Format, factor: str) -> Chart | None:
+    """The means over a factor: a line per treatment, or one if the factor is compared. None without any value."""
+    points = [(row, row.estimate) for row in table.rows if row.estimate]
+    caption = f"Means over {factor}, with {LEVEL} intervals."
+    return _lines(analysis, points, form, factor, caption)
+
+
+def differences(analysis: Analysis, table: MetricTable, form: Format, factor: str) -> Chart | None:
+    """The mean differences from the baseline over a factor; None without any pair."""
+    points = [(row, row.difference.estimate) for row in table.rows if row.difference]
+    base = analysis.treatment_label(analysis.baseline)
+    caption = f"Mean differences from {base} over {factor}, with {LEVEL} intervals."
+    return _lines(analysis, points, form, factor, caption, zero=True)
+
+
+def _lines(
+    analysis: Analysis,
+    points: Sequence[tuple[Row, Estimate]],
+    form: Format,
+    factor: str,
+    caption: str,
+    *,
+    zero: bool = False,
+) -> Chart | None:
+    if not points:
+        return None
+    by_context = factor in analysis.context_factors
+    cells = analysis.contexts if by_context else analysis.treatments
+
+    def x_of(row: Row) -> float:
+        return float(cells[(row.context or 0) if by_context else row.treatment][0] or 0)
+
+    x = Axis.over([x_of(row) for row, _ in points], LEFT, WIDTH - RIGHT)
+    extent = [end for _, estimate in points for end in estimate.ends]
+    y = Axis.over([*extent, *([0.0] if zero else [])], HEIGHT - BOTTOM, TOP)
+    order = series_order(analysis) if by_context else [analysis.baseline]
+    series = []
+    for number, treatment in enumerate(order[:MOST_SERIES]):
+        of_series = [each for each in points if not by_context or each[0].treatment == treatment]
+        own = [(x_of(row), estimate) for row, estimate in sorted(of_series, key=lambda each: x_of(each[0]))]
+        # Beside each other, so that no interval hides another.
+        shift = (number - (min(len(order), MOST_SERIES) - 1) / 2) * _BESIDE
+        places = [(round(x.at(at) + shift, 1), y.at(estimate.mean)) for at, estimate in own]
+        if places:
+            bars = (
+                f"M{place} {y.at(estimate.low)}V{y.at(estimate.high)}"
+                for (place, _), (_, estimate) in zip(places, own, strict=True)
+                if estimate.low is not None and estimate.high is not None
+            )
+            name = analysis.treatment_label(treatment) if by_context else factor
+            marks = "".join(mark(number, *place) for place in places)
+            series.append(Series(number, name, line(places), marks, "".join(bars)))
+    return Chart(
+        caption,
+        f"lines over {factor}",
+        factor,
+        tuple(Tick(x.at(each), f"{each:,g}") for each in x.ticks()),
+        ticks(y, form.unit.of_differences if zero else form.unit),
+        tuple(series),
+        HEIGHT,
+        max(0, len(analysis.treatments) - MOST_SERIES) if by_context else 0,
+        f"M{x.start} {y.at(0.0)}H{x.end}" if zero else "",
+    )
+
+
+def values(analysis: Analysis, table: MetricTable, form: Format, factor: str) -> Chart | None:
+    """Every value over a context factor that is a number, as a mark; None if there are fewer than three."""
+    place = analysis.context_factors.index(factor)
+    order = series_order(analysis)[:MOST_SERIES]
+    found = {
+        number: [
+            (float(analysis.contexts[row.context or 0][place] or 0), value)
+            for row in table.rows
+            if row.treatment == treatment
+            for value in row.values.values()
+        ]
+        for number, treatment in enumerate(order)
+    }
+    points = [point for own in found.values() for point in own]
+    if len(points) < 3:
+        return None
+    x = Axis.over([at for at, _ in points], LEFT, WIDTH - RIGHT)
+    y = Axis.over([value for _, value in points], HEIGHT - BOTTOM, TOP)
+    return Chart(
+        f"Every run over {factor}.",
+        f"runs over {factor}",
+        factor,
+        tuple(Tick(x.at(each), f"{each:,g}") for each in x.ticks()),
+        ticks(y, form.unit),
+        tuple(
+            Series(
+                number,
+                analysis.treatment_label(order[number]),
+                marks="".join(mark(number, x.at(at), y.at(value)) for at, value in own),
+            )
+            for number, own in found.items()
+        ),
+        HEIGHT,
+        max(0, len(analysis.treatments) - MOST_SERIES),
+    )
+
+
+def pairs(analysis: Analysis, table: MetricTable, form: Format) -> Chart | None:
+    """Each repetition under the baseline and under a treatment, as a mark; None if there are fewer than three."""
+    baselines = {row.context: row.values for row in table.rows if row.treatment == analysis.baseline}
+    order = series_order(analysis)
+    found = {
+        number: [
+            (baselines[row.context][key], value)
+            for row in table.rows
+            if row.treatment == treatment
+            for key, value in row.values.items()
+            if key in baselines.get(row.context, {})
+        ]
+        for number, treatment in enumerate(order[:MOST_SERIES])
+        if treatment != analysis.baseline
+    }
+    both = [value for own in found.values() for point in own for value in point]
+    if len(both) < 6:
+        return None
+    x = Axis.over(both, LEFT, WIDTH - RIGHT)
+    y = Axis.over(both, SQUARE - BOTTOM, TOP)
+    base = analysis.treatment_label(analysis.baseline)
+    return Chart(
+        f"Pairs of runs: across, under {base}; up, under the others. On the line both are equal.",
+        "pairs of runs",
+        base,
+        ticks(x, form.unit),
+        ticks(y, form.unit),
+        tuple(
+            Series(
+                number,
+                analysis.treatment_label(order[number]),
+                marks="".join(mark(number, x.at(one), y.at(other)) for one, other in own),
+            )
+            for number, own in found.items()
+            if own
+        ),
+        SQUARE,
+        max(0, len(analysis.treatments) - MOST_SERIES),
+        f"M{x.start} {y.start}L{x.end} {y.end}",
+    )

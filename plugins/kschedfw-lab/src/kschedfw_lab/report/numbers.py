@@ -1,0 +1,137 @@
+"""How figures are written: with their unit, and with as many digits as their uncertainty allows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import median
+from typing import Final
+
+import attrs
+
+from kschedfw_lab.report.comparison import Difference, Direction, MetricTable, Verdict
+from kschedfw_lab.report.statistics import Estimate
+
+LEVEL: Final = "95\N{NO-BREAK SPACE}%"
+_SHARES: Final = ("utilisation", "mean_utilisation", "peak_utilisation", "fragmentation", "imbalance")
+_MOST_DECIMALS: Final = 6
+_MOST_DIGITS: Final = 5
+_NOTHING: Final = "–"
+
+
+@attrs.frozen
+class Unit:
+    """The unit of a metric: what its values are multiplied by, and what is behind them."""
+
+    scale: float
+    text: str
+    difference: str
+
+    @property
+    def of_differences(self) -> Unit:
+        """The unit of the metric's differences."""
+        return Unit(self.scale, self.difference, self.difference)
+
+
+def unit_of(metric: str) -> Unit:
+    """Shares are written in per cent, times in seconds, everything else as it is."""
+    if metric.partition(".")[0] in _SHARES:
+        return Unit(100.0, "%", " pp")
+    return Unit(1.0, " s", " s") if "_seconds" in metric else Unit(1.0, "", "")
+
+
+@attrs.frozen
+class Format:
+    """How the figures of one metric are written: values and differences with so many decimals."""
+
+    unit: Unit
+    decimals: int
+    difference_decimals: int
+
+    @classmethod
+    def of(cls, table: MetricTable) -> Format:
+        """Two digits of a typical interval's half width; without intervals four digits; never more than five."""
+        unit = unit_of(table.metric)
+        rows = table.overall or table.rows
+        means = [row.estimate for row in rows if row.estimate is not None]
+        differences = [row.difference.estimate for row in rows if row.difference is not None]
+        return cls(unit, _decimals(means, unit), _decimals(differences or means, unit))
+
+    def value(self, value: float) -> str:
+        return f"{self._rounded(value, self.decimals):,.{self.decimals}f}{self.unit.text}"
+
+    def difference(self, value: float) -> str:
+        decimals = self.difference_decimals
+        return f"{self._rounded(value, decimals):+,.{decimals}f}{self.unit.difference}".replace("-", "−")
+
+    def mean(self, estimate: Estimate | None) -> str:
+        return _NOTHING if estimate is None else self.value(estimate.mean)
+
+    def interval(self, estimate: Estimate | None) -> str:
+        """The ends of the interval."""
+        if estimate is None or estimate.low is None or estimate.high is None:
+            return _NOTHING
+        return f"{self.value(estimate.low)} to {self.value(estimate.high)}"
+
+    def difference_interval(self, estimate: Estimate) -> str:
+        if estimate.low is None or estimate.high is None:
+            return _NOTHING
+        return f"{self.difference(estimate.low)} to {self.difference(estimate.high)}"
+
+    def _rounded(self, value: float, decimals: int) -> float:
+        return round(value * self.unit.scale, decimals) + 0.0  # no −0
+
+
+def _decimals(estimates: Sequence[Estimate], unit: Unit) -> int:
+    halves = [each.half * unit.scale for each in estimates if each.half]
+    means = [abs(each.mean) * unit.scale for each in estimates]
+    most = _MOST_DIGITS - 1 - _magnitude(max(means, default=0.0))
+    if halves:
+        decimals = min(1 - _magnitude(median(halves)), most)
+    else:
+        decimals = 0 if all(mean.is_integer() for mean in means) else most - 1
+    return min(_MOST_DECIMALS, max(0, decimals))
+
+
+def _magnitude(value: float) -> int:
+    return math.floor(math.log10(value)) if value else 0
+
+
+def probability(p: float) -> str:
+    """A probability, to three digits behind the point."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+@attrs.frozen
+class Judgement:
+    """A verdict in words, with a sign, and whether it is good news.
+
+    Attributes:
+        sign: an arrow if the difference is more than chance.
+        words: what is said of it.
+        tone: `better`, `worse`, or empty.
+    """
+
+    sign: str
+    words: str
+    tone: str
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the difference is more than chance."""
+        return self.sign in "▲▼"
+
+
+def judgement(table: MetricTable, difference: Difference) -> Judgement:
+    """What the difference means for this metric."""
+    verdict = difference.verdict
+    if verdict not in (Verdict.HIGHER, Verdict.LOWER):
+        return Judgement(
+            {Verdict.SAME: "=", Verdict.CHANCE: "≈", Verdict.TOO_FEW: "?"}[verdict], verdict.value, ""
+        )
+    sign = "▲" if verdict is Verdict.HIGHER else "▼"
+    if table.direction is Direction.NEITHER:
+        return Judgement(sign, verdict.value, "")
+    is_good = (verdict is Verdict.HIGHER) == (table.direction is Direction.UP)
+    tone = "better" if is_good else "worse"
+    return Judgement(sign, f"{verdict.value}, {tone}", tone)

@@ -1,0 +1,154 @@
+"""Reads results back, from any of the files that a sweep writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from kschedfw_lab.results.journal import MOST_ROWS, Row, all_rows, complete_blocks, rows_between
+from kschedfw_lab.results.parquet import read_parquet
+from kschedfw_lab.results.results import FIXED, METRIC, RUN, VALUE, Results, RunResult, runs_of
+from kschedfw_lab.results.tables import read_csv
+from kschedfw_lab.results.values import ResultsError, Value
+
+JOURNAL, CSV, PARQUET = "results.jsonl", "results.csv", "results.parquet"
+SERIES_JOURNAL, SERIES_CSV = "series.jsonl", "series.csv"
+
+TIME: Final = "time"
+SERIES_COLUMNS: Final = (RUN, TIME, METRIC, VALUE)
+
+
+def read_results(path: str | Path, *, most_rows: int = MOST_ROWS) -> Results:
+    """The results of a sweep.
+
+    Args:
+        path: the directory of the results, or one of its files: `.csv`, `.jsonl` or `.parquet`. Of a directory it is
+            results.csv that is read, or the journal, results.jsonl, as long as there is none. Of the journal a run
+            whose rows a crash cut short is left out.
+        most_rows: more rows than this are refused.
+
+    Raises:
+        ResultsError: there are none, or the file isn't a table of results; names the file, and the line where it can.
+        MissingExtraError: the file is `.parquet`, and pyarrow isn't installed.
+        OSError: the file can't be read.
+    """
+    path = Path(path)
+    path.stat()  # raises if it isn't there
+    if path.is_dir():
+        path = _file_of(path, CSV, JOURNAL)
+    if path.name == JOURNAL:
+        factors, runs = journalled(path, most_rows)
+        return Results.of(factors, runs.values())
+    columns, cells = _table(path, most_rows)
+    factors = _factors(path, columns)
+    try:
+        return Results.of(factors, runs_of(factors, cells))
+    except ResultsError as error:
+        raise _placed(path, error) from None
+
+
+def read_series(path: str | Path, *, most_rows: int = MOST_ROWS) -> Mapping[str, Sequence[Value]]:
+    """The time series of a sweep, as columns of equal length: `run`, `time` in virtual seconds, `metric`, `value`.
+
+    Args:
+        path: the directory of the results. Without series in it the columns are empty.
+        most_rows: more rows than this are refused.
+
+    Raises:
+        ResultsError: the file isn't a table of series; names it.
+        OSError: the file can't be read.
+    """
+    directory = Path(path)
+    if (directory / SERIES_CSV).is_file():
+        names, rows = read_csv(directory / SERIES_CSV, most_rows)
+        if tuple(names) != SERIES_COLUMNS:
+            raise ResultsError(f"{directory / SERIES_CSV}: expected the columns {', '.join(SERIES_COLUMNS)}")
+    else:
+        rows = series_rows(directory / SERIES_JOURNAL, most_rows)
+    columns: dict[str, list[Value]] = {name: [] for name in SERIES_COLUMNS}
+    for row in rows:
+        for name, values in columns.items():
+            values.append(row[name])
+    for name in (TIME, VALUE):
+        if not all(isinstance(each, int | float) for each in columns[name]):
+            raise ResultsError(f"{directory}: series: expected numbers in the column {name}")
+    return columns
+
+
+def journalled(file: Path, most_rows: int = MOST_ROWS) -> tuple[tuple[str, ...], dict[str, RunResult]]:
+    """The factors and the runs of a journal, by their keys. A run that is in it twice counts as it was the last time.
+
+    Raises:
+        ResultsError: a line isn't a row of results.
+        OSError: the file can't be read.
+    """
+    factors: tuple[str, ...] = ()
+    runs: dict[str, RunResult] = {}
+    for block in complete_blocks(file, most_rows):
+        factors = _factors(file, list(block.rows[0]))
+        try:
+            runs.update((each.run, each) for each in runs_of(factors, block.rows))
+        except ResultsError as error:
+            raise _placed(file, error) from None
+    return factors, runs
+
+
+def series_rows(file: Path, most_rows: int = MOST_ROWS, runs: Iterable[str] | None = None) -> Iterator[Row]:
+    """The rows of a journal of series; none if there is no such file.
+
+    Of a run that is in it twice they are those of the last time. Only one run's rows are in memory at a time.
+
+    Args:
+        runs: the keys of the runs, in the order that is wanted; None for all, as they are in the journal.
+
+    Raises:
+        ResultsError: a line isn't a row of series.
+        OSError: the file can't be read.
+    """
+    places: dict[str, tuple[int, int]] = {}
+    for block in complete_blocks(file, most_rows) if file.is_file() else ():
+        if set(block.rows[0]) != set(SERIES_COLUMNS):
+            raise ResultsError(f"{file}: expected rows of {', '.join(SERIES_COLUMNS)}")
+        places[str(block.rows[0][RUN])] = block.start, block.end
+    for run in places if runs is None else runs:
+        if run in places:
+            yield from rows_between(file, *places[run])
+
+
+def _file_of(directory: Path, *names: str) -> Path:
+    for name in names:
+        if (directory / name).is_file():
+            return directory / name
+    raise ResultsError(f"{directory}: no results: expected {' or '.join(names)} in it")
+
+
+def _factors(path: Path, columns: Sequence[str]) -> tuple[str, ...]:
+    for name in FIXED:
+        if columns.count(name) != 1:
+            many = "more than one" if name in columns else "no"
+            raise ResultsError(f"{path}: no results: there is {many} column {name}")
+    return tuple(name for name in columns if name not in FIXED)
+
+
+def _table(path: Path, most_rows: int) -> tuple[Sequence[str], Iterator[Row]]:
+    match path.suffix:
+        case ".csv":
+            return read_csv(path, most_rows)
+        case ".parquet":
+            return read_parquet(path, most_rows)
+        case ".jsonl":
+            rows = all_rows(path, most_rows)
+            first = next(rows, None)
+            return (FIXED, iter(())) if first is None else (list(first), _chain(first, rows))
+    raise ResultsError(f"{path}: expected a directory, or a file that ends in .csv, .jsonl or .parquet")
+
+
+def _chain(first: Row, rows: Iterator[Row]) -> Iterator[Row]:
+    yield first
+    yield from rows
+
+
+def _placed(path: Path, error: ResultsError) -> ResultsError:
+    text = str(error)
+    return error if text.startswith(str(path)) else ResultsError(f"{path}: {text}")

@@ -1,0 +1,130 @@
+"""The values in results: which there are, and how a cell of a CSV file holds them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from numbers import Integral, Real
+from typing import Final, TypeAlias
+
+import msgspec
+
+from kschedfw import KschedfwError
+from kschedfw.api.reading import printable, shown
+
+Value: TypeAlias = str | int | float | bool | None
+"""A factor's value; None where the factor isn't set."""
+
+Number: TypeAlias = int | float
+"""A metric's value: an int for a count, else a float."""
+
+LARGEST_COUNT: Final = 1 << 53
+"""Up to here a float holds every whole number."""
+
+_LARGEST_INT: Final = (1 << 63) - 1
+_SCALAR: Final = msgspec.json.Decoder(Value)
+
+
+class ResultsError(KschedfwError, ValueError):
+    """Results can't be read or written; the text says where and why."""
+
+
+def checked_value(name: str, value: object) -> Value:
+    """The value of a factor, if results can hold it.
+
+    Raises:
+        ResultsError: it is something else than a text, a number, a bool or None; it isn't finite, has more than 64
+            bits, or isn't Unicode.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int) and -_LARGEST_INT <= value <= _LARGEST_INT:
+        return int(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    if isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value):
+        return value
+    raise ResultsError(
+        f"factor {name}: {shown(value)}: expected a text, a finite number of at most 64 bits, a bool or None"
+    )
+
+
+def checked_number(metric: str, value: object) -> Number:
+    """The value of a metric, if results can hold it; NumPy's numbers become Python's.
+
+    Raises:
+        ResultsError: it isn't a finite number, or a count beyond 2^53.
+    """
+    number: Number | None = None
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        number = int(value)
+    elif isinstance(value, Real) and not isinstance(value, bool):
+        number = float(value)
+    if (
+        number is not None
+        and math.isfinite(number)
+        and (isinstance(number, float) or abs(number) <= LARGEST_COUNT)
+    ):
+        return number
+    raise ResultsError(f"metric {metric}: {shown(value)}: expected a finite float, or an int up to 2^53")
+
+
+def checked_name(what: str, name: str) -> str:
+    """The name, if it can be a column's, a metric's or a run's.
+
+    Raises:
+        ResultsError: it is empty, or has characters that can't be seen.
+    """
+    if not name or not name.isprintable():
+        raise ResultsError(f"{what} {shown(name)}: expected a name of visible characters")
+    return name
+
+
+def one_line(text: str, longest: int = 2000) -> str:
+    """A message as one line of limited length, without control characters."""
+    return printable(" ".join(text[: 2 * longest].split()), longest)
+
+
+def of_one_type(values: Collection[Value]) -> list[Value]:
+    """The values of a column, all of one type beside None.
+
+    Ints and floats together become floats. Everything else that is mixed becomes text: as a cell would hold it, but
+    for quotes.
+    """
+    kinds = {type(value) for value in values} - {type(None)}
+    if len(kinds) <= 1:
+        return list(values)
+    if kinds == {int, float}:
+        return [float(value) if isinstance(value, int) else value for value in values]
+    return [value if value is None or isinstance(value, str) else _json(value) for value in values]
+
+
+def cell(value: Value) -> str:
+    """The value as a cell of a CSV file.
+
+    None is an empty cell. Everything else is JSON, but for a text that could be nothing else: it is there as it is.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, str) and _is_plain(value):
+        return value
+    return _json(value)
+
+
+def cell_value(text: str) -> Value:
+    """What a cell of a CSV file holds: see `cell`."""
+    if not text:
+        return None
+    try:
+        value: Value = _SCALAR.decode(text)
+    except msgspec.DecodeError:
+        return text
+    return value
+
+
+def _is_plain(text: str) -> bool:
+    return text.isprintable() and text == text.strip() and bool(text) and cell_value(text) is text
+
+
+def _json(value: Value) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,175 @@
+"""Writes the results of a sweep as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kschedfw_lab.results.journal import NO_LIMIT, Journal, Row
+from kschedfw_lab.results.parquet import pyarrow, write_parquet
+from kschedfw_lab.results.reading import (
+    CSV,
+    JOURNAL,
+    PARQUET,
+    SERIES_COLUMNS,
+    SERIES_CSV,
+    SERIES_JOURNAL,
+    TIME,
+    journalled,
+    series_rows,
+)
+from kschedfw_lab.results.results import METRIC, RUN, VALUE, Results, RunResult, checked_factors
+from kschedfw_lab.results.tables import write_csv
+from kschedfw_lab.results.values import ResultsError, Value, checked_number, one_line
+
+
+class ResultsWriter:
+    """A directory of results that is being filled.
+
+    Whatever a crash has left there of a run that wasn't finished is removed when the directory is opened. So are
+    the tables, which `finish` writes again.
+
+    One process writes to a directory at a time.
+    """
+
+    def __init__(self, directory: str | Path, factors: Sequence[str], *, parquet: bool = False) -> None:
+        """Open a directory, and make it if there is none.
+
+        Args:
+            directory: where the results go, or already are.
+            factors: the names of the factors, in the order of their columns.
+            parquet: whether `finish` writes Parquet as well.
+
+        Raises:
+            ResultsError: a factor's name can't be a column's; or the directory has results of other factors.
+            MissingExtraError: Parquet is wanted, and pyarrow isn't installed.
+            OSError: the directory can't be written to.
+        """
+        self._factors = checked_factors(factors)
+        self._parquet = parquet
+        if parquet:
+            pyarrow()
+        self._directory = Path(directory)
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._done = {run: result.error for run, result in self._runs().items()}
+        self._results = Journal(self._directory / JOURNAL)
+        self._series: Journal | None = None
+        for table in (CSV, PARQUET, SERIES_CSV):
+            (self._directory / table).unlink(missing_ok=True)
+
+    @property
+    def done(self) -> Mapping[str, str]:
+        """The runs that are here, by key; the value is the error of a run that failed, else empty."""
+        return self._done
+
+    def add(
+        self,
+        run: str,
+        factors: Mapping[str, Value],
+        metrics: Mapping[str, float],
+        series: Mapping[str, Iterable[tuple[float, float]]] | None = None,
+    ) -> None:
+        """Add a run that succeeded. The results are in the journal when this returns.
+
+        A run that is here already is replaced.
+
+        Args:
+            run: the key of the run.
+            factors: the value of every factor.
+            metrics: the value of every metric: finite; an int for a count.
+            series: for metrics over time, pairs of virtual time in seconds and value.
+
+        Raises:
+            ResultsError: a name or a value can't be in results, or factors are missing; nothing is written.
+            OSError: the results can't be written.
+        """
+        self._add(RunResult(run, self._ordered(run, factors), metrics), series or {})
+
+    def add_failure(self, run: str, factors: Mapping[str, Value], error: str) -> None:
+        """Add a run that failed, with its error, which is made one line.
+
+        Raises:
+            ResultsError: as for `add`; or there is no error.
+            OSError: the results can't be written.
+        """
+        self._add(RunResult(run, self._ordered(run, factors), {}, one_line(error)), {})
+
+    def finish(self, order: Iterable[str] = (), *, others: bool = True) -> Results:
+        """Write the tables, and return what is in them.
+
+        Args:
+            order: keys of runs, in the order of the plan.
+            others: whether other runs are in the tables, too; they come behind as they finished.
+
+        Raises:
+            ResultsError: somebody has changed the journal.
+            OSError: the tables can't be written.
+        """
+        places = {run: place for place, run in enumerate(order)}
+        wanted = (result for result in self._runs().values() if others or result.run in places)
+        runs = sorted(wanted, key=lambda result: places.get(result.run, len(places)))
+        results = Results.of(self._factors, runs)
+        write_csv(
+            self._directory / CSV, list(results.columns), (tuple(row.values()) for row in results.rows())
+        )
+        if self._parquet:
+            write_parquet(self._directory / PARQUET, results)
+        series = self._directory / SERIES_JOURNAL
+        if series.is_file():
+            rows = series_rows(series, NO_LIMIT, [result.run for result in runs])
+            write_csv(
+                self._directory / SERIES_CSV,
+                SERIES_COLUMNS,
+                ([row[name] for name in SERIES_COLUMNS] for row in rows),
+            )
+        return results
+
+    def close(self) -> None:
+        """Close the journal; nothing can be added afterwards."""
+        for journal in (self._results, self._series):
+            if journal is not None:
+                journal.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _add(self, result: RunResult, series: Mapping[str, Iterable[tuple[float, float]]]) -> None:
+        points: list[Row] = [
+            {
+                RUN: result.run,
+                TIME: checked_number(TIME, time),
+                METRIC: metric,
+                VALUE: checked_number(metric, value),
+            }
+            for metric, curve in series.items()
+            for time, value in curve
+        ]
+        if points:  # before the results, so that no run is done without its series
+            self._series = self._series or Journal(self._directory / SERIES_JOURNAL)
+            self._series.append(points)
+        self._results.append(result.rows())
+        self._done[result.run] = result.error
+
+    def _ordered(self, run: str, factors: Mapping[str, Value]) -> dict[str, Value]:
+        if set(factors) != set(self._factors):
+            raise ResultsError(
+                f"run {run}: has the factors {', '.join(factors)} instead of {', '.join(self._factors)}"
+            )
+        return {name: factors[name] for name in self._factors}
+
+    def _runs(self) -> dict[str, RunResult]:
+        journal = self._directory / JOURNAL
+        factors, runs = journalled(journal, NO_LIMIT) if journal.is_file() else ((), {})
+        if runs and factors != self._factors:
+            raise ResultsError(
+                f"{journal}: has results of the factors {', '.join(factors)}; "
+                f"expected {', '.join(self._factors)}"
+            )
+        return runs

@@ -1,0 +1,41 @@
+"""What does the runs of a sweep: an executor, and how many runs it does at the same time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+
+import attrs
+
+from kschedfw_lab.sweep.processes import WorkerProcesses
+
+
+@attrs.frozen
+class Engine:
+    """An executor, how many runs it does at the same time, and what to call it."""
+
+    executor: Executor
+    workers: int
+    name: str
+
+
+@contextmanager
+def local_engine(workers: int | None = None) -> Iterator[Engine]:
+    """Processes on this machine, by default one for each processor that this process may use.
+
+    They are ended at the end of the block, also if they are busy.
+    """
+    count = workers or _processors()
+    executor = WorkerProcesses(count)
+    try:
+        yield Engine(executor, count, f"{count} process{'' if count == 1 else 'es'}")
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):  # Linux
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,103 @@
+"""Places in a configuration document: `profiles[0].pluginConfig[NodeResourcesFit].args.scoringStrategy.type`.
+
+In brackets is the place in a list, from 0; or the name of one of its items, which is its `name` or `schedulerName`;
+or the key in a map that has characters other than letters, digits, `_` and `-`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kschedfw.api.reading import at
+from kschedfw_lab.sweep.errors import SweepError
+
+_STEP: Final = re.compile(r"(?:^|\.)(?P<key>[A-Za-z0-9_-]+)|\[(?P<item>[^\[\]]{1,253})\]")
+_NAMES: Final = ("name", "schedulerName")
+_LONGEST: Final = 500
+
+Step = tuple[str, bool]
+"""A key, and whether it stood in brackets."""
+
+
+def steps_of(path: str) -> Sequence[Step]:
+    """The steps of a path.
+
+    Raises:
+        SweepError: it is no path.
+    """
+    steps, position = [], 0
+    while position < len(path) <= _LONGEST:
+        match = _STEP.match(path, position)
+        if match is None:
+            break
+        steps.append((match["key"] or match["item"], match["key"] is None))
+        position = match.end()
+    if not steps or position < len(path) or steps[0][1]:
+        raise SweepError(
+            f"{path[:_LONGEST]!r} is no path; a path is like profiles[0].percentageOfNodesToScore"
+        )
+    return steps
+
+
+def set_at(content: Any, path: str, value: object) -> None:
+    """Put the value at the path; objects and named items on the way are made where they are missing.
+
+    None takes away what is there.
+
+    Raises:
+        SweepError: the document has something else there than the path says.
+    """
+    steps, here, place = steps_of(path), content, ""
+    for index, (key, is_item) in enumerate(steps):
+        is_last = index == len(steps) - 1
+        opens_list = not is_last and steps[index + 1][1]
+        if isinstance(here, list):
+            here = _in_list(here, key, is_item, place, value if is_last else _OPEN, opens_list)
+        elif isinstance(here, dict):
+            if is_last and value is None:
+                here.pop(key, None)
+            elif is_last:
+                here[key] = value
+            else:
+                if here.get(key) is None:
+                    here[key] = [] if opens_list else {}
+                here = here[key]
+        else:
+            raise SweepError(
+                f"{place} is {type(here).__name__} in the document, so {path} has no place in it"
+            )
+        place = at(place, int(key) if is_item and key.isdecimal() else key)
+
+
+_OPEN: Final = object()
+"""Instead of a value: the path goes on."""
+
+
+def _in_list(here: list[Any], key: str, is_item: bool, place: str, value: object, opens_list: bool) -> Any:
+    """Go to the item, or put the value there."""
+    if not is_item:
+        raise SweepError(f"{place} is a list in the document; say which item: {place}[0] or {place}[NAME]")
+    index = (
+        int(key) if key.isdecimal() else next((i for i, each in enumerate(here) if _is_named(each, key)), -1)
+    )
+    if index > len(here):
+        raise SweepError(
+            f"{place} has {len(here)} items in the document, so {place}[{key}] has no place in it"
+        )
+    if value is None:
+        if 0 <= index < len(here):
+            del here[index]
+        return None
+    if index in (-1, len(here)):
+        name = "schedulerName" if place == "profiles" else "name"
+        here.append([] if opens_list and key.isdecimal() else {} if key.isdecimal() else {name: key})
+        index = len(here) - 1
+    if value is not _OPEN:
+        here[index] = value
+    return here[index]
+
+
+def _is_named(item: object, name: str) -> bool:
+    return isinstance(item, dict) and any(item.get(key) == name for key in _NAMES)

@@ -1,0 +1,206 @@
+"""The values of a factor: a list of them, or a range of numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Final, TypeAlias, TypeGuard
+
+import attrs
+
+from kschedfw.api.reading import shown
+from kschedfw_lab.sweep.errors import SweepError, similar
+
+MOST_VALUES: Final = 10_000
+"""The most values of one factor."""
+
+_KEYS: Final = ("from", "to", "step", "points", "scale")
+_SCALES: Final = ("linear", "log")
+
+
+@attrs.frozen
+class Choices:
+    """Some values, each as likely as the others."""
+
+    listed: tuple[object, ...]
+
+    def at(self, share: float) -> object:
+        """The value at a share from 0 to below 1 of them."""
+        return self.listed[min(int(share * len(self.listed)), len(self.listed) - 1)]
+
+
+@attrs.frozen
+class Range:
+    """Numbers from `low` to `high`, both included.
+
+    With `step` or `points`, they are so far apart or so many. Without, whole numbers have the step 1, and between
+    others there is any number. With `log`, numbers of the same ratio are equally far apart.
+
+    Raises:
+        SweepError: there is no number in it, or numbers, step and points don't go together.
+    """
+
+    low: float
+    high: float
+    step: float | None = None
+    points: int | None = None
+    log: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        numbers = {"from": self.low, "to": self.high, "step": self.step}
+        for name, number in numbers.items():
+            if number is not None and not is_number(number):
+                raise SweepError.at(name, f"expected a number, found {shown(number)}")
+        if self.low > self.high:
+            raise SweepError(f"the range is empty: from {self.low} to {self.high}")
+        if self.step is not None and self.points is not None:
+            raise SweepError("step and points exclude each other")
+        if self.step is not None and (self.step <= 0 or self.log):
+            why = "goes with scale linear; give points" if self.log else "must be above 0"
+            raise SweepError.at("step", f"{why}, found {self.step}")
+        if self.points is not None:
+            _points(self.points)
+        if self.log and self.low <= 0:
+            raise SweepError.at("from", f"must be above 0 with scale log, found {self.low}")
+        if not math.isfinite(self.high - self.low) or (self.log and not self._ratio_is_finite):
+            raise SweepError(f"the range is too wide: from {self.low} to {self.high}")
+        if self.step is not None or self.points is not None:
+            self._check_count()
+
+    @property
+    def is_continuous(self) -> bool:
+        return self.step is None and self.points is None and not self._is_whole
+
+    @property
+    def _ratio_is_finite(self) -> bool:
+        try:
+            return math.isfinite(self.high / self.low)
+        except OverflowError:
+            return False
+
+    @property
+    def _is_whole(self) -> bool:
+        return all(is_whole(each) for each in (self.low, self.high, self.step or 0))
+
+    def _count(self) -> int:
+        if self.points is not None:
+            return self.points
+        if self.is_continuous:
+            return 0
+        # In decimals: from 0.1 to 0.3 by 0.1 are three numbers.
+        return int((_decimal(self.high) - _decimal(self.low)) / _decimal(self.step or 1)) + 1
+
+    def _check_count(self) -> None:
+        if (count := self._count()) > MOST_VALUES:
+            raise SweepError(f"the range has {count:,} values; at most {MOST_VALUES:,}")
+
+    @property
+    def listed(self) -> tuple[object, ...]:
+        """The numbers, in ascending order.
+
+        Raises:
+            SweepError: there are infinitely many, or more than `MOST_VALUES`.
+        """
+        if self.is_continuous:
+            raise SweepError(
+                f"any number from {self.low} to {self.high} is a value; give a step or points, or another design"
+            )
+        if self.points is not None:
+            last = self.points - 1
+            return tuple(dict.fromkeys(self._between(index / last) for index in range(self.points)))
+        self._check_count()
+        step = _decimal(self.step or 1)
+        numbers = (_decimal(self.low) + index * step for index in range(self._count()))
+        return tuple(int(number) if self._is_whole else float(number) for number in numbers)
+
+    def at(self, share: float) -> object:
+        """The number at a share from 0 to below 1 of the range; six digits of it, if it isn't a whole one."""
+        if self.step is not None or self.points is not None:
+            return Choices(self.listed).at(share)
+        if self._is_whole:
+            low, high = int(self.low), int(self.high)
+            drawn = low * ((high + 1) / low) ** share if self.log else low + share * (high + 1 - low)
+            return min(int(drawn), high)
+        return self._between(share)
+
+    def _between(self, share: float) -> float:
+        if share in (0.0, 1.0):
+            return self.high if share else self.low
+        width = self.high - self.low
+        number = self.low * (self.high / self.low) ** share if self.log else self.low + share * width
+        return round(number) if self._is_whole else float(f"{number:.6g}")
+
+
+Values: TypeAlias = Choices | Range
+
+
+def read_values(given: object) -> Values:
+    """The values in a specification: a list, a range as a mapping with `from` and `to`, or one value.
+
+    Raises:
+        SweepError: there is none, one is there twice, or it is no range.
+    """
+    if isinstance(given, (Choices, Range)):
+        return given
+    if isinstance(given, Mapping) and ("from" in given or "to" in given):
+        return _range(given)
+    if isinstance(given, range):
+        given = list(given)
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        return Choices((given,))
+    if not given:
+        raise SweepError("the list is empty; give at least one value")
+    if len(given) > MOST_VALUES:
+        raise SweepError(f"the list has {len(given):,} values; at most {MOST_VALUES:,}")
+    seen: set[str] = set()
+    for index, value in enumerate(given):
+        if (text := repr(value)) in seen:
+            raise SweepError.at(f"[{index}]", f"{shown(value)} is there twice")
+        seen.add(text)
+    return Choices(tuple(given))
+
+
+def _range(given: Mapping[str, object]) -> Range:
+    for key in given:
+        if key not in _KEYS:
+            raise SweepError.at(str(key), f"unknown field; {similar(str(key), _KEYS)}")
+    scale = given.get("scale", "linear")
+    if scale not in _SCALES:
+        raise SweepError.at("scale", f"expected linear or log, found {shown(scale)}")
+    return Range(
+        _number(given, "from"),
+        _number(given, "to"),
+        step=_number(given, "step") if "step" in given else None,
+        points=_points(given["points"]) if "points" in given else None,
+        log=scale == "log",
+    )
+
+
+def _number(given: Mapping[str, object], key: str) -> float:
+    value = given.get(key)
+    if not is_number(value):
+        raise SweepError.at(key, f"expected a number, found {shown(value)}")
+    return value
+
+
+def _points(given: object) -> int:
+    if not (is_whole(given) and given >= 2):
+        raise SweepError.at("points", f"expected a whole number from 2 up, found {shown(given)}")
+    return given
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether it is a whole number, as a number is written."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is a finite number, of 64 bits if it is a whole one; true and false are none."""
+    if is_whole(value):
+        return -(2**63) <= value < 2**63
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def _decimal(number: float) -> Decimal:
+    return Decimal(str(number))

@@ -1,0 +1,126 @@
+"""Draws values of factors with Optuna, and says which trials aren't worth finishing."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from statistics import fmean
+
+import attrs
+
+from kschedfw.scheduler import MissingExtraError
+from kschedfw_lab.sweep.factors import Factor
+from kschedfw_lab.sweep.values import Range
+from kschedfw_lab.tuning.outcome import TrialEnd
+
+try:
+    import optuna
+except ImportError as error:
+    raise MissingExtraError(
+        "searching needs optuna; install it with: pip install 'kschedfw-lab[optuna]'"
+    ) from error
+
+_FINISHED_BEFORE_PRUNING = 5
+"""So many trials are finished before any is given up."""
+
+
+_STATES = {
+    TrialEnd.PRUNED: optuna.trial.TrialState.PRUNED,
+    TrialEnd.FAILED: optuna.trial.TrialState.FAIL,
+}
+
+
+@attrs.define(eq=False)
+class Draw:
+    """A trial: the values that were drawn, by factor, and the scores of its runs so far."""
+
+    values: Mapping[str, object]
+    trial: optuna.Trial
+    scores: list[float] = attrs.field(factory=list)
+
+    @property
+    def number(self) -> int:
+        """The trial's number, from 0 up."""
+        return self.trial.number
+
+
+class Drawing:
+    """Draws near good trials (tree-structured Parzen estimator), and gives trials up by the median rule.
+
+    What it draws depends on the seed, and on what it has been told, in that order.
+    """
+
+    def __init__(
+        self,
+        factors: Sequence[Factor],
+        default: Sequence[float],
+        *,
+        maximize: bool,
+        seed: int,
+        pruning: bool,
+    ) -> None:
+        """`default` are the default's scores in the runs of a trial: a run counts by how far it is from them."""
+        self._factors = factors
+        self._default = default
+        # A single day says little: by half of its runs a trial is judged first.
+        median = optuna.pruners.MedianPruner(
+            n_startup_trials=_FINISHED_BEFORE_PRUNING, n_warmup_steps=max(2, len(default) // 2)
+        )
+        with _quiet():
+            self._study = optuna.create_study(
+                direction="maximize" if maximize else "minimize",
+                # The constant liar keeps trials apart that are drawn together.
+                sampler=optuna.samplers.TPESampler(seed=seed, constant_liar=True),
+                pruner=median if pruning else optuna.pruners.NopPruner(),
+            )
+
+    def draw(self) -> Draw:
+        """Values for the next trial."""
+        with _quiet():
+            trial = self._study.ask()
+            return Draw({factor.name: _drawn(factor, trial) for factor in self._factors}, trial)
+
+    def is_worth_it(self, draw: Draw) -> bool:
+        """Whether the trial should go on, after another score: not if it is worse than the median of those before."""
+        draw.trial.report(self._gain(draw), len(draw.scores))
+        return not draw.trial.should_prune()
+
+    def end(self, draw: Draw, how: TrialEnd) -> None:
+        """Tell how the trial ended."""
+        with _quiet():
+            if how is TrialEnd.COMPLETE:
+                self._study.tell(draw.trial, self._gain(draw))
+            else:
+                self._study.tell(draw.trial, state=_STATES[how])
+
+    def _gain(self, draw: Draw) -> float:
+        """The mean difference to the default's scores: days that are hard for all don't count against a trial."""
+        return fmean(score - default for score, default in zip(draw.scores, self._default, strict=False))
+
+
+def _drawn(factor: Factor, trial: optuna.Trial) -> object:
+    name, values = factor.name, factor.values
+    if not isinstance(values, Range) or values.points is not None:
+        listed = values.listed
+        return listed[trial.suggest_categorical(name, range(len(listed)))]
+    numbers = values.low, values.high, 1 if values.step is None else values.step
+    if all(isinstance(number, int) for number in numbers):
+        return trial.suggest_int(
+            name, int(values.low), int(values.high), step=int(numbers[2]), log=values.log
+        )
+    number = trial.suggest_float(name, values.low, values.high, step=values.step, log=values.log)
+    return float(f"{number:.6g}")  # as a sweep writes it
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without Optuna's log, and its warnings that an argument is experimental."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            yield
+    finally:
+        optuna.logging.set_verbosity(before)

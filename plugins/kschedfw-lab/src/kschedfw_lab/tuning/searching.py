@@ -1,0 +1,225 @@
+"""Draws trials, does their runs on an engine, and holds the best trial against the default on held-out runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from statistics import fmean
+from typing import Final
+
+import yaml
+
+from kschedfw_lab.results.journal import NO_LIMIT
+from kschedfw_lab.results.reading import JOURNAL, journalled
+from kschedfw_lab.results.results import RunResult
+from kschedfw_lab.results.writer import ResultsWriter
+from kschedfw_lab.sweep.dispatching import Dispatcher
+from kschedfw_lab.sweep.errors import SweepError, similar
+from kschedfw_lab.sweep.runs import Outcome, Run, outcome_of
+from kschedfw_lab.sweep.sweeping import Progress
+from kschedfw_lab.tuning.drawing import Draw, Drawing
+from kschedfw_lab.tuning.outcome import PairedScores, SearchTrial, TrialEnd, Tuned
+from kschedfw_lab.tuning.specification import Tuning
+
+CONFIGURATION: Final = "tuned.yaml"
+"""The configuration that was found, in the directory of results."""
+
+
+class TuningError(SweepError):
+    """A search can't go on: the default or every trial failed, or no run has the metric."""
+
+
+def tune(
+    tuning: Tuning,
+    directory: str | Path,
+    executor: Executor,
+    *,
+    workers: int = 1,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> Tuned:
+    """Search, and compare what was found with the default on the held-out runs.
+
+    Each run is recorded in the directory when it is done, as those of a sweep are; the factors that are searched are
+    columns, too, empty where the run is the default's. At the end the configuration is written to `tuned.yaml`.
+
+    The same specification gives the same trials and the same result, on any engine with any number of workers: the
+    trials of a batch do their first run, then all of them that go on their second, and so forth. So a search that was
+    interrupted goes on with `resume`, without doing any run again.
+
+    Args:
+        tuning: what to search.
+        directory: where the results go; must have no results without `resume`.
+        executor: does the runs, as for `run_sweep`. It isn't shut down.
+        workers: how many runs it does at the same time.
+        resume: whether runs that the directory has are used.
+        progress: called after each run, with how many are done of how many there are at most.
+
+    Raises:
+        SweepError: the directory has results, and `resume` is false, or they are of other factors.
+        TuningError: no run has the metric; a run of the default, or of the best trial on held-out runs, failed; or no
+            trial was completed.
+        EngineError: the executor doesn't work any more.
+        OSError: the directory can't be written to.
+    """
+    directory = Path(directory)
+    known = _known(directory, tuning, resume=resume)
+    with ResultsWriter(directory, tuning.columns) as writer:
+        runner = _Runner(writer, known, executor, workers, progress, _most_runs(tuning))
+        tuned = _Search(tuning, runner).result()
+        writer.finish()
+    text = yaml.safe_dump(dict(tuned.configuration), sort_keys=False)
+    (directory / CONFIGURATION).write_text(text, encoding="utf-8")
+    return tuned
+
+
+def _known(directory: Path, tuning: Tuning, *, resume: bool) -> Mapping[str, RunResult]:
+    journal = directory / JOURNAL
+    if not journal.exists():
+        return {}
+    if not resume:
+        raise SweepError(
+            f"{directory}: has results already; --resume goes on with them, or choose another directory"
+        )
+    factors, runs = journalled(journal, NO_LIMIT)
+    if runs and factors != tuning.columns:
+        raise SweepError(f"{directory}: has results of other factors; choose another directory")
+    return runs
+
+
+def _most_runs(tuning: Tuning) -> int:
+    return (tuning.trials + 1) * len(tuning.training.runs) + 2 * len(tuning.held_out.runs)
+
+
+class _Runner:
+    """Does runs, each once."""
+
+    def __init__(
+        self,
+        writer: ResultsWriter,
+        known: Mapping[str, RunResult],
+        executor: Executor,
+        workers: int,
+        progress: Progress | None,
+        most: int,
+    ) -> None:
+        self._writer = writer
+        self._outcomes = {key: Outcome(key, each.metrics, error=each.error) for key, each in known.items()}
+        self._dispatcher = Dispatcher(executor, workers, outcome_of, self._take)
+        self._progress = progress
+        self._done, self._most = 0, most
+
+    def outcomes(self, runs: Sequence[Run]) -> Sequence[Outcome]:
+        """The outcomes of these runs, in their order."""
+        self._dispatcher.run({run.key: run for run in runs if run.key not in self._outcomes}.values())
+        return [self._outcomes[run.key] for run in runs]
+
+    def _take(self, run: Run, outcome: Outcome) -> None:
+        if outcome.error:
+            self._writer.add_failure(run.key, run.values, outcome.error)
+        else:
+            self._writer.add(run.key, run.values, outcome.metrics)
+        self._outcomes[run.key] = outcome
+        self._done += 1
+        if self._progress is not None:
+            self._progress(run, outcome, self._done, self._most)
+
+
+class _Search:
+    """One search, from the default's runs to the comparison."""
+
+    def __init__(self, tuning: Tuning, runner: _Runner) -> None:
+        self._tuning = tuning
+        self._runner = runner
+        self._training, self._held_out = tuning.training.runs, tuning.held_out.runs
+        default = self._scores((*self._training, *self._held_out), {})
+        self._default = default[: len(self._training)]
+        self._default_held_out = default[len(self._training) :]
+        self._drawing = Drawing(
+            tuning.search,
+            self._default,
+            maximize=tuning.objective.maximize,
+            seed=tuning.seed,
+            pruning=tuning.pruning,
+        )
+        self._trials: list[SearchTrial] = []
+
+    def result(self) -> Tuned:
+        """Make all trials, and compare the best one with the default.
+
+        Raises:
+            TuningError: no trial was completed, or the best one fails on a held-out run.
+        """
+        tuning = self._tuning
+        for begun in range(0, tuning.trials, tuning.batch):
+            self._make([self._drawing.draw() for _ in range(min(tuning.batch, tuning.trials - begun))])
+        complete = [trial for trial in self._trials if trial.end is TrialEnd.COMPLETE]
+        if not complete:
+            raise TuningError(f"no trial was completed; the first one failed: {self._trials[0].error}")
+        choose = max if tuning.objective.maximize else min
+        best = choose(complete, key=lambda trial: fmean(trial.scores))
+        return Tuned(
+            objective=tuning.objective,
+            best=best,
+            configuration=json.loads(tuning.configuration(self._training[0], best.values).document),
+            trials=tuple(sorted(self._trials, key=lambda trial: trial.number)),
+            training=PairedScores(self._default, best.scores),
+            held_out=PairedScores(self._default_held_out, self._scores(self._held_out, best.values)),
+        )
+
+    def _make(self, draws: Sequence[Draw]) -> None:
+        """Make trials side by side: all of them do a training run before any does the next one."""
+        going = list(draws)
+        for run in self._training:
+            going = self._do(run, going)
+        for draw in going:
+            self._end(draw, TrialEnd.COMPLETE)
+
+    def _do(self, training_run: Run, draws: Sequence[Draw]) -> list[Draw]:
+        """Do a training run with the values of each draw; returns the draws that go on."""
+        runs: list[tuple[Draw, Run]] = []
+        for draw in draws:
+            try:
+                runs.append((draw, self._tuning.run_with(training_run, draw.values)))
+            except SweepError as error:  # the values don't go together
+                self._end(draw, TrialEnd.FAILED, str(error))
+        going = []
+        outcomes = self._runner.outcomes([run for _, run in runs])
+        for (draw, run), outcome in zip(runs, outcomes, strict=True):
+            try:
+                draw.scores.append(self._score(run, outcome))
+            except SweepError as error:
+                self._end(draw, TrialEnd.FAILED, str(error))
+                continue
+            if training_run is self._training[-1] or self._drawing.is_worth_it(draw):
+                going.append(draw)
+            else:
+                self._end(draw, TrialEnd.PRUNED)
+        return going
+
+    def _end(self, draw: Draw, end: TrialEnd, error: str = "") -> None:
+        self._drawing.end(draw, end)
+        self._trials.append(SearchTrial(draw.number, draw.values, tuple(draw.scores), end, error))
+
+    def _scores(self, runs: Sequence[Run], values: Mapping[str, object]) -> tuple[float, ...]:
+        """The objective's metric in these runs with these values, all of which have to succeed."""
+        runs = [self._tuning.run_with(run, values) for run in runs]
+        return tuple(
+            self._score(run, outcome) for run, outcome in zip(runs, self._runner.outcomes(runs), strict=True)
+        )
+
+    def _score(self, run: Run, outcome: Outcome) -> float:
+        if outcome.error:
+            raise TuningError(f"run {run.key} ({_described(run)}) failed: {outcome.error}")
+        metric = self._tuning.objective.metric
+        if metric not in outcome.metrics:
+            raise TuningError(
+                f"no run has {metric!r}; {similar(metric, outcome.metrics)}", "objective.metric"
+            )
+        return float(outcome.metrics[metric])
+
+
+def _described(run: Run) -> str:
+    return ", ".join(f"{name} {value}" for name, value in run.values.items() if value is not None)

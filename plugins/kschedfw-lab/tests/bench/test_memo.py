@@ -1,0 +1,96 @@
+"""How often plugins were asked, and what kept their answers from being used again."""
+
+from __future__ import annotations
+
+import time
+
+import attrs
+from bench.plugins import Choosy, Fickle, Open, Silent
+from kschedfw_lab.bench.measure import measure
+from kschedfw_lab.bench.memo import PluginUse, together
+from kschedfw_lab.bench.results import Part
+from kschedfw_lab.bench.stage import Case
+
+from kschedfw import Evaluation, Profile, Registry
+from kschedfw.framework.plugin import AnyPlugin
+
+NODES = 20
+PODS = 5
+
+
+def used(
+    *plugins: type[AnyPlugin], part: Part = Part.ALGORITHM, evaluation: Evaluation = Evaluation.MEMO
+) -> dict[str, PluginUse]:
+    """By name, how often the plugins were asked. Without one that scores, one feasible node is enough."""
+    registry = Registry()
+    for plugin in plugins:
+        registry.register(plugin)
+    profile = Profile(["PrioritySort", "DefaultBinder", *(plugin.name for plugin in plugins)])
+    case = Case("basic", NODES, 10, PODS, part, profile=profile, evaluation=evaluation)
+    return {use.plugin: use for use in measure(case, time.perf_counter, registry=registry).plugins}
+
+
+def test_a_plugin_that_promises_nothing_is_asked_about_every_node_for_every_pod() -> None:
+    silent = used(Silent, Open)["Silent"]
+    assert silent.to_json() == {
+        "plugin": "Silent",
+        "points": ["filter"],
+        "reads": None,
+        "batch": False,
+        "rowsAskedPerAttempt": NODES,
+        "spared": 0.0,
+        "whyNot": "it doesn't declare reads and sign",
+        "repeated": 1.0,
+        "suggestion": "100% of its answers about a node were those for the pod before: with `reads` and `sign`, which "
+        "need no batch form, they would be kept",
+    }
+
+
+def test_keeping_answers_is_suggested_to_plugins_that_repeat_themselves_alone() -> None:
+    plugins = used(Silent, Fickle, Open)
+    assert plugins["Silent"].suggestion
+    repeated = plugins["Fickle"].repeated
+    assert repeated is not None
+    assert repeated < 0.9
+    assert not plugins["Fickle"].suggestion
+    assert plugins["Open"].repeated is None
+    assert not plugins["Open"].suggestion
+
+
+def test_they_are_listened_to_in_a_run_of_its_own() -> None:
+    for part in Part:
+        silent = used(Silent, Open, part=part)["Silent"]
+        assert (silent.rows_asked, silent.repeated) == (PODS * NODES, 1.0)
+    for evaluation in (Evaluation.SCALAR, Evaluation.BATCH):
+        assert used(Silent, Open, evaluation=evaluation)["Silent"].repeated is None
+
+
+def test_one_that_promises_all_is_hardly_asked() -> None:
+    for part in Part:
+        open_ = used(Open, part=part)["Open"]
+        # the pods before have warmed it up
+        assert (open_.rows_asked, open_.spared, open_.why_not, open_.batch) == (0, 1.0, "", True)
+
+
+def test_without_the_memo_it_is_asked_like_any_other() -> None:
+    for evaluation in (Evaluation.SCALAR, Evaluation.BATCH):
+        assert used(Open, evaluation=evaluation)["Open"].rows_per_attempt == NODES
+
+
+def test_pods_without_signature_are_told() -> None:
+    choosy = used(Choosy, Open)["Choosy"]
+    assert choosy.rows_per_attempt == NODES
+    assert choosy.why_not == "no signature for 1 of 2 kinds of pods"
+
+
+def test_only_plugins_that_filter_or_score_in_the_profile_s_order() -> None:
+    assert list(used(Open, Silent, Choosy)) == ["Open", "Silent", "Choosy"]
+
+
+def test_measurements_are_added_up_by_plugin() -> None:
+    first, other = used(Open, Silent), used(Open, Silent)
+    silent = attrs.evolve(other["Silent"], attempts=15, rows_asked=0, rows_in_question=15 * NODES)
+    open_, summed = together([*first.values(), other["Open"], silent])
+    assert open_.plugin == "Open"
+    assert (summed.attempts, summed.rows_per_attempt, summed.spared) == (20, 5.0, 0.75)
+    assert summed.why_not == "it doesn't declare reads and sign"

@@ -1,0 +1,405 @@
+"""`kschedfw compare`: what it takes, prints and writes, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from compare.scenes import CONFIGURATION, bare, node, packing, pod, spreading, two_nodes
+from kschedfw_lab.cli.compare_output import print_comparison
+from kschedfw_lab.compare import Comparison, Setup, compare
+from rich.cells import cell_len
+
+from kschedfw import InMemoryCluster, make_pod
+from kschedfw.cli import app, candidates_of
+from kschedfw.cli.exits import ExitCode
+from kschedfw.scheduler.scheduler import Scheduler
+
+
+@attrs.frozen
+class Result:
+    code: int
+    out: str
+    err: str
+
+
+Kschedfw = Callable[..., Result]
+
+
+@pytest.fixture
+def kschedfw(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Kschedfw:
+    """Runs `kschedfw compare` in this process."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*args: object) -> Result:
+        code = app.run(["compare", *map(str, args)])
+        captured = capsys.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    path = tmp_path / "conf.yaml"
+    path.write_text(CONFIGURATION)
+    return path
+
+
+def profiles(*values: object) -> list[str]:
+    return [part for value in values for part in ("--profile", str(value))]
+
+
+class TestCommand:
+    def test_shows_how_they_differ(self, kschedfw: Kschedfw, cluster_dir: Path, conf: Path) -> None:
+        result = kschedfw(cluster_dir, *profiles("default", f"{conf}#packing"))
+        assert (result.code, result.err) == (0, "")
+        assert "2 pods on 2 nodes under 2 configurations; seed 0" in result.out
+        assert re.search(r"n1, cpu +25\.0% +75\.0%\n", result.out)
+        assert "default: n2\n    n2 rather than n1, with" in result.out
+        assert "packing: n1\n    n1 rather than n2, with" in result.out
+
+    def test_as_json(self, kschedfw: Kschedfw, cluster_dir: Path, conf: Path) -> None:
+        result = kschedfw(cluster_dir, *profiles("default", f"{conf}#packing"), "--json", "--seed", 4)
+        document: dict[str, Any] = json.loads(result.out)
+        assert (result.code, result.err) == (0, "")
+        assert (document["seed"], document["baseline"]) == (4, "default")
+        assert [run["label"] for run in document["runs"]] == ["default", "packing"]
+        assert [move["pod"] for move in document["moves"][0]["moves"]] == ["default/fits"]
+
+    def test_show_limits_the_list(self, kschedfw: Kschedfw, cluster_dir: Path, conf: Path) -> None:
+        result = kschedfw(cluster_dir, *profiles("default", f"{conf}#packing"), "--show", 0)
+        assert (result.code, "rather than" in result.out) == (0, False)
+
+    def test_where_there_is_room_no_name_is_broken(
+        self, kschedfw: Kschedfw, cluster_dir: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "100")
+        result = kschedfw(cluster_dir, *profiles("default", "ClusterAutoscalerProvider"))
+        assert re.search(r"\nfewer points: NodeResourcesMostAllocated +1\n", result.out)
+
+    def test_nothing_to_compare(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        given = profiles("default", "ClusterAutoscalerProvider")
+        result = kschedfw(cluster_dir / "nodes.yaml", *given)
+        assert (result.code, result.err) == (
+            1,
+            "kschedfw: nothing to compare: the input has no pods to schedule\n",
+        )
+        result = kschedfw(cluster_dir / "pods.yaml", *given)
+        assert (result.code, result.err) == (1, "kschedfw: nothing to compare: the input has no nodes\n")
+
+    def test_interrupted(
+        self, kschedfw: Kschedfw, cluster_dir: Path, conf: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def begin_attempt(self: Scheduler) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Scheduler, "begin_attempt", begin_attempt)
+        result = kschedfw(cluster_dir, *profiles("default", f"{conf}#packing"))
+        assert (result.code, result.err) == (130, "")
+        assert "Interrupted." in result.out
+
+    def test_exit_codes_are_documented(self, kschedfw: Kschedfw) -> None:
+        shown = kschedfw("--help").out
+        assert all(f"\n    {code.value} " in shown for code in ExitCode)
+
+
+class TestProfiles:
+    """Every wrong one is told before anything runs."""
+
+    @pytest.fixture(autouse=True)
+    def _nothing_runs(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def broken(*args: object, **options: object) -> None:
+            raise AssertionError
+
+        monkeypatch.setattr("kschedfw_lab.cli.compare.compare_candidates", broken)
+
+    def test_one_is_not_enough(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        for given in ([], ["default"]):
+            result = kschedfw(cluster_dir, *profiles(*given))
+            assert (result.code, result.out) == (2, "")
+            assert "give --profile at least twice" in result.err
+
+    def test_the_same_twice(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        result = kschedfw(cluster_dir, *profiles("default", "default"))
+        assert result.code == 2
+        assert "--profile default is given twice" in result.err
+
+    @pytest.mark.parametrize("value", ["none.yaml", "none.yaml#x", "DefaultProfile", "#", ""])
+    def test_what_there_is_not(self, kschedfw: Kschedfw, cluster_dir: Path, value: str) -> None:
+        result = kschedfw(cluster_dir, *profiles("default", value))
+        assert (result.code, result.out) == (2, "")
+        assert f"--profile {value}".rstrip() in result.err
+        assert "a configuration file, FILE#PROFILE, default, ClusterAutoscalerProvider or" in result.err
+
+    def test_a_profile_that_the_file_does_not_have(
+        self, kschedfw: Kschedfw, cluster_dir: Path, conf: Path
+    ) -> None:
+        result = kschedfw(cluster_dir, *profiles("default", f"{conf}#pack"))
+        assert result.code == 2
+        assert f"{conf}: no profile 'pack'; there are default-scheduler, packing" in result.err
+
+    def test_a_configuration_that_is_refused(self, kschedfw: Kschedfw, cluster_dir: Path, conf: Path) -> None:
+        conf.write_text(CONFIGURATION.replace("MostAllocated", "Most"))
+        result = kschedfw(cluster_dir, *profiles("default", conf))
+        assert result.code == 2
+        assert "scoringStrategy" in result.err
+
+    def test_one_whose_scheduler_no_pod_names(
+        self, kschedfw: Kschedfw, cluster_dir: Path, conf: Path
+    ) -> None:
+        conf.write_text(CONFIGURATION.replace("- schedulerName: default-scheduler\n", ""))
+        result = kschedfw(cluster_dir, *profiles("default", conf))
+        assert result.code == 2
+        assert "no pending pod names a scheduler of it (packing); they name default-scheduler" in result.err
+
+
+class TestLabels:
+    def labels(self, *values: object) -> list[str]:
+        return [candidate.label for candidate in candidates_of(list(map(str, values)))]
+
+    def test_are_short_where_they_differ(self, conf: Path) -> None:
+        assert self.labels("default", conf, f"{conf}#packing") == ["default", "conf", "packing"]
+
+    def test_are_as_long_as_it_takes_to_differ(self, conf: Path, tmp_path: Path) -> None:
+        other = tmp_path / "other.yaml"
+        other.write_text(CONFIGURATION)
+        assert self.labels(f"{conf}#packing", f"{other}#packing", "default") == [
+            "conf.yaml#packing",
+            "other.yaml#packing",
+            "default",
+        ]
+        (tmp_path / "deeper").mkdir()
+        same = tmp_path / "deeper" / "conf.yaml"
+        same.write_text(CONFIGURATION)
+        assert self.labels(conf, same) == [str(conf), str(same)]
+
+    def test_a_name_of_a_file_may_have_a_hash(self, tmp_path: Path) -> None:
+        path = tmp_path / "a#packing"
+        path.write_text(CONFIGURATION)
+        assert self.labels("default", path) == ["default", "a#packing"]
+        assert self.labels("default", f"{path}#packing") == ["default", "packing"]
+
+
+LONG = "a-configuration-whose-name-nobody-could-call-short"
+
+
+def compared(*more: Setup, pods: int = 6) -> Comparison:
+    return compare(
+        two_nodes(*(pod(f"web-{index}") for index in range(pods))), [spreading(), packing(), *more]
+    )
+
+
+class TestTable:
+    @pytest.mark.parametrize("width", [60, 80, 120])
+    def test_nothing_is_wider_than_the_terminal_or_cut_off(
+        self, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", str(width))
+        print_comparison(compared(packing(LONG), bare(label="no-filter")), show=3)
+        text = capsys.readouterr().out
+        assert all(cell_len(line) <= width for line in text.splitlines())
+        assert "…" not in text
+        assert f"{LONG}:" in "".join(text.split())
+
+    def test_many_nodes_are_counted_by_how_full_they_are(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("kschedfw_lab.cli.compare_rows.FEW_NODES", 1)
+        print_comparison(compared(pods=1), show=0)
+        text = capsys.readouterr().out
+        assert re.search(r"no pod +0 +1\n", text)
+        assert re.search(r"25% to 50% +2 +0\n", text)
+        assert re.search(r"50% to 75% +0 +1\n", text)
+
+    def test_those_that_found_no_place_come_first(self, capsys: pytest.CaptureFixture[str]) -> None:
+        cluster = two_nodes(pod("a"), pod("b", cpu=4, memory="8Gi"))
+        print_comparison(compare(cluster, [packing(), spreading()]), show=1)
+        listed = capsys.readouterr().out.partition("\nPods\ndefault/")[2]
+        assert listed.startswith("b\n")
+        assert "unschedulable: 0/2 nodes are available" in listed
+        assert "and 1 more pod" in listed
+
+    def test_nothing_differs(self, capsys: pytest.CaptureFixture[str]) -> None:
+        print_comparison(compare(two_nodes(pod("a")), [packing(), packing("b")]), show=3)
+        text = capsys.readouterr().out
+        assert "Every pod fares the same everywhere." in text
+        assert "What spoke against" not in text
+
+
+class Page(HTMLParser):
+    """What a page is made of."""
+
+    VOID = ("meta", "line", "rect", "polyline", "br")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.tags: list[str] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, given: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += given
+        if tag not in self.VOID or (tag in ("rect", "polyline")):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, given: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += given
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words += data.split()
+
+
+class TestPage:
+    @pytest.fixture
+    def page(self, kschedfw: Kschedfw, cluster_dir: Path, conf: Path, tmp_path: Path) -> str:
+        path = tmp_path / "page.html"
+        given = profiles("default", f"{conf}#packing", "ClusterAutoscalerProvider")
+        result = kschedfw(cluster_dir, *given, "--html", path)
+        assert (result.code, result.err) == (0, "")
+        assert "under 3 configurations" in result.out
+        return path.read_text()
+
+    def test_is_well_formed_and_every_plot_has_a_title(self, page: str) -> None:
+        found = Page(page)
+        assert found.open == []
+        ids = {value for name, value in found.attributes if name == "id"}
+        labelled = [value for name, value in found.attributes if name == "aria-labelledby"]
+        assert len(labelled) == found.attributes.count(("role", "img")) >= 4
+        assert set(labelled) <= ids
+        assert ("lang", "en") in found.attributes
+
+    def test_needs_nothing_from_elsewhere(self, page: str) -> None:
+        found = Page(page)
+        assert not {"script", "link", "img", "iframe", "image", "use"} & set(found.tags)
+        assert not {"src", "href", "xlink:href", "srcset"} & {name for name, _ in found.attributes}
+        assert not re.search(r"https?://|@import|url\(", page)
+        assert "default-src 'none'" in page
+
+    def test_follows_light_and_dark(self, page: str) -> None:
+        assert "@media (prefers-color-scheme: dark)" in page
+
+    def test_has_the_figures_of_the_table(self, page: str) -> None:
+        words = Page(page).words
+        assert {"packing", "default/fits", "37.5%", "default/too-big"} - set(words) == {"default/too-big"}
+        assert "rather than n2, with" in page
+
+    def test_names_are_text_and_not_markup(self, tmp_path: Path) -> None:
+        from kschedfw_lab.cli.compare_output import page_writer
+
+        comparison = compare(two_nodes(pod("web")), [spreading("<b>&"), packing()])
+        path = tmp_path / "page.html"
+        page_writer(path)(comparison)
+        text = path.read_text()
+        assert "<b>" not in text
+        assert "&lt;b&gt;&amp;" in text
+
+    def test_more_nodes_than_there_is_room_for_are_put_together(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from kschedfw_lab.cli import compare_plots
+
+        full = make_pod("full").requests(cpu=4).node("n3").build()
+        cluster = InMemoryCluster([node("n1"), node("n2"), node("n3"), full, pod("web", cpu=2)])
+        monkeypatch.setattr(compare_plots, "MOST_POINTS", 2)
+        monkeypatch.setattr(compare_plots, "FEW_NODES", 2)
+        plots = compare_plots.plots_of(compare(cluster, [packing(), spreading()]))
+        titles = [cell.title for cell in plots.strips[0].cells]
+        assert titles == ["n1 to n2, mean: 25.0%", "n3: 100.0%"]
+        assert plots.nodes == ()
+        points = plots.curves[0].curves[0].points.split()
+        assert [float(point.partition(",")[2]) for point in points] == [0, compare_plots.CURVE_HEIGHT]
+
+    def test_few_nodes_are_bars_under_their_names_and_nothing_is_drawn_between_them(self, page: str) -> None:
+        from kschedfw_lab.cli import compare_plots
+
+        cluster = InMemoryCluster([node("n2"), node("n1"), pod("web", cpu=2)])
+        plots = compare_plots.plots_of(compare(cluster, [packing(), spreading()]))
+        assert plots.curves == ()
+        cpu = plots.nodes[0]
+        assert (cpu.title, [group.name for group in cpu.groups]) == ("cpu", ["n2", "n1"])
+        texts = sorted(bar.text for group in cpu.groups for bar in group.bars if bar.series == 0)
+        assert texts == ["0.0%", "50.0%"]
+        assert "polyline" not in Page(page).tags
+        assert {"n1", "n2"} <= set(Page(page).words)
+
+    def test_where_it_cannot_be_written_nothing_runs(
+        self, kschedfw: Kschedfw, cluster_dir: Path, tmp_path: Path
+    ) -> None:
+        given = profiles("default", "ClusterAutoscalerProvider")
+        for path, why in ((tmp_path, "is a directory"), (tmp_path / "x" / "y", "its directory isn't there")):
+            result = kschedfw(cluster_dir, *given, "--html", path)
+            assert (result.code, result.out) == (2, "")
+            assert f"--html {path}: {why}" in result.err
+
+
+class TestFailOn:
+    GIVEN = ("default", "ClusterAutoscalerProvider")
+
+    def test_a_condition_that_holds_is_exit_code_3(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        result = kschedfw(cluster_dir, *profiles(*self.GIVEN), "--fail-on", "moved", "--fail-on", "lost")
+        assert result.code == 3
+        assert "2 pods on 2 nodes under 2 configurations" in result.out
+        assert result.err == ("kschedfw: --fail-on moved: ClusterAutoscalerProvider: moved is 1 of 2 pods\n")
+
+    def test_one_that_does_not_hold_is_exit_code_0(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        given = [*profiles(*self.GIVEN), "--fail-on", "placed < baseline.placed", "--fail-on", "moved > 50%"]
+        result = kschedfw(cluster_dir, *given)
+        assert (result.code, result.err) == (0, "")
+
+    def test_it_is_in_the_json(self, kschedfw: Kschedfw, cluster_dir: Path) -> None:
+        condition = "unplaced and utilisation.cpu < baseline.utilisation.cpu + 1%"
+        result = kschedfw(cluster_dir, *profiles(*self.GIVEN), "--fail-on", condition, "--json")
+        assert result.code == 3
+        assert json.loads(result.out)["failed"] == [
+            {
+                "label": "ClusterAutoscalerProvider",
+                "condition": condition,
+                "values": {"unplaced": 1, "utilisation.cpu": 0.375, "baseline.utilisation.cpu": 0.375},
+            }
+        ]
+
+    @pytest.mark.parametrize(
+        ("condition", "problem"),
+        [
+            (
+                "mooved",
+                "--fail-on: 'mooved' is no condition: there is no metric 'mooved'; did you mean moved?",
+            ),
+            ("utilisation.cpus > 1", "no node has the resource cpus; did you mean cpu?"),
+        ],
+    )
+    def test_a_wrong_one_is_told_before_anything_runs(
+        self, condition: str, problem: str, kschedfw: Kschedfw, cluster_dir: Path
+    ) -> None:
+        result = kschedfw(cluster_dir, *profiles(*self.GIVEN), "--fail-on", condition)
+        assert (result.code, result.out) == (2, "")
+        assert problem in result.err
+
+    def test_equal_nodes_by_name_leave_nothing_to_the_seed(
+        self, kschedfw: Kschedfw, cluster_dir: Path
+    ) -> None:
+        (cluster_dir / "pods.yaml").write_text(
+            "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: m, image: i}]}}"
+        )
+        for seed in range(4):
+            given = [*profiles(*self.GIVEN), "--select-host", "first-by-name", "--seed", seed]
+            result = kschedfw(cluster_dir, *given, "--fail-on", "changed", "--json")
+            assert result.code == 0
+            first, second = json.loads(result.out)["runs"]
+            used = [[each["requested"]["pods"] for each in run["nodeAllocations"]] for run in (first, second)]
+            assert used == [[1, 0], [1, 0]]

@@ -1,0 +1,96 @@
+"""NodeLabel: labels that nodes must have, or had better have, whatever their values (until v1.22)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import ClassVar
+
+import attrs
+
+from kschedfw import (
+    MAX_NODE_SCORE,
+    ActionType,
+    ClusterEvent,
+    EventResource,
+    FieldError,
+    Node,
+    NodeInfo,
+    Plugin,
+    Pod,
+    QueueingHint,
+    Reads,
+    Status,
+    hookimpl,
+)
+from kschedfw.plugins import queue_if
+
+_WRONG_LABELS = Status.unresolvable("node(s) didn't have the requested labels")
+
+
+@attrs.frozen
+class NodeLabelArgs:
+    """Labels that a node must have and must not have, and the same as preferences."""
+
+    present_labels: tuple[str, ...] = ()
+    absent_labels: tuple[str, ...] = ()
+    present_labels_preference: tuple[str, ...] = ()
+    absent_labels_preference: tuple[str, ...] = ()
+
+    def validate(self) -> Iterator[FieldError]:
+        yield from _conflicts("presentLabels", self.present_labels, "absentLabels", self.absent_labels)
+        yield from _conflicts(
+            "presentLabelsPreference",
+            self.present_labels_preference,
+            "absentLabelsPreference",
+            self.absent_labels_preference,
+        )
+
+
+class NodeLabel(Plugin[NodeLabelArgs]):
+    """Refuses nodes that lack a label, or have one that they must not have; the values don't matter.
+
+    The others score by the share of preferences that they meet.
+    """
+
+    name: ClassVar[str] = "NodeLabel"
+    args_type: ClassVar[type[object] | None] = NodeLabelArgs
+    reads: ClassVar[Reads | None] = Reads.NODE
+
+    def sign(self, pod: Pod) -> Hashable | None:  # noqa: ARG002  # the same for every pod
+        return ()
+
+    @hookimpl
+    def filter(self, node_info: NodeInfo) -> Status | None:
+        return None if self._allows(node_info.node) else _WRONG_LABELS
+
+    @hookimpl
+    def score(self, node_info: NodeInfo) -> int:
+        labels, args = node_info.node.labels, self.args
+        preferences = len(args.present_labels_preference) + len(args.absent_labels_preference)
+        met = sum(label in labels for label in args.present_labels_preference)
+        met += sum(label not in labels for label in args.absent_labels_preference)
+        return met * MAX_NODE_SCORE // preferences if preferences else 0
+
+    @hookimpl
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        changes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
+        return [ClusterEvent(EventResource.NODE, changes, self._after_node_change)]
+
+    def _allows(self, node: Node) -> bool:
+        labels = node.labels
+        return all(label in labels for label in self.args.present_labels) and not any(
+            label in labels for label in self.args.absent_labels
+        )
+
+    def _after_node_change(self, _pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+        allowed = isinstance(old, Node) and self._allows(old)
+        return queue_if(isinstance(new, Node) and self._allows(new) and not allowed)
+
+
+def _conflicts(
+    present_path: str, present: Sequence[str], absent_path: str, absent: Sequence[str]
+) -> Iterator[FieldError]:
+    for index, label in enumerate(present):
+        if label in absent:
+            why = f"conflict with {absent_path}[{absent.index(label)}]"
+            yield FieldError.invalid(f"{present_path}[{index}]", label, why)

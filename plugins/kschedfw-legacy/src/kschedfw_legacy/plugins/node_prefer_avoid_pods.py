@@ -1,0 +1,54 @@
+"""NodePreferAvoidPods: nodes that ask not to be given the pods of some controller (until v1.23).
+
+Its weight has always been 10000, more than all others can make up for.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Hashable
+from typing import ClassVar
+
+from kschedfw import MAX_NODE_SCORE, NodeInfo, Plugin, Pod, Reads, hookimpl
+
+ANNOTATION = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+
+_KINDS = ("ReplicationController", "ReplicaSet")
+
+Controller = tuple[str, str]
+"""Kind and uid."""
+
+
+class NodePreferAvoidPods(Plugin):
+    """Gives 0 to nodes whose annotation names the ReplicaSet or ReplicationController of the pod, 100 to all others."""
+
+    name: ClassVar[str] = "NodePreferAvoidPods"
+    reads: ClassVar[Reads | None] = Reads.NODE
+
+    def sign(self, pod: Pod) -> Hashable | None:
+        return _controller(pod) or ()
+
+    @hookimpl
+    def score(self, pod: Pod, node_info: NodeInfo) -> int:
+        controller = _controller(pod)
+        annotation = node_info.node.annotations.get(ANNOTATION)
+        if controller is None or annotation is None:
+            return MAX_NODE_SCORE
+        return 0 if controller in _avoided(annotation) else MAX_NODE_SCORE
+
+
+def _controller(pod: Pod) -> Controller | None:
+    owner = pod.metadata.controller
+    return (owner.kind, owner.uid) if owner is not None and owner.kind in _KINDS else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _avoided(annotation: str) -> frozenset[Controller]:
+    """The controllers that the annotation names; none where it can't be read."""
+    try:
+        entries = json.loads(annotation).get("preferAvoidPods") or ()
+        controllers = [entry.get("podSignature", {}).get("podController", {}) for entry in entries]
+        return frozenset((each.get("kind", ""), each.get("uid", "")) for each in controllers)
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return frozenset()

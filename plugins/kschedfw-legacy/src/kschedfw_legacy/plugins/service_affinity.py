@@ -1,0 +1,155 @@
+"""ServiceAffinity: pods of a service on nodes with equal labels, or spread over them (until v1.22)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import attrs
+
+from kschedfw import (
+    MAX_NODE_SCORE,
+    ClusterClient,
+    CycleState,
+    IntArray,
+    NodeInfo,
+    Plugin,
+    Pod,
+    PodInfo,
+    Reads,
+    StateKey,
+    Status,
+    hookimpl,
+)
+from kschedfw.api import EMPTY, Service
+
+_ELSEWHERE = Status.unschedulable("node(s) didn't match service affinity")
+
+
+@attrs.frozen
+class Siblings:
+    """Whether the pod is in a service, and the pods of its namespace with its labels: uid and node name, in order."""
+
+    in_service: bool
+    pods: tuple[tuple[str, str], ...]
+
+
+_SIBLINGS = StateKey[Siblings]("ServiceAffinity.siblings")
+
+
+@attrs.frozen
+class ServiceAffinityArgs:
+    """Labels whose values a service's pods share, and labels over whose values they are spread."""
+
+    affinity_labels: tuple[str, ...] = ()
+    anti_affinity_labels_preference: tuple[str, ...] = ()
+
+
+class ServiceAffinity(Plugin[ServiceAffinityArgs]):
+    """Refuses nodes whose labels have other values than those of the node where a pod of the same service is.
+
+    Where the pod's `nodeSelector` names such a label, that value counts instead. Among the others those score
+    higher on which, by the values of further labels, fewer pods of the service are.
+    """
+
+    name: ClassVar[str] = "ServiceAffinity"
+    args_type: ClassVar[type[object] | None] = ServiceAffinityArgs
+    # Services may change without a change of nodes or pods, hence no signature.
+    reads: ClassVar[Reads | None] = Reads.CLUSTER
+
+    @hookimpl
+    def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
+        if not self.args.affinity_labels:
+            return Status.skip()
+        pods = tuple(
+            (other.pod.uid, info.name)
+            for info in self.handle.snapshot.node_infos
+            for other in info.pods
+            if _is_sibling(pod, other.pod)
+        )
+        state.write(_SIBLINGS, Siblings(bool(services_of(pod, self.handle.cluster)), pods))
+        return None
+
+    @hookimpl
+    def pre_filter_add_pod(
+        self, state: CycleState, pod: Pod, pod_info_to_add: PodInfo, node_info: NodeInfo
+    ) -> None:
+        if _is_sibling(pod, pod_info_to_add.pod):
+            siblings = state.read(_SIBLINGS)
+            added = (pod_info_to_add.pod.uid, node_info.name)
+            state.write(_SIBLINGS, attrs.evolve(siblings, pods=(*siblings.pods, added)))
+
+    @hookimpl
+    def pre_filter_remove_pod(self, state: CycleState, pod_info_to_remove: PodInfo) -> None:
+        siblings = state.read(_SIBLINGS)
+        uid = pod_info_to_remove.pod.uid
+        state.write(
+            _SIBLINGS, attrs.evolve(siblings, pods=tuple(each for each in siblings.pods if each[0] != uid))
+        )
+
+    @hookimpl
+    def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status | None:
+        siblings = state.read(_SIBLINGS)
+        selector = pod.spec.node_selector
+        wanted = {label: selector[label] for label in self.args.affinity_labels if label in selector}
+        if len(wanted) < len(self.args.affinity_labels) and siblings.in_service and siblings.pods:
+            _, name = siblings.pods[0]
+            labels = self.handle.snapshot.get(name).node.labels
+            for label in self.args.affinity_labels:
+                if label in labels:
+                    wanted.setdefault(label, labels[label])
+        own = node_info.node.labels
+        return None if all(own.get(label) == value for label, value in wanted.items()) else _ELSEWHERE
+
+    @hookimpl
+    def score(self, pod: Pod, node_info: NodeInfo) -> int:
+        """How many pods of the service are on the node."""
+        # Looked up for every node, as there is no pre_score to write it to the state, and score only reads that.
+        services = services_of(pod, self.handle.cluster)
+        selector = services[0].spec.selector if services else EMPTY
+        if not selector:
+            return 0
+        return sum(
+            other.pod.namespace == pod.namespace
+            and other.pod.metadata.deletion_timestamp is None
+            and _has(other.pod.labels, selector)
+            for other in node_info.pods
+        )
+
+    @hookimpl
+    def normalize_score(self, nodes: Sequence[NodeInfo], scores: IntArray) -> IntArray:
+        """For each label the share of the service's pods that have another value on their nodes, and the average."""
+        labels = self.args.anti_affinity_labels_preference
+        total = int(scores.sum())
+        shares = [0.0] * len(nodes)
+        for label in labels:
+            values = [info.node.labels.get(label) for info in nodes]
+            counts: dict[str | None, int] = defaultdict(int)
+            for value, count in zip(values, scores, strict=True):
+                counts[value] += int(count)
+            for index, value in enumerate(values):
+                if value is not None:
+                    share = (total - counts[value]) / total if total else 1.0
+                    shares[index] += MAX_NODE_SCORE * share / len(labels)
+        scores[:] = [int(share) for share in shares]
+        return scores
+
+
+def _is_sibling(pod: Pod, other: Pod) -> bool:
+    return other.namespace == pod.namespace and _has(other.labels, pod.labels)
+
+
+def _has(labels: Mapping[str, str], selector: Mapping[str, str]) -> bool:
+    return all(labels.get(key) == value for key, value in selector.items())
+
+
+def services_of(pod: Pod, cluster: ClusterClient) -> Sequence[Service]:
+    """The services of the pod's namespace that select it; one without a selector selects nothing."""
+    labels = pod.labels
+    return [
+        service
+        for service in cluster.list(Service, pod.namespace)
+        if (selector := service.spec.selector)
+        and all(labels.get(key) == value for key, value in selector.items())
+    ]

@@ -1,0 +1,41 @@
+"""Feature gates: a known few, each with a default; everything else is refused."""
+
+from __future__ import annotations
+
+import pytest
+from kschedfw_legacy.gates import EVEN_PODS_SPREAD, RESOURCE_LIMITS
+
+from kschedfw.config import FEATURE_GATES, FeatureGateError, FeatureGates
+
+
+@pytest.mark.parametrize("name", FEATURE_GATES.names())
+def test_a_gate_has_its_default_until_it_is_turned(name: str) -> None:
+    default = FEATURE_GATES.load(name).default
+    assert FeatureGates().enabled(name) is default
+    assert FeatureGates({name: not default}).enabled(name) is not default
+
+
+def test_gates_are_read_as_on_the_command_line() -> None:
+    gates = FeatureGates.parse(" EvenPodsSpread=false , ResourceLimitsPriorityFunction=T,")
+    assert (gates.enabled(EVEN_PODS_SPREAD), gates.enabled(RESOURCE_LIMITS)) == (False, True)
+    assert FeatureGates.parse("") == FeatureGates()
+
+
+def test_everything_that_is_wrong_is_told_at_once() -> None:
+    with pytest.raises(FeatureGateError) as caught:
+        FeatureGates.parse("EvenPodSpread=true,Warp=false,DisablePreemption=maybe")
+    assert [str(error) for error in caught.value.errors] == [
+        'featureGates.DisablePreemption: Invalid value: "maybe": must be true or false',
+        "featureGates.EvenPodSpread: unrecognized feature gate; did you mean 'EvenPodsSpread'?",
+        f"featureGates.Warp: unrecognized feature gate; known are: {', '.join(FEATURE_GATES.names())}",
+    ]
+
+
+def test_a_gate_that_is_absent_on_purpose_is_refused_with_what_is_done_instead() -> None:
+    with pytest.raises(FeatureGateError, match="NodeResourcesBalancedAllocation never counts volumes"):
+        FeatureGates.parse("BalanceAttachedNodeVolumes=true")
+
+
+def test_a_value_is_true_or_false() -> None:
+    with pytest.raises(FeatureGateError, match='Invalid value: "yes": must be true or false'):
+        FeatureGates({EVEN_PODS_SPREAD: "yes"})  # type: ignore[dict-item]  # the point of this test
