@@ -8,9 +8,16 @@ from collections.abc import Sequence
 import attrs
 
 from kschedfw import ClusterClient, FrozenDict, Pod
-from kschedfw.api import LabelSelector, ReplicaSet, ReplicationController, Selector, Service, StatefulSet
+from kschedfw.api import (
+    EMPTY,
+    LabelSelector,
+    ReplicaSet,
+    ReplicationController,
+    Selector,
+    Service,
+    StatefulSet,
+)
 from kschedfw.api.bounded_dict import BoundedDict
-from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.selectors import EVERYTHING
 
 _MOST_KEPT = 4096
