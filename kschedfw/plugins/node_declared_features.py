@@ -61,7 +61,8 @@ _FEATURES: Mapping[str, Callable[[PodSpec], bool]] = {
 
 def required_features(pod: Pod) -> frozenset[str]:
     """The features that a node must declare to get the pod."""
-    return frozenset([name for name, needed_by in _FEATURES.items() if needed_by(pod.spec)])
+    spec = pod.spec
+    return frozenset([name for name, needed_by in _FEATURES.items() if needed_by(spec)])
 
 
 class NodeDeclaredFeatures(Plugin):

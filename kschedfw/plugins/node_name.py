@@ -32,7 +32,7 @@ class NodeName(Plugin):
     reads: ClassVar[Reads | None] = Reads.NODE
 
     def sign(self, pod: Pod) -> Hashable | None:
-        return pod.node_name
+        return pod.spec.node_name
 
     @hookimpl
     def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:

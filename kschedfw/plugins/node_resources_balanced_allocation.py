@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
+from operator import attrgetter
 from typing import ClassVar
 
 import attrs
@@ -22,7 +23,6 @@ from kschedfw import (
     Pod,
     Reads,
     StateKey,
-    StateKeyError,
     Status,
     hookimpl,
     per_signature,
@@ -32,12 +32,10 @@ from kschedfw.plugins._resources import (
     DEFAULT_RESOURCES,
     Plan,
     ResourceSpec,
-    ScoredResource,
-    compiled_columns,
+    ScoredResources,
     compiled_scores,
     duplicate_errors,
     plan_columns,
-    plan_for,
     resources_or_default,
     rows_to_score,
     valid_score,
@@ -49,6 +47,7 @@ Fractions = npt.NDArray[np.float64]
 _PLAN = StateKey[Plan]("NodeResourcesBalancedAllocation.plan")
 _BACKED = StateKey[DeviceBacked]("NodeResourcesBalancedAllocation.backed")
 _HALF = MAX_NODE_SCORE // 2
+_BALANCED_ALLOCATION = attrgetter("balanced_allocation")
 
 
 @attrs.frozen
@@ -79,19 +78,19 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        self._resources = [ScoredResource.of(spec, non_zero=False) for spec in args.resources]
+        self._resources = ScoredResources(args.resources, non_zero=False)
         self._devices = DeviceManager.of(handle.cluster)
 
     def sign(self, pod: Pod) -> Hashable | None:
-        if self._devices.resources_of(pod):
-            return None  # what classes of devices stand behind depends on other objects than the node
         requests = pod.requests
-        return tuple([resource.request_of(requests) for resource in self._resources])
+        if requests.amounts.scalar_resources and self._devices.resources_of(pod):
+            return None  # what classes of devices stand behind depends on other objects than the node
+        return self._resources.requests_of(requests)
 
     @hookimpl
     @per_signature
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:
-        plan = plan_for(self._resources, pod)
+        plan = self._resources.plan_for(pod)
         if not _requests_any(plan):
             return Status.skip()
         state.write(_PLAN, plan)
@@ -104,7 +103,7 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         plan = self._plan(state, pod)
         if plan is None:
             return 0
-        backed = state.read(_BACKED) if _BACKED in state else None
+        backed = state.find(_BACKED)
         before, after = [], []
         for resource, request in plan:
             found = resource.on_node(node_info) if backed is None else backed.on_node(resource, node_info)
@@ -124,27 +123,28 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         if _BACKED in state:
             return None
         scored = rows_to_score(nodes, rows)
-        if compiled := compiled_scores(plan, nodes, scored):
-            scores = compiled.balanced_allocation(*compiled_columns(plan, nodes, scored))
-        elif (columns := plan_columns(plan, nodes, scored)) is not None:
+        scores = compiled_scores(_BALANCED_ALLOCATION, plan, nodes, scored)
+        if scores is None:
+            columns = plan_columns(plan, nodes, scored)
+            if columns is None:
+                return None
             scores = _batch_scores(plan, columns, len(scored))
-        else:
-            return None
         return scores if scored is rows else scores.take(rows)
 
     def _plan(self, state: CycleState, pod: Pod) -> Plan | None:
         """None for a pod that requests nothing that counts."""
-        try:
-            return state.read(_PLAN)
-        except StateKeyError:  # this plugin isn't enabled at pre_score
-            plan = plan_for(self._resources, pod)
+        plan = state.find(_PLAN)
+        if plan is None:  # this plugin isn't enabled at pre_score
+            plan = self._resources.plan_for(pod)
             if not _requests_any(plan):
                 return None
             self._note_devices(state, pod, plan)
-            return plan
+        return plan
 
     def _note_devices(self, state: CycleState, pod: Pod, plan: Plan) -> None:
         """Write the pod's extended resources that devices may provide, if one of them counts for the score."""
+        if not pod.requests.amounts.scalar_resources:
+            return
         backed = DeviceBacked.of(pod, self._devices)
         if backed is not None and backed.counts_for(plan):
             state.write(_BACKED, backed)
@@ -176,7 +176,10 @@ def _batch_scores(plan: Plan, columns: Sequence[tuple[IntArray, IntArray]], coun
 
 
 def _requests_any(plan: Plan) -> bool:
-    return any(request for _, request in plan)
+    for _, request in plan:
+        if request:
+            return True
+    return False
 
 
 def balance(fractions: Sequence[float]) -> int:

@@ -38,7 +38,8 @@ class NodeUnschedulable(Plugin):
     reads: ClassVar[Reads | None] = Reads.NODE
 
     def sign(self, pod: Pod) -> Hashable | None:
-        return tolerates(pod.spec.tolerations, _TAINT)
+        tolerations = pod.spec.tolerations
+        return bool(tolerations) and tolerates(tolerations, _TAINT)
 
     @hookimpl
     def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:

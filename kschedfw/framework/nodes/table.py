@@ -91,6 +91,8 @@ class NodeTable:
         self._requested_floats: FloatArray = np.zeros(self._requested.shape)
         self._non_zero_floats: FloatArray = np.zeros(self._non_zero.shape)
         self._largest: list[int] = [0] * len(_FIRST_RESOURCES)
+        self._least_free: list[int] = [_MAX_INT64] * len(_FIRST_RESOURCES)
+        """A lower bound of what any node has free, by column."""
         self._unschedulable: npt.NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
         self._encoded: dict[Hashable, EncodedColumn[Any]] = {}
         self._encoded_from_pods: list[EncodedColumn[Any]] = []
@@ -152,6 +154,17 @@ class NodeTable:
         """
         column = self.columns.get(resource)
         return 0 if column is None else self._largest[column]
+
+    def all_have_free(self, column: int, amount: int) -> bool:
+        """Return whether every node has this much free of the resource in a column of `free`."""
+        if self._least_free[column] >= amount:
+            return True
+        # The bound falls with every pod that is placed, and doesn't rise when pods go: so look again.
+        free = self._free[column]
+        if not len(free):
+            return True
+        self._least_free[column] = least = int(free[free.argmin()])
+        return least >= amount
 
     @property
     def version(self) -> TableVersion:
@@ -306,7 +319,7 @@ class NodeTable:
             self._make_columns(amounts.scalar_resources)
         self._write_amounts(self._allocatable, row, amounts, amounts.allowed_pod_number)
         self._allocatable_floats[:, row] = self._allocatable[:, row]
-        np.subtract(self._allocatable[:, row], self._requested[:, row], out=self._free[:, row])
+        self._subtract_free(row)
 
     def _write_pods(self, row: int, info: NodeInfo) -> None:
         amounts, non_zero = info.requested, info.non_zero_requested
@@ -325,14 +338,28 @@ class NodeTable:
 
     def _write_free(self, row: int, there: Resource, taken: Resource, pods: int) -> None:
         if len(self.resources) > len(_FIRST_RESOURCES) or _MAX_INT64 in self._largest:
-            np.subtract(self._allocatable[:, row], self._requested[:, row], out=self._free[:, row])
+            self._subtract_free(row)
             return
         # No amount is below 0, so no difference wraps around: Python's integers will do, in half the time.
-        free = self._free
-        free[0, row] = there.milli_cpu - taken.milli_cpu
-        free[1, row] = there.memory - taken.memory
-        free[2, row] = there.ephemeral_storage - taken.ephemeral_storage
-        free[_PODS_COLUMN, row] = there.allowed_pod_number - pods
+        free, least = self._free, self._least_free
+        free[0, row] = cpu = there.milli_cpu - taken.milli_cpu
+        free[1, row] = memory = there.memory - taken.memory
+        free[2, row] = storage = there.ephemeral_storage - taken.ephemeral_storage
+        free[_PODS_COLUMN, row] = left = there.allowed_pod_number - pods
+        if cpu < least[0]:
+            least[0] = cpu
+        if memory < least[1]:
+            least[1] = memory
+        if storage < least[2]:
+            least[2] = storage
+        if left < least[_PODS_COLUMN]:
+            least[_PODS_COLUMN] = left
+
+    def _subtract_free(self, row: int) -> None:
+        """Work out what is free in a row, in int64's arithmetic."""
+        free = self._free[:, row]
+        np.subtract(self._allocatable[:, row], self._requested[:, row], out=free)
+        self._least_free = list(map(min, self._least_free, free.tolist()))
 
     def _write_amounts(self, columns: IntArray, row: int, amounts: Resource, pods: int) -> None:
         """Fill a row in; all its resources have a column."""
@@ -373,6 +400,7 @@ class NodeTable:
         self._allocatable_floats = np.concatenate((self._allocatable_floats, empty))
         self._requested_floats = np.concatenate((self._requested_floats, empty))
         self._largest += [0] * len(new)
+        self._least_free += [0] * len(new)
         self._show()
 
     def _show(self) -> None:

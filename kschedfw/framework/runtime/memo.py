@@ -141,7 +141,9 @@ class Memo:
         # In a stream of pods that differ, most of a pod's signatures are those of the pod before: these are kept.
         return tuple(
             [
-                signature if signature == before or each.comes(signature) else _NOT_KEPT
+                signature
+                if signature is before or signature == before or each.comes(signature)
+                else _NOT_KEPT
                 for each, signature, before in zip(
                     self._signing, signatures, self._latest_signatures, strict=True
                 )

@@ -57,7 +57,7 @@ class Scoring:
                 plugins[name],
                 name,
                 hook,
-                batches.get(name),
+                batches.get(name) if batch else None,
                 normalize.get(name),
                 is_per_signature(plugins[name], "normalize_score"),
                 profile.weight(name),
@@ -71,7 +71,6 @@ class Scoring:
             )
         self._parallelizer = parallelizer
         self._meter = meter
-        self._batch = batch
 
     def scores(
         self, state: CycleState, pod: Pod, pods: PodClass, nodes: Sequence[NodeInfo]
@@ -116,22 +115,6 @@ class Scoring:
             _, status = self.scores(state, pod, pods, nodes)
             return None, error.status if status.is_success else status
         return Totals(total), _SUCCESS
-
-    def batch_answer(
-        self, each: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeSelection
-    ) -> IntArray | None:
-        """The batch form's scores, shape (k,); None where there is none."""
-        if not self._batch or each.batch is None:
-            return None
-        rows = nodes.rows
-        try:
-            answer = each.batch(state, pod, nodes.table, rows)
-        except HOOK_FAILURES as error:
-            raise ScoreError(each.name, error) from error
-        if answer is None:
-            return None
-        each.counts.rows_asked += len(rows)
-        return integers(each.name, answer, len(rows))
 
     def one_by_one(
         self, each: ScorePlugin, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
@@ -288,8 +271,17 @@ class _Asking:
         return scores
 
     def _fresh(self, each: ScorePlugin, nodes: NodeSelection) -> IntArray:
-        answer = self._scoring.batch_answer(each, self._state, self._pod, nodes)
-        return self._scoring.one_by_one(each, self._state, self._pod, nodes) if answer is None else answer
+        """What the batch form says, or the scalar form where there is no other."""
+        if each.batch is not None:
+            rows = nodes.rows
+            try:
+                answer = each.batch(self._state, self._pod, nodes.table, rows)
+            except HOOK_FAILURES as error:
+                raise ScoreError(each.name, error) from error
+            if answer is not None:
+                each.counts.rows_asked += len(rows)
+                return integers(each.name, answer, len(rows))
+        return self._scoring.one_by_one(each, self._state, self._pod, nodes)
 
     def _normalized(self, each: ScorePlugin, nodes: NodeSelection) -> Normalized:
         """The plugin's weighted scores of this selection, made anew only if a raw score was forgotten since."""

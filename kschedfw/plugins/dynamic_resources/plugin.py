@@ -68,9 +68,9 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
 
     def sign(self, pod: Pod) -> Hashable | None:
         # What is left for a pod with claims depends on all other claims; the score of others is always 0.
-        if pod.spec.resource_claims or self._manager.resources_of(pod):
+        if pod.spec.resource_claims:
             return None
-        return ()
+        return None if pod.requests.amounts.scalar_resources and self._manager.resources_of(pod) else ()
 
     @hookimpl
     def pre_enqueue(self, pod: Pod) -> Status | None:

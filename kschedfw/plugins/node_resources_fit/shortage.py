@@ -137,10 +137,11 @@ def verdicts(demand: Resource, nodes: NodeTable, rows: IntArray) -> Verdicts | N
                 continue
             lacking = np.arange(len(rows))
         else:
-            free = nodes.take(nodes.free[:, column], rows)
-            if free[free.argmin()] >= amount:
+            if nodes.all_have_free(column, amount):
                 continue
-            lacking = (free < amount).nonzero()[0]
+            lacking = (nodes.take(nodes.free[:, column], rows) < amount).nonzero()[0]
+            if not len(lacking):
+                continue
         if short is None:
             short = np.zeros(len(rows), dtype=np.int64)
         refused.append(lacking)
