@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import ClassVar
 
 import attrs
@@ -176,10 +176,7 @@ def _batch_scores(plan: Plan, columns: Sequence[tuple[IntArray, IntArray]], coun
 
 
 def _requests_any(plan: Plan) -> bool:
-    for _, request in plan:
-        if request:
-            return True
-    return False
+    return any(map(itemgetter(1), plan))
 
 
 def balance(fractions: Sequence[float]) -> int:

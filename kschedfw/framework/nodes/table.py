@@ -346,14 +346,10 @@ class NodeTable:
         free[1, row] = memory = there.memory - taken.memory
         free[2, row] = storage = there.ephemeral_storage - taken.ephemeral_storage
         free[_PODS_COLUMN, row] = left = there.allowed_pod_number - pods
-        if cpu < least[0]:
-            least[0] = cpu
-        if memory < least[1]:
-            least[1] = memory
-        if storage < least[2]:
-            least[2] = storage
-        if left < least[_PODS_COLUMN]:
-            least[_PODS_COLUMN] = left
+        least[0] = min(least[0], cpu)
+        least[1] = min(least[1], memory)
+        least[2] = min(least[2], storage)
+        least[_PODS_COLUMN] = min(least[_PODS_COLUMN], left)
 
     def _subtract_free(self, row: int) -> None:
         """Work out what is free in a row, in int64's arithmetic."""

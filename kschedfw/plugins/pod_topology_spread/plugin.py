@@ -28,6 +28,7 @@ from kschedfw import (
     hookimpl,
 )
 from kschedfw.api import UnsatisfiableAction
+from kschedfw.api.selectors import EVERYTHING
 from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins.pod_topology_spread.args import SYSTEM, SYSTEM_DEFAULTS, PodTopologySpreadArgs
 from kschedfw.plugins.pod_topology_spread.constraints import (
@@ -81,7 +82,7 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
         if not defaults:
             return ()
         selector = self._default_selectors.of(pod)
-        if selector.everything:
+        if selector is EVERYTHING or selector.everything:
             return ()
         return default_constraints(defaults, SiblingQuery(pod.namespace, selector), pod.labels)
 
