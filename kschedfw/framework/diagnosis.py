@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Final
 
 import attrs
 import numpy as np
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod
-from kschedfw.framework.nodes.arrays import Codes
+from kschedfw.framework.nodes.arrays import Codes, IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.status import Code, Status
+
+_NO_ROWS: Final[IntArray] = np.empty(0, dtype=np.int64)
+_NO_CODES: Final[Codes] = np.empty(0, dtype=np.int32)
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -45,6 +50,11 @@ class NodeCodes:
     @_rows.default
     def _rows_now(self) -> Mapping[str, int]:
         return self.nodes.table.rows
+
+    @classmethod
+    def none(cls, table: NodeTable) -> NodeCodes:
+        """An instance without nodes."""
+        return cls(NodeSelection(table, _NO_ROWS), _NO_CODES, (), count=0)
 
     def get(self, node_name: str) -> Status | None:
         row = self._rows.get(node_name)
@@ -192,9 +202,9 @@ class Diagnosis:
         if status.code is Code.PENDING:
             self._pending_plugins.add(status.plugin)
 
-    def add_codes(self, codes: NodeCodes | None) -> None:
-        """Add the filters' statuses of many nodes, if any has one, and the plugins behind them."""
-        if codes is not None and codes.count:
+    def add_codes(self, codes: NodeCodes) -> None:
+        """Add the filters' statuses of many nodes, and the plugins behind them."""
+        if codes.count:
             self.node_to_status.codes = codes
             self._unread.append(codes)
 

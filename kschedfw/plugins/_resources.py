@@ -16,7 +16,7 @@ import numpy as np
 from kschedfw import MAX_NODE_SCORE, FieldError, IntArray, NodeInfo, NodeTable, Pod, Resource
 from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, PodRequests
 from kschedfw.api.resource_names import is_huge_pages
-from kschedfw.framework.nodes.arrays import FloatArray
+from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray
 
 _ATTRIBUTES = {CPU: "milli_cpu", MEMORY: "memory", EPHEMERAL_STORAGE: "ephemeral_storage"}
 _NON_ZERO = (CPU, MEMORY)
@@ -25,9 +25,6 @@ _NON_ZERO = (CPU, MEMORY)
 # The sum of two amounts, times 100, is still an int64.
 _LARGEST_AMOUNT = np.iinfo(np.int64).max // (2 * MAX_NODE_SCORE)
 
-
-LARGEST_EXACT = 2**53 // (4 * MAX_NODE_SCORE)
-"""Of amounts up to this one, 100 times an amount divided in float64 is never rounded up to the next integer."""
 
 _FEWEST_COMPILED = 256
 """For fewer nodes it isn't worth while to load the compiled loops."""
@@ -153,7 +150,8 @@ class ScoredResources:
     def __init__(self, specs: Sequence[ResourceSpec], *, non_zero: bool) -> None:
         self._resources = tuple([ScoredResource.of(spec, non_zero=non_zero) for spec in specs])
         names = [spec.name for spec in specs]
-        self.requests_of = self._requests_one_by_one
+        self.are_cpu_and_memory = names == [CPU, MEMORY]
+        self.requests_of: Callable[[PodRequests], tuple[int, ...]] = self._requests_one_by_one
         """The pod's request of each resource, in order."""
         if len(names) > 1 and _ATTRIBUTES.keys() >= set(names):
             # Of every pod that is scored: one call into C instead of one into Python for each resource.

@@ -22,6 +22,7 @@ from kschedfw import (
     Node,
     NodeInfo,
     NodeTable,
+    PlanPart,
     Plugin,
     Pod,
     QueueingHint,
@@ -73,6 +74,9 @@ class NodeDeclaredFeatures(Plugin):
 
     def sign(self, pod: Pod) -> Hashable | None:
         return required_features(pod)
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
+        return PlanPart.NODES
 
     @hookimpl
     @per_signature

@@ -14,6 +14,7 @@ from kschedfw import (
     IntArray,
     NodeInfo,
     NodeTable,
+    PlanPart,
     Plugin,
     Pod,
     Reads,
@@ -33,6 +34,9 @@ class NodeName(Plugin):
 
     def sign(self, pod: Pod) -> Hashable | None:
         return pod.spec.node_name
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
+        return PlanPart.NODES
 
     @hookimpl
     def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:

@@ -19,6 +19,7 @@ from kschedfw import (
     IntArray,
     NodeInfo,
     NodeTable,
+    PlanPart,
     Plugin,
     Pod,
     Reads,
@@ -86,6 +87,9 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         if requests.amounts.scalar_resources and self._devices.resources_of(pod):
             return None  # what classes of devices stand behind depends on other objects than the node
         return self._resources.requests_of(requests)
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
+        return PlanPart.BALANCED_ALLOCATION if self._resources.are_cpu_and_memory else None
 
     @hookimpl
     @per_signature

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from kschedfw import make_node, make_pod
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.nodes.arrays import FloatArray
+from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray
 from kschedfw.plugins import _resources
-from kschedfw.plugins._resources import LARGEST_EXACT
 from kschedfw.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation, balance
 from kschedfw.plugins.node_resources_fit import NodeResourcesFit, ScoringStrategy, ScoringStrategyType
 from kschedfw.plugins.node_resources_fit.scoring import scorer_of

@@ -52,18 +52,18 @@ class FilterPlugin:
 class FilterOutcome:
     """What filtering a selection of nodes came to, up to where the search ended.
 
-    `feasible` are nodes that passed, `refused` has the others, both in the selection's order; it is None if there are
-    none. A search that met an `error` ended there.
+    `feasible` are nodes that passed, `refused` has the others, both in the selection's order. A search that met an
+    `error` ended there.
     """
 
     feasible: NodeSelection
-    refused: NodeCodes | None = None
+    refused: NodeCodes
     error: Status | None = None
 
     @property
     def processed(self) -> int:
         """How many nodes were looked at, but for one more that ended the search."""
-        return len(self.feasible) + (0 if self.refused is None else self.refused.count)
+        return len(self.feasible) + self.refused.count
 
 
 class Filters:

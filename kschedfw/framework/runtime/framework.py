@@ -33,6 +33,7 @@ from kschedfw.framework.runtime.filtering import FilterOutcome, Filters
 from kschedfw.framework.runtime.hooks import Hook, HookTable, events_of
 from kschedfw.framework.runtime.measuring import Meter, measured
 from kschedfw.framework.runtime.memo import Memo
+from kschedfw.framework.runtime.one_pass import Placement, Planner
 from kschedfw.framework.runtime.plugin_memo import PluginMemo
 from kschedfw.framework.runtime.pod_class import POD_CLASS, KeptT, PodClass, Preparation
 from kschedfw.framework.runtime.preparation import prepare, run_pre_filters, run_pre_scores
@@ -127,6 +128,10 @@ class Framework:
         self._memo = Memo(signing) if evaluation is Evaluation.MEMO else None
         # Calls are what a recorder counts: with one, every hook is called for every pod.
         self._prepares = self._memo is not None and meter is None
+        planner = Planner(
+            self.plugins, self._hooks, self._filters.plugins, self._scoring.plugins, self.handle.snapshot
+        )
+        self._planner = planner if self._prepares and planner.is_possible and not run_all else None
         self.handle._framework = self
 
     def _make(self, registry: Registry, name: str) -> AnyPlugin:
@@ -206,6 +211,16 @@ class Framework:
         if preparation is None:
             preparation = pods.pre_filter = self._prepared("pre_filter", pods, pod, nodes)
         return run_pre_filters(preparation, state, pod, nodes)
+
+    def place(self, state: CycleState, pod: Pod, start: int, wanted: int) -> Placement | None:
+        """Find the best of the first `wanted` nodes that pass, from row `start` on, in one pass without hooks.
+
+        None where this isn't possible, such as for the first pod of a shape, or no node passes: then the steps from
+        pre_filter to score tell. Extenders aren't asked.
+        """
+        if self._planner is None or not self.handle.nominator.is_empty:
+            return None
+        return self._planner.place(state, pod, start, wanted)
 
     def run_pre_filter_add_pod(
         self, state: CycleState, pod: Pod, to_add: PodInfo, node_info: NodeInfo

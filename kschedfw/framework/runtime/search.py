@@ -240,8 +240,9 @@ def _outcome(
     end, error = len(found.rows), None
     if codes is None:
         if end > wanted:
-            return FilterOutcome(NodeSelection(table, passing[:wanted]))
-        return FilterOutcome(nodes if end == len(nodes) else NodeSelection(table, passing))
+            return FilterOutcome(NodeSelection(table, passing[:wanted]), NodeCodes.none(table))
+        feasible = nodes if end == len(nodes) else NodeSelection(table, passing)
+        return FilterOutcome(feasible, NodeCodes.none(table))
     if len(passing) > wanted:
         end, passing = int(np.flatnonzero(codes == PASS)[wanted]), passing[:wanted]
     if found.errors:
@@ -276,7 +277,7 @@ def _known_outcome(
     surplus = int(passing[(first + wanted) % len(passing)])
     end = (surplus - start) % count
     if end == wanted:
-        return FilterOutcome(NodeSelection(table, enough))
+        return FilterOutcome(NodeSelection(table, enough), NodeCodes.none(table))
     looked_at = nodes.part(0, end)
     refused = NodeCodes(looked_at, kept.values[looked_at.rows], status_codes.statuses, count=end - wanted)
     return FilterOutcome(NodeSelection(table, enough), refused)

@@ -18,6 +18,7 @@ from kschedfw import (
     NodeTable,
     NodeToStatus,
     ObjectMeta,
+    PlanPart,
     Plugin,
     Pod,
     PostFilterResult,
@@ -71,6 +72,9 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         if pod.spec.resource_claims:
             return None
         return None if pod.requests.amounts.scalar_resources and self._manager.resources_of(pod) else ()
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has volumes or claims
+        return PlanPart.IDLE
 
     @hookimpl
     def pre_enqueue(self, pod: Pod) -> Status | None:

@@ -19,6 +19,7 @@ from kschedfw import (
     IntArray,
     NodeInfo,
     NodeTable,
+    PlanPart,
     Plugin,
     Pod,
     PodInfo,
@@ -83,6 +84,12 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
         # Resolved terms and the namespace's labels, since namespaces may change without a change of nodes or pods.
         meta = pod.metadata
         return meta.namespace, meta.labels, namespace_labels(pod, self.handle.cluster), self._terms.of(pod)
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has terms
+        return PlanPart.IDLE
+
+    def plan_holds(self, pod: Pod) -> bool:  # noqa: ARG002  # terms of others may be about any pod
+        return not self.handle.snapshot.topology.has_terms
 
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:

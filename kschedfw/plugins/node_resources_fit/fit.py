@@ -13,6 +13,7 @@ from kschedfw import (
     IntArray,
     NodeInfo,
     NodeTable,
+    PlanPart,
     Plugin,
     Pod,
     Reads,
@@ -72,6 +73,10 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
             return None  # what classes of devices stand behind depends on other objects than the node
         return requests
 
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
+        is_of_both = self._is_plain_least_allocated and self._resources.are_cpu_and_memory
+        return PlanPart.LEAST_ALLOCATED if is_of_both else None
+
     @hookimpl
     @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> None:
@@ -95,9 +100,8 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
     @hookimpl
     def filter_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
         demand, backed = state.read(_DEMAND), state.find(_BACKED)
-        if backed is not None and (demand := backed.without_any(demand, nodes, rows)) is None:
-            return None
-        return verdicts(demand, nodes, rows)
+        own = demand if backed is None else backed.without_any(demand, nodes, rows)
+        return None if own is None else verdicts(own, nodes, rows)
 
     @hookimpl
     @per_signature

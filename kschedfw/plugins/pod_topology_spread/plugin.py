@@ -18,6 +18,7 @@ from kschedfw import (
     NodeInfo,
     NodeSelection,
     NodeTable,
+    PlanPart,
     Plugin,
     Pod,
     PodInfo,
@@ -103,6 +104,13 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
             return ()
         inclusion = NodeInclusion(pod)
         return constraints, *(inclusion.signature(constraint) for constraint in constraints)
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has constraints
+        return PlanPart.IDLE
+
+    def plan_holds(self, pod: Pod) -> bool:
+        """Whether no default constraints count for the pod."""
+        return not any(self.constraints(pod, action) for action in UnsatisfiableAction)
 
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
