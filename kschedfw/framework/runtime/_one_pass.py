@@ -7,7 +7,8 @@ numbers are float64, exact for whatever a total can be. The compiled code is kep
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
+from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 import numba
@@ -21,12 +22,13 @@ _CHUNK: Final = 1024
 """So many nodes are scored at once: with sampling, few more than are wanted."""
 
 
-def compiled(function: FunctionT) -> FunctionT:
+def compiled(function: FunctionT, *, fastmath: Set[str] | bool = False) -> FunctionT:
     """Return the function in a form that is compiled when it is first called."""
+    compiling = partial(numba.njit, error_model="numpy", nogil=True, fastmath=fastmath)
     try:
-        made = numba.njit(error_model="numpy", nogil=True, cache=True)(function)
+        made = compiling(cache=True)(function)
     except RuntimeError:  # there is no place that can be written to
-        made = numba.njit(error_model="numpy", nogil=True)(function)
+        made = compiling()(function)
     return cast("FunctionT", made)
 
 
@@ -111,6 +113,33 @@ def _refuse_without_room(
 
 
 @compiled
+def _passing(totals: FloatArray) -> int:
+    count = 0
+    for k in range(len(totals)):
+        count += totals[k] >= 0
+    return count
+
+
+@compiled
+def _position(totals: FloatArray, nth: int) -> int:
+    """Find the position of the node that passes after so many others have."""
+    for k in range(len(totals)):
+        if totals[k] >= 0:
+            if nth == 0:
+                return k
+            nth -= 1
+    return len(totals)
+
+
+@partial(compiled, fastmath={"nnan", "nsz"})  # else it takes one number after the other; none is NaN
+def _highest(totals: FloatArray) -> float:
+    highest = -1.0
+    for k in range(len(totals)):
+        highest = max(highest, totals[k])
+    return highest
+
+
+@compiled
 def one_pass(
     scores: FloatArray,
     free: IntArray,
@@ -129,7 +158,7 @@ def one_pass(
     """Count the feasible nodes, up to `most`, the nodes that were looked at, and those with the highest total.
 
     The rows of the latter are in `best`, in visiting order from row `start` on. A node is feasible if it has the
-    `wanted` CPU, memory, storage and pods free, and its part of `scores` isn't -∞. Its total is that part and the two
+    `wanted` CPU, memory, storage and pods free, and its part of `scores` isn't below 0. Its total is that part and the two
     scores of resources, each times its weight: least allocated with the `scored` amounts, balanced allocation with the
     others. Amounts by node have a row for each resource, as in the table. `totals` is scratch space.
     """
@@ -164,18 +193,22 @@ def one_pass(
         _refuse_without_room(
             free[0, row:end], free[1, row:end], free[2, row:end], free[3, row:end], wanted, chunk
         )
-        for k in range(row, end):
-            total = totals[k]
-            if total < 0:
-                continue
-            if feasible == most:
-                return feasible, looked_at + k - row, tied
-            feasible += 1
-            if total > highest:
-                highest, tied = total, 0
-            if total == highest:
-                best[tied] = k
-                tied += 1
+        passing = _passing(chunk)
+        is_last = feasible + passing > most
+        if is_last:
+            end = row + _position(chunk, most - feasible)
+            chunk, passing = totals[row:end], most - feasible
+        feasible += passing
+        highest_here = _highest(chunk)
+        if highest_here > highest:
+            highest, tied = highest_here, 0
+        if highest_here == highest and passing:
+            for k in range(len(chunk)):
+                # Without a branch, since nobody can foretell which nodes are the best.
+                best[tied] = row + k
+                tied += chunk[k] == highest
         looked_at += end - row
+        if is_last:
+            break
         row = end if end < count else 0
     return feasible, looked_at, tied

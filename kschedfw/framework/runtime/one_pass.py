@@ -41,7 +41,7 @@ _MOST_PLANS: Final = 64
 _MOST_LATELY: Final = 256
 
 _LARGEST_TOTAL: Final = 2**52
-"""Totals up to this one, and what they are made of, are exact in float64."""
+"""Totals up to this one, and what they are made of, are exact in float64. Less it, each is below 0."""
 
 _ANY_AMOUNT: Final = -(1 << 63)
 """Every node has this much free: what a pod asks for that requests nothing of a resource."""
@@ -99,7 +99,7 @@ class _Plan:
     """What plugins say of a shape, as long as the node objects stay as they are."""
 
     scores: FloatArray
-    """What the nodes get on account of the node objects, shape (n,); -∞ where they refuse the pod."""
+    """What the nodes get on account of the node objects, shape (n,); far below 0 where they refuse the pod."""
     least_allocated: int
     balanced_allocation: int
     """The weights of the two scores that are computed, 0 where one isn't wanted."""
@@ -263,7 +263,7 @@ class _Making:
         except HOOK_FAILURES:  # whoever asks the hooks again will tell of it
             return None
         return _Plan(
-            np.where(passes, total.astype(np.float64), -np.inf),
+            np.where(passes, total, -float(_LARGEST_TOTAL)),
             weights[PlanPart.LEAST_ALLOCATED],
             weights[PlanPart.BALANCED_ALLOCATION],
             fits,
