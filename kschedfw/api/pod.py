@@ -229,10 +229,10 @@ class Pod(Named):
 
     @cached_property
     def shape(self) -> Hashable | None:
-        """Everything in the spec that plugins look at, but for requests; None for a pod that asks for more than room.
+        """Everything in the spec that plugins look at, but for requests and node affinity, in which many pods differ.
 
-        That is a pod with volumes or claims, or with terms or constraints about other pods. Names and labels aren't in
-        it, nor what the pod requests.
+        None for a pod that asks for more than a fitting node with room: it has volumes or claims, or terms or
+        constraints about other pods. Names and labels aren't in it.
         """
         spec = self.spec
         affinity = spec.affinity
@@ -246,8 +246,6 @@ class Pod(Named):
             return None
         return (
             spec.node_name,
-            spec.node_selector,
-            affinity.node_affinity,
             spec.tolerations,
             spec.host_network,
             spec.host_users,

@@ -54,6 +54,8 @@ class PlanPart(Enum):
     """It refuses no node, and gives all nodes the same score."""
     NODES = "nodes"
     """What its hooks answer depends on the shape and the node objects alone."""
+    SIGNATURE = "signature"
+    """What its hooks answer depends on `sign` as well: pods of the shape differ in it."""
     LEAST_ALLOCATED = "least-allocated"
     """It refuses nodes that have too little left, and scores by the shares of CPU and memory that are left."""
     BALANCED_ALLOCATION = "balanced-allocation"

@@ -104,7 +104,7 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
         return pod.spec.node_selector, pod.spec.affinity.node_affinity
 
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
-        return PlanPart.NODES
+        return PlanPart.SIGNATURE
 
     @hookimpl
     @per_signature

@@ -158,9 +158,9 @@ def one_pass(
     """Count the feasible nodes, up to `most`, the nodes that were looked at, and those with the highest total.
 
     The rows of the latter are in `best`, in visiting order from row `start` on. A node is feasible if it has the
-    `wanted` CPU, memory, storage and pods free, and its part of `scores` isn't below 0. Its total is that part and the two
-    scores of resources, each times its weight: least allocated with the `scored` amounts, balanced allocation with the
-    others. Amounts by node have a row for each resource, as in the table. `totals` is scratch space.
+    `wanted` CPU, memory, storage and pods free, and its part of `scores` isn't below 0. Its total is that part and the
+    two scores of resources, each times its weight: least allocated with the `scored` amounts, balanced allocation with
+    the others. Amounts by node have a row for each resource, as in the table. `totals` is scratch space.
     """
     count = len(scores)
     feasible, looked_at, tied, highest, row = 0, 0, 0, -1.0, start

@@ -41,7 +41,9 @@ _MOST_PLANS: Final = 64
 _MOST_LATELY: Final = 256
 
 _LARGEST_TOTAL: Final = 2**52
-"""Totals up to this one, and what they are made of, are exact in float64. Less it, each is below 0."""
+"""Totals up to this one, and what they are made of, are exact in float64."""
+_REFUSED: Final = -4.0 * _LARGEST_TOTAL
+"""The score of a node that refuses the pod: below 0, whatever is added to it."""
 
 _ANY_AMOUNT: Final = -(1 << 63)
 """Every node has this much free: what a pod asks for that requests nothing of a resource."""
@@ -106,8 +108,10 @@ class _Plan:
     fits: bool
     """Whether nodes need to have room for the pod."""
     written: CycleState
-    skipped_filters: frozenset[str]
-    skipped_scores: frozenset[str]
+    skipped_filters: frozenset[str] = frozenset()
+    skipped_scores: frozenset[str] = frozenset()
+    signed: tuple[AnyPlugin, ...] = ()
+    """The plugins whose signatures the plan has to be refined by."""
 
 
 class Planner:
@@ -143,9 +147,9 @@ class Planner:
             plugin.plan_holds for plugin in self._plugins if type(plugin).plan_holds is not Plugin.plan_holds
         ]
         self._plans: BoundedDict[Hashable, tuple[tuple[int, int], _Plan | None]] = BoundedDict(_MOST_PLANS)
-        """By shape, with the version of the node objects; None where there can be no plan."""
+        """By shape, or shape and signatures, with the version of the node objects; None where there can be no plan."""
         self._lately: BoundedDict[Hashable, tuple[int, int]] = BoundedDict(_MOST_LATELY)
-        """By shape that asked in vain, the version of the node objects that it met."""
+        """By shape, and shape with signatures, the version of the node objects that pods met without a plan."""
         self._totals: FloatArray = np.empty(0)
         self._best: IntArray = np.empty(0, dtype=np.int64)
 
@@ -158,7 +162,10 @@ class Planner:
         if len(self._snapshot) < _FEWEST_NODES or requests.amounts.scalar_resources or pod.shape is None:
             return None
         table = self._snapshot.table
-        plan = self._plan(pod, table)
+        try:
+            plan = self._plan(pod, table)
+        except HOOK_FAILURES:  # of a signature; whoever asks the hooks tells of it
+            return None
         if plan is None:
             return None
         for holds in self._holds:
@@ -208,18 +215,37 @@ class Planner:
     def _plan(self, pod: Pod, table: NodeTable) -> _Plan | None:
         shape, version = pod.shape, (table.layout, table.node_changes.version)
         known = self._plans.get(shape)
+        if known is None or known[0] != version:
+            if not self._comes_again(shape, version):
+                return None
+            plan = self._making(pod, table).plan(self._plugins)
+            known = self._plans[shape] = version, plan
+        _, plan = known
+        if plan is None or not plan.signed:
+            return plan
+        signatures = shape, *[plugin.sign(pod) for plugin in plan.signed]
+        known = self._plans.get(signatures)
         if known is not None and known[0] == version:
             return known[1]
-        if self._lately.get(shape) != version:
-            self._lately[shape] = version
+        if None in signatures:
             return None
-        plan = _Making(self._filters, self._scores, self._hooks, pod, table).plan(self._plugins)
-        self._plans[shape] = version, plan
+        plan = self._making(pod, table, plan).plan(plan.signed)
+        if self._comes_again(signatures, version):
+            self._plans[signatures] = version, plan
         return plan
+
+    def _comes_again(self, key: Hashable, version: tuple[int, int]) -> bool:
+        """Whether the key has come lately, with the same node objects; if not, it may come again."""
+        comes_again = self._lately.get(key) == version
+        self._lately[key] = version
+        return comes_again
+
+    def _making(self, pod: Pod, table: NodeTable, base: _Plan | None = None) -> _Making:
+        return _Making(self._filters, self._scores, self._hooks, pod, table, base)
 
 
 class _Making:
-    """Asks hooks about all nodes, for the plan of pods like this one."""
+    """Asks hooks about all nodes, for the plan of pods like this one; with a `base`, for one that refines it."""
 
     def __init__(
         self,
@@ -228,6 +254,7 @@ class _Making:
         hooks: Mapping[str, Mapping[str, Hook]],
         pod: Pod,
         table: NodeTable,
+        base: _Plan | None,
     ) -> None:
         self._filters = filters
         self._scores = scores
@@ -235,18 +262,27 @@ class _Making:
         self._pod = pod
         self._nodes = NodeSelection.whole(table)
         self._state = CycleState()
+        self._base = base or _Plan(np.zeros(len(table)), 0, 0, False, CycleState())
+        self._state.take(self._base.written)
 
     def plan(self, plugins: Sequence[AnyPlugin]) -> _Plan | None:
         """The plan; None where a plugin gives none, fails, or answers what a plan can't hold."""
-        count = len(self._nodes)
-        passes, total = np.ones(count, dtype=np.bool_), np.zeros(count, dtype=np.int64)
-        weights, fits = {PlanPart.LEAST_ALLOCATED: 0, PlanPart.BALANCED_ALLOCATION: 0}, False
-        skipped_filters, skipped_scores = set(), set()
+        base = self._base
+        scores, fits = base.scores, base.fits
+        weights = {
+            PlanPart.LEAST_ALLOCATED: base.least_allocated,
+            PlanPart.BALANCED_ALLOCATION: base.balanced_allocation,
+        }
+        skipped_filters, skipped_scores = set(base.skipped_filters), set(base.skipped_scores)
+        signed: list[AnyPlugin] = []
         try:
             for plugin in plugins:
                 name, part = plugin.name, plugin.plan_part(self._pod)
                 if part is None:
                     return None
+                if part is PlanPart.SIGNATURE and plugin not in base.signed:
+                    signed.append(plugin)
+                    continue
                 filtering, scoring = self._filters.get(name), self._scores.get(name)
                 if part in weights:
                     weights[part] = 0 if scoring is None else scoring.weight
@@ -254,22 +290,23 @@ class _Making:
                     continue
                 if self._skips(name, "pre_filter"):
                     skipped_filters.add(name)
-                elif filtering is not None and part is PlanPart.NODES:
-                    passes &= self._passes(filtering)
+                elif filtering is not None and part is not PlanPart.IDLE:
+                    scores = np.where(self._passes(filtering), scores, _REFUSED)
                 if self._skips(name, "pre_score"):
                     skipped_scores.add(name)
-                elif scoring is not None and part is PlanPart.NODES:
-                    total += self._weighted(scoring)
+                elif scoring is not None and part is not PlanPart.IDLE:
+                    scores = scores + self._weighted(scoring)
         except HOOK_FAILURES:  # whoever asks the hooks again will tell of it
             return None
         return _Plan(
-            np.where(passes, total, -float(_LARGEST_TOTAL)),
+            scores,
             weights[PlanPart.LEAST_ALLOCATED],
             weights[PlanPart.BALANCED_ALLOCATION],
             fits,
             self._state,
             frozenset(skipped_filters),
             frozenset(skipped_scores),
+            tuple(signed),
         )
 
     def _skips(self, name: str, hook_name: str) -> bool:

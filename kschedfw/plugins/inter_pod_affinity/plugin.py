@@ -88,8 +88,12 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
     def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has terms
         return PlanPart.IDLE
 
-    def plan_holds(self, pod: Pod) -> bool:  # noqa: ARG002  # terms of others may be about any pod
-        return not self.handle.snapshot.topology.has_terms
+    def plan_holds(self, pod: Pod) -> bool:
+        """Whether no term of a pod on a node is about the pod."""
+        index = self.handle.snapshot.topology
+        if not index.has_terms:
+            return True
+        return index.terms_about(pod, namespace_labels(pod, self.handle.cluster)).is_empty
 
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:

@@ -195,7 +195,8 @@ def test_best_nodes_are_those_of_the_hooks_for_any_pods_nodes_and_sampling(
             passes += 1
             assert (placement.best.tolist(), placement.feasible, placement.looked_at) == expected
         host = data.draw(st.sampled_from(nodes), "host")
-        house.cache.assume_pod(alone(pod).bound_to(host.name))
+        there = pod if data.draw(st.integers(0, 3), "with its terms") == 0 else alone(pod)
+        house.cache.assume_pod(there.bound_to(host.name))
         if data.draw(st.integers(0, 3)) == 0:
             house.cache.update_node(data.draw(strategies.nodes(host.name), "changed node"))
     event(f"{'some' if passes else 'no'} pods in one pass")
