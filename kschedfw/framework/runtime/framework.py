@@ -128,10 +128,12 @@ class Framework:
         self._memo = Memo(signing) if evaluation is Evaluation.MEMO else None
         # Calls are what a recorder counts: with one, every hook is called for every pod.
         self._prepares = self._memo is not None and meter is None
-        planner = Planner(
-            self.plugins, self._hooks, self._filters.plugins, self._scoring.plugins, self.handle.snapshot
-        )
-        self._planner = planner if self._prepares and planner.is_possible and not run_all else None
+        self._planner: Planner | None = None
+        if self._prepares and not run_all:
+            planner = Planner(
+                self.plugins, self._hooks, self._filters.plugins, self._scoring.plugins, self.handle.snapshot
+            )
+            self._planner = planner if planner.is_possible else None
         self.handle._framework = self
 
     def _make(self, registry: Registry, name: str) -> AnyPlugin:

@@ -12,7 +12,7 @@ passes, for one, since a plan doesn't say why.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, Protocol
 
 import attrs
@@ -37,8 +37,9 @@ from kschedfw.framework.status import Status
 _FEWEST_NODES: Final = 256
 """For fewer nodes it isn't worth while to load the compiled pass."""
 
-_MOST_PLANS: Final = 64
-_MOST_LATELY: Final = 256
+_MOST_PLANS: Final = 512
+"""At most 4 KiB a node, as in the memo; and next to nothing for plans in which all nodes are equal."""
+_MOST_LATELY: Final = 1024
 
 _LARGEST_TOTAL: Final = 2**52
 """Totals up to this one, and what they are made of, are exact in float64."""
@@ -129,11 +130,11 @@ class Planner:
         scores: Sequence[ScorePlugin],
         snapshot: Snapshot,
     ) -> None:
-        self._hooks = {name: hooks.of(name) for name in plugins}
         names = dict.fromkeys(
             name for hook in ("pre_filter", "filter", "pre_score", "score") for name, _ in hooks[hook]
         )
         self._plugins = [plugins[name] for name in names]
+        self._hooks = {name: hooks.of(name) for name in names}
         self._filters = {each.name: each for each in filters}
         self._scores = {each.name: each for each in scores}
         self._snapshot = snapshot
@@ -159,33 +160,37 @@ class Planner:
         None where hooks have to be asked; nothing is written then. Else the state has what later hooks look for.
         """
         requests = pod.requests
-        if len(self._snapshot) < _FEWEST_NODES or requests.amounts.scalar_resources or pod.shape is None:
+        demand, scored, amounts = requests.demand, requests.scored, requests.amounts
+        if (
+            len(self._snapshot) < _FEWEST_NODES
+            or amounts.scalar_resources
+            or demand.scalar_resources
+            or pod.shape is None
+            or (one_pass := _compiled_pass()) is None
+        ):
             return None
         table = self._snapshot.table
         try:
             plan = self._plan(pod, table)
-        except HOOK_FAILURES:  # of a signature; whoever asks the hooks tells of it
-            return None
-        if plan is None:
-            return None
-        for holds in self._holds:
-            if not holds(pod):
+            if plan is None:
                 return None
-        demand, scored, amounts = requests.demand, requests.scored, requests.amounts
+            for holds in self._holds:
+                if not holds(pod):
+                    return None
+        except HOOK_FAILURES:  # whoever asks the hooks again tells of it
+            return None
         wanted_free = _ANY_AMOUNTS
         if plan.fits:
             cpu, memory, storage = demand.milli_cpu, demand.memory, demand.ephemeral_storage
             wanted_free = (cpu or _ANY_AMOUNT, memory or _ANY_AMOUNT, storage or _ANY_AMOUNT, 1)
         balanced = plan.balanced_allocation if amounts.milli_cpu or amounts.memory else 0
         if (
-            demand.scalar_resources
-            or not 0 <= scored.milli_cpu <= LARGEST_EXACT
+            not 0 <= scored.milli_cpu <= LARGEST_EXACT
             or not 0 <= scored.memory <= LARGEST_EXACT
             or not 0 <= amounts.milli_cpu <= LARGEST_EXACT
             or not 0 <= amounts.memory <= LARGEST_EXACT
             or not 0 < table.largest("cpu") <= LARGEST_EXACT
             or not 0 < table.largest("memory") <= LARGEST_EXACT
-            or (one_pass := _compiled_pass()) is None
         ):
             return None
         if len(self._best) != len(table):
@@ -262,7 +267,7 @@ class _Making:
         self._pod = pod
         self._nodes = NodeSelection.whole(table)
         self._state = CycleState()
-        self._base = base or _Plan(np.zeros(len(table)), 0, 0, False, CycleState())
+        self._base = base or _Plan(_zeros(len(table)), 0, 0, False, CycleState())
         self._state.take(self._base.written)
 
     def plan(self, plugins: Sequence[AnyPlugin]) -> _Plan | None:
@@ -298,8 +303,9 @@ class _Making:
                     scores = scores + self._weighted(scoring)
         except HOOK_FAILURES:  # whoever asks the hooks again will tell of it
             return None
+        scores.setflags(write=False)  # the pass is compiled for arrays that can't be written to
         return _Plan(
-            scores,
+            scores if scores.any() else _zeros(len(scores)),
             weights[PlanPart.LEAST_ALLOCATED],
             weights[PlanPart.BALANCED_ALLOCATION],
             fits,
@@ -310,6 +316,7 @@ class _Making:
         )
 
     def _skips(self, name: str, hook_name: str) -> bool:
+        """Call pre_filter or pre_score; return whether it skips."""
         hook = self._hooks[name].get(hook_name)
         answer = None if hook is None else hook(self._state, self._pod, self._nodes)
         if answer is None or (isinstance(answer, Status) and answer.is_success):
@@ -319,6 +326,7 @@ class _Making:
         raise _NotPlannedError
 
     def _passes(self, each: FilterPlugin) -> Mask:
+        """The nodes that the filter lets pass, shape (n,)."""
         table = self._nodes.table
         answer = None
         if each.batch is not None:
@@ -350,6 +358,13 @@ class _Making:
         normalized = each.normalize(self._state, self._pod, self._nodes, raw.copy())
         check_range(each.name, raw if normalized is None else integers(each.name, normalized, len(table)))
         return 0
+
+
+@lru_cache(maxsize=4)
+def _zeros(count: int) -> FloatArray:
+    zeros = np.zeros(count)
+    zeros.setflags(write=False)
+    return zeros
 
 
 class _NotPlannedError(Exception):

@@ -18,9 +18,11 @@ from kschedfw import (
     FrozenDict,
     GenericScheduler,
     InMemoryCluster,
+    IntArray,
     Node,
     NodeInfo,
     NodeSelection,
+    NodeTable,
     Plugin,
     Pod,
     PodInfo,
@@ -29,6 +31,7 @@ from kschedfw import (
     ScheduleResult,
     Snapshot,
     Status,
+    Verdicts,
     hookimpl,
     make_node,
     make_pod,
@@ -279,6 +282,9 @@ def test_nominated_pods_are_left_room_for_though_the_shape_is_known() -> None:
     assert {result.suggested_host for result in hosts if isinstance(result, ScheduleResult)} == {"n1"}
 
 
+_NOT_N1 = Status.unschedulable("node(s) were not n1")
+
+
 class Picky(Plugin[None]):
     """A filter that says nothing of shapes."""
 
@@ -286,21 +292,21 @@ class Picky(Plugin[None]):
 
     @hookimpl
     def filter(self, node_info: NodeInfo) -> Status | None:
-        return None if node_info.name == "n1" else Status.unschedulable("node(s) were not n1")
+        return None if node_info.name == "n1" else _NOT_N1
 
 
 class OtherName(NodeName):
-    """A subclass that overrides a hook, and not what its base says of shapes."""
+    """A subclass that overrides hooks, and not what its base says of shapes."""
 
     name = "OtherName"
 
     @hookimpl
-    def filter(self, node_info: NodeInfo) -> Status | None:
-        return None if node_info.name == "n1" else Status.unschedulable("node(s) were not n1")
+    def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:  # as its base
+        return None if node_info.name == "n1" else _NOT_N1
 
     @hookimpl
-    def filter_batch(self) -> None:
-        return None
+    def filter_batch(self, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts:  # as its base
+        return Verdicts.refuse(rows != nodes.rows["n1"], _NOT_N1)
 
 
 @pytest.mark.parametrize("plugin", [Picky, OtherName])
@@ -314,3 +320,33 @@ def test_profile_with_a_plugin_that_says_nothing_of_shapes_asks_hooks(plugin: ty
     results = [house.schedule(sibling(template, number, 100, 0)) for number in range(4)]
     assert {result.suggested_host for result in results if isinstance(result, ScheduleResult)} == {"n1"}
     assert house.placed == 0
+
+
+def test_hooks_are_asked_where_the_compiler_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_pass, "_compiled_pass", lambda: None)
+    house = House(some_nodes(5))
+    template = make_pod("pod").build()
+    results = [house.schedule(sibling(template, number, 100, 0)) for number in range(4)]
+    assert all(isinstance(result, ScheduleResult) for result in results)
+    assert house.placed == 0
+
+
+@pytest.mark.parametrize(
+    "differing",
+    [
+        make_pod("pod").toleration("spot", operator="Exists").build(),
+        make_pod("pod").node_selector(host="n0").build(),
+        make_pod("pod").image("registry.example/other:1").build(),
+        make_pod("pod").host_port(80).build(),
+    ],
+    ids=["toleration", "node selector", "image", "host port"],
+)
+def test_pod_of_another_shape_or_signature_is_asked_about_for_the_first_time(differing: Pod) -> None:
+    house = House(some_nodes(5))
+    template = make_pod("pod").build()
+    for number in range(3):
+        house.schedule(sibling(template, number, 100, 0))
+    asked = sum(counts.rows_asked for counts in house.framework.memo_report().values())
+    result = house.schedule(sibling(differing, 3, 100, 0))
+    assert isinstance(result, ScheduleResult)
+    assert sum(counts.rows_asked for counts in house.framework.memo_report().values()) > asked
