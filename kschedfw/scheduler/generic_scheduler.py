@@ -197,13 +197,12 @@ class GenericScheduler:
             return None
         table = self._snapshot.table
         start = self._next_start_node_index % len(table)
-        placement = framework.place(state, pod, start, self._num_nodes_to_find(framework, len(table)))
-        if placement is None:
+        best = framework.best_nodes(state, pod, start, self._num_nodes_to_find(framework, len(table)))
+        if best is None:
             return None
-        self._next_start_node_index = (self._next_start_node_index + placement.looked_at) % len(table)
-        best = 0 if placement.feasible == 1 else pick_of(len(placement.best), self._random)
-        host = table.node_infos[int(placement.best[best])]
-        return ScheduleResult(host.name, placement.looked_at, placement.feasible)
+        self._next_start_node_index = (self._next_start_node_index + best.looked_at) % len(table)
+        row = best.rows[pick_of(len(best.rows), self._random)]
+        return ScheduleResult(table.node_infos[row].name, best.looked_at, best.feasible)
 
     def _find(self, framework: Framework, state: CycleState, pod: Pod) -> tuple[NodeSelection, int]:
         feasible, diagnosis = self.find_nodes_that_fit_pod(framework, state, pod)

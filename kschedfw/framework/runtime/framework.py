@@ -33,7 +33,7 @@ from kschedfw.framework.runtime.filtering import FilterOutcome, Filters
 from kschedfw.framework.runtime.hooks import Hook, HookTable, events_of
 from kschedfw.framework.runtime.measuring import Meter, measured
 from kschedfw.framework.runtime.memo import Memo
-from kschedfw.framework.runtime.one_pass import Placement, Planner
+from kschedfw.framework.runtime.one_pass import BestNodes, Planner
 from kschedfw.framework.runtime.plugin_memo import PluginMemo
 from kschedfw.framework.runtime.pod_class import POD_CLASS, KeptT, PodClass, Preparation
 from kschedfw.framework.runtime.preparation import prepare, run_pre_filters, run_pre_scores
@@ -214,7 +214,7 @@ class Framework:
             preparation = pods.pre_filter = self._prepared("pre_filter", pods, pod, nodes)
         return run_pre_filters(preparation, state, pod, nodes)
 
-    def place(self, state: CycleState, pod: Pod, start: int, wanted: int) -> Placement | None:
+    def best_nodes(self, state: CycleState, pod: Pod, start: int, wanted: int) -> BestNodes | None:
         """Find the best of the first `wanted` nodes that pass, from row `start` on, in one pass without hooks.
 
         None where this isn't possible, such as for the first pod of a shape, or no node passes: then the steps from
@@ -222,7 +222,7 @@ class Framework:
         """
         if self._planner is None or not self.handle.nominator.is_empty:
             return None
-        return self._planner.place(state, pod, start, wanted)
+        return self._planner.best_nodes(state, pod, start, wanted)
 
     def run_pre_filter_add_pod(
         self, state: CycleState, pod: Pod, to_add: PodInfo, node_info: NodeInfo

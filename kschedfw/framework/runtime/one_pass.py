@@ -86,19 +86,19 @@ class Pass(Protocol):
 
 
 @attrs.frozen(eq=False)
-class Placement:
+class BestNodes:
     """The outcome of a pass: the rows with the highest total, in visiting order, out of how many feasible ones.
 
     `looked_at` counts the nodes in question up to the end of the search.
     """
 
-    best: IntArray
+    rows: IntArray
     feasible: int
     looked_at: int
 
 
 @attrs.frozen(eq=False)
-class _Plan:
+class _ShapePlan:
     """What plugins say of a shape, as long as the node objects stay as they are."""
 
     scores: FloatArray
@@ -147,14 +147,16 @@ class Planner:
         self._holds = [
             plugin.plan_holds for plugin in self._plugins if type(plugin).plan_holds is not Plugin.plan_holds
         ]
-        self._plans: BoundedDict[Hashable, tuple[tuple[int, int], _Plan | None]] = BoundedDict(_MOST_PLANS)
+        self._plans: BoundedDict[Hashable, tuple[tuple[int, int], _ShapePlan | None]] = BoundedDict(
+            _MOST_PLANS
+        )
         """By shape, or shape and signatures, with the version of the node objects; None where there can be no plan."""
         self._lately: BoundedDict[Hashable, tuple[int, int]] = BoundedDict(_MOST_LATELY)
         """By shape, and shape with signatures, the version of the node objects that pods met without a plan."""
         self._totals: FloatArray = np.empty(0)
         self._best: IntArray = np.empty(0, dtype=np.int64)
 
-    def place(self, state: CycleState, pod: Pod, start: int, wanted: int) -> Placement | None:
+    def best_nodes(self, state: CycleState, pod: Pod, start: int, wanted: int) -> BestNodes | None:
         """Find the best of the first `wanted` nodes that pass, from row `start` on and round the end.
 
         None where hooks have to be asked; nothing is written then. Else the state has what later hooks look for.
@@ -215,9 +217,9 @@ class Planner:
         state.take(plan.written)
         state.skip_filter_plugins = plan.skipped_filters
         state.skip_score_plugins = plan.skipped_scores
-        return Placement(self._best[:tied], feasible, looked_at)
+        return BestNodes(self._best[:tied], feasible, looked_at)
 
-    def _plan(self, pod: Pod, table: NodeTable) -> _Plan | None:
+    def _plan(self, pod: Pod, table: NodeTable) -> _ShapePlan | None:
         shape, version = pod.shape, (table.layout, table.node_changes.version)
         known = self._plans.get(shape)
         if known is None or known[0] != version:
@@ -245,7 +247,7 @@ class Planner:
         self._lately[key] = version
         return comes_again
 
-    def _making(self, pod: Pod, table: NodeTable, base: _Plan | None = None) -> _Making:
+    def _making(self, pod: Pod, table: NodeTable, base: _ShapePlan | None = None) -> _Making:
         return _Making(self._filters, self._scores, self._hooks, pod, table, base)
 
 
@@ -259,7 +261,7 @@ class _Making:
         hooks: Mapping[str, Mapping[str, Hook]],
         pod: Pod,
         table: NodeTable,
-        base: _Plan | None,
+        base: _ShapePlan | None,
     ) -> None:
         self._filters = filters
         self._scores = scores
@@ -267,10 +269,10 @@ class _Making:
         self._pod = pod
         self._nodes = NodeSelection.whole(table)
         self._state = CycleState()
-        self._base = base or _Plan(_zeros(len(table)), 0, 0, False, CycleState())
+        self._base = base or _ShapePlan(_zeros(len(table)), 0, 0, False, CycleState())
         self._state.take(self._base.written)
 
-    def plan(self, plugins: Sequence[AnyPlugin]) -> _Plan | None:
+    def plan(self, plugins: Sequence[AnyPlugin]) -> _ShapePlan | None:
         """The plan; None where a plugin gives none, fails, or answers what a plan can't hold."""
         base = self._base
         scores, fits = base.scores, base.fits
@@ -304,7 +306,7 @@ class _Making:
         except HOOK_FAILURES:  # whoever asks the hooks again will tell of it
             return None
         scores.setflags(write=False)  # the pass is compiled for arrays that can't be written to
-        return _Plan(
+        return _ShapePlan(
             scores if scores.any() else _zeros(len(scores)),
             weights[PlanPart.LEAST_ALLOCATED],
             weights[PlanPart.BALANCED_ALLOCATION],

@@ -123,22 +123,22 @@ class House:
 
     def schedule(self, pod: Pod, observer: DecisionObserver | None = None) -> ScheduleResult | str:
         """The result, after which the pod counts on its node; the reason where it fits nowhere."""
-        placements: list[object] = []
-        place = self.framework.place
+        outcomes: list[object] = []
+        place = self.framework.best_nodes
 
-        def watched(state: CycleState, pod: Pod, start: int, wanted: int) -> one_pass.Placement | None:
-            placement = place(state, pod, start, wanted)
-            placements.append(placement)
-            return placement
+        def watched(state: CycleState, pod: Pod, start: int, wanted: int) -> one_pass.BestNodes | None:
+            best = place(state, pod, start, wanted)
+            outcomes.append(best)
+            return best
 
-        self.framework.place = watched  # type: ignore[method-assign]
+        self.framework.best_nodes = watched  # type: ignore[method-assign]
         try:
             result = self.scheduler.schedule(self.framework, CycleState(), pod, observer=observer)
         except FitError as error:
             return str(error)
         finally:
-            self.framework.place = place  # type: ignore[method-assign]
-        self.placed += any(placement is not None for placement in placements)
+            self.framework.best_nodes = place  # type: ignore[method-assign]
+        self.placed += any(best is not None for best in outcomes)
         self.cache.assume_pod(pod.bound_to(result.suggested_host))
         return result
 
@@ -192,11 +192,11 @@ def test_best_nodes_are_those_of_the_hooks_for_any_pods_nodes_and_sampling(
         house.cache.update_snapshot(house.snapshot)
         start, wanted = data.draw(st.integers(0, len(nodes) - 1)), data.draw(st.integers(1, len(nodes)))
         for _ in range(2):  # it isn't known the first time
-            placement = house.framework.place(CycleState(), pod, start, wanted)
+            best = house.framework.best_nodes(CycleState(), pod, start, wanted)
         expected = by_hooks(house, pod, start, wanted)
-        if placement is not None:
+        if best is not None:
             passes += 1
-            assert (placement.best.tolist(), placement.feasible, placement.looked_at) == expected
+            assert (best.rows.tolist(), best.feasible, best.looked_at) == expected
         host = data.draw(st.sampled_from(nodes), "host")
         there = pod if data.draw(st.integers(0, 3), "with its terms") == 0 else alone(pod)
         house.cache.assume_pod(there.bound_to(host.name))
