@@ -63,6 +63,7 @@ from .framework.nodes.snapshot import Snapshot as Snapshot
 from .framework.nodes.table import NodeTable as NodeTable
 from .framework.parallelizer import Parallelizer as Parallelizer
 from .framework.plugin import AnyPlugin as AnyPlugin
+from .framework.plugin import PlanPart as PlanPart
 from .framework.plugin import Plugin as Plugin
 from .framework.plugin import hookimpl as hookimpl
 from .framework.plugin import per_signature as per_signature

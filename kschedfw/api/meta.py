@@ -48,7 +48,8 @@ class ObjectMeta:
     @property
     def controller(self) -> OwnerReference | None:
         """The owner marked as managing controller, if there is one."""
-        return next((owner for owner in self.owner_references if owner.controller), None)
+        owners = self.owner_references
+        return next((owner for owner in owners if owner.controller), None) if owners else None
 
     @property
     def key(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
@@ -164,6 +165,13 @@ class PodStatus:
         )
 
 
+def _outlines(containers: Sequence[Container]) -> Hashable:
+    """What plugins look at in containers, but for their requests."""
+    return tuple(
+        [(each.image, each.ports, each.restart_policy, each.restart_policy_rules) for each in containers]
+    )
+
+
 HostPort: TypeAlias = tuple[str, str, int]
 """Address, protocol and number of a port of a node."""
 
@@ -217,6 +225,32 @@ class Pod(Named):
                 for port in container.ports
                 if port.host_port > 0
             ]
+        )
+
+    @cached_property
+    def shape(self) -> Hashable | None:
+        """Everything in the spec that plugins look at, but for requests and node affinity, in which many pods differ.
+
+        None for a pod that asks for more than a fitting node with room: it has volumes or claims, or terms or
+        constraints about other pods. Names and labels aren't in it.
+        """
+        spec = self.spec
+        affinity = spec.affinity
+        if (
+            spec.volumes
+            or spec.resource_claims
+            or spec.topology_spread_constraints
+            or affinity.pod_affinity is not None
+            or affinity.pod_anti_affinity is not None
+        ):
+            return None
+        return (
+            spec.node_name,
+            spec.tolerations,
+            spec.host_network,
+            spec.host_users,
+            _outlines(spec.containers),
+            _outlines(spec.init_containers) if spec.init_containers else (),
         )
 
     @property

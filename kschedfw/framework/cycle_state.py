@@ -90,6 +90,10 @@ class CycleState:
         except AttributeError:
             raise _not_a_key(key) from None
 
+    def find(self, key: StateKey[T]) -> T | None:
+        """The value under the key; None if nothing was written under it."""
+        return self._data.get(key.name)  # type: ignore[return-value]  # as in `read`
+
     def write(self, key: StateKey[T], value: T) -> None:
         """Keep the value under the key.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias
 
 import pluggy
@@ -46,6 +47,21 @@ def per_signature(hook: FunctionT) -> FunctionT:
     return hook
 
 
+class PlanPart(Enum):
+    """The ways in which a plugin may take part in the plan for pods of a shape; see `Plugin.plan_part`."""
+
+    IDLE = "idle"
+    """It refuses no node, and gives all nodes the same score."""
+    NODES = "nodes"
+    """What its hooks answer depends on the shape and the node objects alone."""
+    SIGNATURE = "signature"
+    """What its hooks answer depends on `sign` as well: pods of the shape differ in it."""
+    LEAST_ALLOCATED = "least-allocated"
+    """It refuses nodes that have too little left, and scores by the shares of CPU and memory that are left."""
+    BALANCED_ALLOCATION = "balanced-allocation"
+    """It scores by how evenly CPU and memory are used."""
+
+
 class Plugin(Generic[ArgsT]):
     """A scheduling policy: a name, and methods marked `@hookimpl` named after the extension points it takes part in.
 
@@ -74,6 +90,20 @@ class Plugin(Generic[ArgsT]):
     def sign(self, pod: Pod) -> Hashable | None:  # noqa: ARG002  # for plugins to override
         """Everything of the pod that filter and score depend on, or None where this pod's answers can't be reused."""
         return None
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # for plugins to override
+        """Say how all pods of this pod's shape fare (`Pod.shape`), or None where that isn't known.
+
+        The promise is for pods of equal shape for which `plan_holds`. Where all plugins of a profile give it, pods are
+        placed without a call of their hooks up to score. Later hooks find in the state what pre_filter and pre_score
+        wrote for the first pod of the shape; of plugins whose part is a score of resources, they find nothing. A
+        subclass that overrides a hook overrides this, too, or has no plan.
+        """
+        return None
+
+    def plan_holds(self, pod: Pod) -> bool:  # noqa: ARG002  # for plugins to override
+        """Return whether `plan_part` is right for this pod, now: for what depends on more than shape and nodes."""
+        return True
 
     # A state of its own, at the restore points of a WhatIf. No cycle is under way when these are called.
 

@@ -15,21 +15,16 @@ import numpy as np
 
 from kschedfw import MAX_NODE_SCORE, FieldError, IntArray, NodeInfo, NodeTable, Pod, Resource
 from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, PodRequests
-from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.resource_names import is_huge_pages
+from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray
 
 _ATTRIBUTES = {CPU: "milli_cpu", MEMORY: "memory", EPHEMERAL_STORAGE: "ephemeral_storage"}
 _NON_ZERO = (CPU, MEMORY)
 """What has a non-zero amount too, in the order of `NodeTable.non_zero_requested`."""
 
-_MOST_KEPT = 4096
-
 # The sum of two amounts, times 100, is still an int64.
 _LARGEST_AMOUNT = np.iinfo(np.int64).max // (2 * MAX_NODE_SCORE)
 
-
-LARGEST_EXACT = 2**53 // (4 * MAX_NODE_SCORE)
-"""Of amounts up to this one, 100 times an amount divided in float64 is never rounded up to the next integer."""
 
 _FEWEST_COMPILED = 256
 """For fewer nodes it isn't worth while to load the compiled loops."""
@@ -130,32 +125,53 @@ class ScoredResource:
             return nodes.take(nodes.allocatable[:, nodes.columns[self.name]], rows), nodes.take(used, rows)
         return amount_columns(nodes, rows, self.name)
 
+    def float_columns(self, nodes: NodeTable, rows: IntArray) -> tuple[FloatArray, FloatArray] | None:
+        """The same in float64; None where no node has the resource, or amounts are too large to be exact."""
+        if not 0 < nodes.largest(self.name) <= LARGEST_EXACT:
+            return None
+        column = nodes.columns[self.name]
+        allocatable = nodes.allocatable_floats[:, column]
+        if self.non_zero and self.name in _NON_ZERO:
+            used = nodes.non_zero_floats[:, _NON_ZERO.index(self.name)]
+        else:
+            used = nodes.requested_floats[:, column]
+        if rows is nodes.all_rows:
+            return allocatable, used
+        return nodes.take(allocatable, rows), nodes.take(used, rows)
+
 
 Plan = Sequence[tuple[ScoredResource, int]]
 """The resources that count for a pod, each with the pod's request."""
 
 
-@attrs.define(eq=False)
-class Planner:
-    """Makes plans, each once for all pods that request the same."""
+class ScoredResources:
+    """The resources that count for a score, and how to read them off a pod."""
 
-    resources: Sequence[ScoredResource]
-    _known: BoundedDict[PodRequests, Plan] = attrs.field(factory=lambda: BoundedDict(_MOST_KEPT))
+    def __init__(self, specs: Sequence[ResourceSpec], *, non_zero: bool) -> None:
+        self._resources = tuple([ScoredResource.of(spec, non_zero=non_zero) for spec in specs])
+        names = [spec.name for spec in specs]
+        self.are_cpu_and_memory = names == [CPU, MEMORY]
+        self.requests_of: Callable[[PodRequests], tuple[int, ...]] = self._requests_one_by_one
+        """The pod's request of each resource, in order."""
+        if len(names) > 1 and _ATTRIBUTES.keys() >= set(names):
+            # Of every pod that is scored: one call into C instead of one into Python for each resource.
+            amounts = "scored" if non_zero else "amounts"
+            self.requests_of = attrgetter(*(f"{amounts}.{_ATTRIBUTES[name]}" for name in names))
+
+    def _requests_one_by_one(self, requests: PodRequests) -> tuple[int, ...]:
+        return tuple([resource.request_of(requests) for resource in self._resources])
 
     def plan_for(self, pod: Pod) -> Plan:
         """Those of the resources that count for the pod.
 
         An extended resource doesn't matter to a pod that doesn't want it; the resources that every node has do.
         """
-        requests = pod.requests
-        plan = self._known.get(requests)
-        if plan is None:
-            plan = self._known[requests] = [
-                (resource, request)
-                for resource in self.resources
-                if (request := resource.request_of(requests)) or resource.on_every_node
-            ]
-        return plan
+        requests = self.requests_of(pod.requests)
+        return [
+            (resource, request)
+            for resource, request in zip(self._resources, requests, strict=True)
+            if request or resource.on_every_node
+        ]
 
 
 def plan_columns(plan: Plan, nodes: NodeTable, rows: IntArray) -> Sequence[tuple[IntArray, IntArray]] | None:
@@ -171,21 +187,22 @@ def rows_to_score(nodes: NodeTable, rows: IntArray) -> IntArray:
 
     It takes longer to leave a few out of each column than to leave them out of the scores.
     """
-    is_cheap = nodes.is_all(rows) or nodes.is_range(rows) or 2 * len(rows) < len(nodes)
-    return rows if is_cheap else nodes.all_rows
+    everything = nodes.all_rows
+    is_cheap = rows is everything or nodes.is_range(rows) or 2 * len(rows) < len(nodes)
+    return rows if is_cheap else everything
 
 
 class ScoreOfTwo(Protocol):
-    """Scores of k nodes that have both of two resources."""
+    """Scores of k nodes by two resources. A resource of which a node has nothing doesn't count there."""
 
     def __call__(
         self,
-        allocatable: IntArray,
-        used: IntArray,
-        request: int,
-        allocatable_2: IntArray,
-        used_2: IntArray,
-        request_2: int,
+        allocatable: FloatArray,
+        used: FloatArray,
+        request: float,
+        allocatable_2: FloatArray,
+        used_2: FloatArray,
+        request_2: float,
         /,
     ) -> IntArray:
         """From what nodes have and use of a resource, shape (k,) each, and the pod's request; then of the other one."""
@@ -202,15 +219,18 @@ class CompiledScores(Protocol):
 
 
 def compiled_scores(
-    plan: Plan, nodes: NodeTable, columns: Sequence[tuple[IntArray, IntArray]]
-) -> CompiledScores | None:
-    """The compiled forms, if they are installed, worth while, and hold for these columns of the plan."""
-    if len(plan) != 2 or len(columns[0][0]) < _FEWEST_COMPILED:
+    form: Callable[[CompiledScores], ScoreOfTwo], plan: Plan, nodes: NodeTable, rows: IntArray
+) -> IntArray | None:
+    """The scores by a compiled form; None if there is none installed, or it isn't worth while or exact here."""
+    if len(plan) != 2 or len(rows) < _FEWEST_COMPILED:
         return None
-    for (resource, _), (allocatable, _) in zip(plan, columns, strict=True):
-        if nodes.largest(resource.name) > LARGEST_EXACT or allocatable[allocatable.argmin()] <= 0:
-            return None
-    return _compiled_if_installed()
+    (first, request), (second, request_2) = plan
+    if not (0 <= request <= LARGEST_EXACT and 0 <= request_2 <= LARGEST_EXACT):
+        return None
+    columns, columns_2 = first.float_columns(nodes, rows), second.float_columns(nodes, rows)
+    if columns is None or columns_2 is None or (compiled := _compiled_if_installed()) is None:
+        return None
+    return form(compiled)(*columns, request, *columns_2, request_2)
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from kschedfw import MAX_NODE_SCORE, IntArray, NodeInfo, NodeTable, Plugin, Pod, Reads, hookimpl
+from kschedfw import MAX_NODE_SCORE, IntArray, NodeInfo, NodeTable, PlanPart, Plugin, Pod, Reads, hookimpl
 from kschedfw.framework.nodes.node_info import ImageStateSummary
 
 _MIB = 1024 * 1024
@@ -38,6 +38,9 @@ class ImageLocality(Plugin):
         known = self._index.names
         present = [name for name in _images(pod) if name in known] if known else []
         return (*sorted(present), _container_count(pod), len(self.handle.snapshot)) if present else ()
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
+        return PlanPart.NODES
 
     @hookimpl
     def score(self, pod: Pod, node_info: NodeInfo) -> int:

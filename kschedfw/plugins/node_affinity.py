@@ -22,6 +22,7 @@ from kschedfw import (
     Node,
     NodeInfo,
     NodeTable,
+    PlanPart,
     Plugin,
     Pod,
     PreFilterResult,
@@ -101,6 +102,9 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
 
     def sign(self, pod: Pod) -> Hashable | None:
         return pod.spec.node_selector, pod.spec.affinity.node_affinity
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
+        return PlanPart.SIGNATURE
 
     @hookimpl
     @per_signature

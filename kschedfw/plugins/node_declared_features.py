@@ -22,6 +22,7 @@ from kschedfw import (
     Node,
     NodeInfo,
     NodeTable,
+    PlanPart,
     Plugin,
     Pod,
     QueueingHint,
@@ -61,7 +62,8 @@ _FEATURES: Mapping[str, Callable[[PodSpec], bool]] = {
 
 def required_features(pod: Pod) -> frozenset[str]:
     """The features that a node must declare to get the pod."""
-    return frozenset([name for name, needed_by in _FEATURES.items() if needed_by(pod.spec)])
+    spec = pod.spec
+    return frozenset([name for name, needed_by in _FEATURES.items() if needed_by(spec)])
 
 
 class NodeDeclaredFeatures(Plugin):
@@ -72,6 +74,9 @@ class NodeDeclaredFeatures(Plugin):
 
     def sign(self, pod: Pod) -> Hashable | None:
         return required_features(pod)
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
+        return PlanPart.NODES
 
     @hookimpl
     @per_signature

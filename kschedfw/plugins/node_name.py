@@ -14,6 +14,7 @@ from kschedfw import (
     IntArray,
     NodeInfo,
     NodeTable,
+    PlanPart,
     Plugin,
     Pod,
     Reads,
@@ -32,7 +33,10 @@ class NodeName(Plugin):
     reads: ClassVar[Reads | None] = Reads.NODE
 
     def sign(self, pod: Pod) -> Hashable | None:
-        return pod.node_name
+        return pod.spec.node_name
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
+        return PlanPart.NODES
 
     @hookimpl
     def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:

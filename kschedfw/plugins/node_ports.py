@@ -16,6 +16,7 @@ from kschedfw import (
     IntArray,
     NodeInfo,
     NodeTable,
+    PlanPart,
     Plugin,
     Pod,
     QueueingHint,
@@ -43,6 +44,9 @@ class NodePorts(Plugin):
 
     def sign(self, pod: Pod) -> Hashable | None:
         return frozenset(pod.host_ports)
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:
+        return None if pod.host_ports else PlanPart.IDLE
 
     @hookimpl
     @per_signature

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
+from operator import attrgetter, itemgetter
 from typing import ClassVar
 
 import attrs
@@ -18,11 +19,11 @@ from kschedfw import (
     IntArray,
     NodeInfo,
     NodeTable,
+    PlanPart,
     Plugin,
     Pod,
     Reads,
     StateKey,
-    StateKeyError,
     Status,
     hookimpl,
     per_signature,
@@ -31,9 +32,8 @@ from kschedfw.plugins._device_backed import DeviceBacked
 from kschedfw.plugins._resources import (
     DEFAULT_RESOURCES,
     Plan,
-    Planner,
     ResourceSpec,
-    ScoredResource,
+    ScoredResources,
     compiled_scores,
     duplicate_errors,
     plan_columns,
@@ -48,6 +48,7 @@ Fractions = npt.NDArray[np.float64]
 _PLAN = StateKey[Plan]("NodeResourcesBalancedAllocation.plan")
 _BACKED = StateKey[DeviceBacked]("NodeResourcesBalancedAllocation.backed")
 _HALF = MAX_NODE_SCORE // 2
+_BALANCED_ALLOCATION = attrgetter("balanced_allocation")
 
 
 @attrs.frozen
@@ -78,19 +79,22 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        self._planner = Planner([ScoredResource.of(spec, non_zero=False) for spec in args.resources])
+        self._resources = ScoredResources(args.resources, non_zero=False)
         self._devices = DeviceManager.of(handle.cluster)
 
     def sign(self, pod: Pod) -> Hashable | None:
-        if self._devices.resources_of(pod):
-            return None  # what classes of devices stand behind depends on other objects than the node
         requests = pod.requests
-        return tuple([resource.request_of(requests) for resource in self._planner.resources])
+        if requests.amounts.scalar_resources and self._devices.resources_of(pod):
+            return None  # what classes of devices stand behind depends on other objects than the node
+        return self._resources.requests_of(requests)
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
+        return PlanPart.BALANCED_ALLOCATION if self._resources.are_cpu_and_memory else None
 
     @hookimpl
     @per_signature
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:
-        plan = self._planner.plan_for(pod)
+        plan = self._resources.plan_for(pod)
         if not _requests_any(plan):
             return Status.skip()
         state.write(_PLAN, plan)
@@ -103,7 +107,7 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         plan = self._plan(state, pod)
         if plan is None:
             return 0
-        backed = state.read(_BACKED) if _BACKED in state else None
+        backed = state.find(_BACKED)
         before, after = [], []
         for resource, request in plan:
             found = resource.on_node(node_info) if backed is None else backed.on_node(resource, node_info)
@@ -123,29 +127,28 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         if _BACKED in state:
             return None
         scored = rows_to_score(nodes, rows)
-        columns = plan_columns(plan, nodes, scored)
-        if columns is None:
-            return None
-        if compiled := compiled_scores(plan, nodes, columns):
-            (_, request), (_, request_2) = plan
-            scores = compiled.balanced_allocation(*columns[0], request, *columns[1], request_2)
-        else:
+        scores = compiled_scores(_BALANCED_ALLOCATION, plan, nodes, scored)
+        if scores is None:
+            columns = plan_columns(plan, nodes, scored)
+            if columns is None:
+                return None
             scores = _batch_scores(plan, columns, len(scored))
         return scores if scored is rows else scores.take(rows)
 
     def _plan(self, state: CycleState, pod: Pod) -> Plan | None:
         """None for a pod that requests nothing that counts."""
-        try:
-            return state.read(_PLAN)
-        except StateKeyError:  # this plugin isn't enabled at pre_score
-            plan = self._planner.plan_for(pod)
+        plan = state.find(_PLAN)
+        if plan is None:  # this plugin isn't enabled at pre_score
+            plan = self._resources.plan_for(pod)
             if not _requests_any(plan):
                 return None
             self._note_devices(state, pod, plan)
-            return plan
+        return plan
 
     def _note_devices(self, state: CycleState, pod: Pod, plan: Plan) -> None:
         """Write the pod's extended resources that devices may provide, if one of them counts for the score."""
+        if not pod.requests.amounts.scalar_resources:
+            return
         backed = DeviceBacked.of(pod, self._devices)
         if backed is not None and backed.counts_for(plan):
             state.write(_BACKED, backed)
@@ -177,7 +180,7 @@ def _batch_scores(plan: Plan, columns: Sequence[tuple[IntArray, IntArray]], coun
 
 
 def _requests_any(plan: Plan) -> bool:
-    return any(request for _, request in plan)
+    return any(map(itemgetter(1), plan))
 
 
 def balance(fractions: Sequence[float]) -> int:

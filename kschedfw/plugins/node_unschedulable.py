@@ -13,6 +13,7 @@ from kschedfw import (
     Node,
     NodeInfo,
     NodeTable,
+    PlanPart,
     Plugin,
     Pod,
     QueueingHint,
@@ -38,7 +39,11 @@ class NodeUnschedulable(Plugin):
     reads: ClassVar[Reads | None] = Reads.NODE
 
     def sign(self, pod: Pod) -> Hashable | None:
-        return tolerates(pod.spec.tolerations, _TAINT)
+        tolerations = pod.spec.tolerations
+        return bool(tolerations) and tolerates(tolerations, _TAINT)
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
+        return PlanPart.NODES
 
     @hookimpl
     def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:

@@ -17,6 +17,7 @@ from kschedfw import (
     Node,
     NodeInfo,
     NodeTable,
+    PlanPart,
     Plugin,
     Pod,
     QueueingHint,
@@ -54,6 +55,9 @@ class TaintToleration(Plugin):
 
     def sign(self, pod: Pod) -> Hashable | None:
         return pod.spec.tolerations
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
+        return PlanPart.NODES
 
     @hookimpl
     def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:

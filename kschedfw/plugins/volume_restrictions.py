@@ -16,6 +16,7 @@ from kschedfw import (
     IntArray,
     NodeInfo,
     NodeTable,
+    PlanPart,
     Pod,
     PodInfo,
     QueueingHint,
@@ -79,6 +80,9 @@ class VolumeRestrictions(StoragePlugin[Found]):
 
     name: ClassVar[str] = "VolumeRestrictions"
     reads: ClassVar[Reads | None] = Reads.PODS
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has volumes or claims
+        return PlanPart.IDLE
 
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:

@@ -16,6 +16,7 @@ from kschedfw import (
     IntArray,
     NodeInfo,
     NodeTable,
+    PlanPart,
     Pod,
     QueueingHint,
     Reads,
@@ -77,6 +78,9 @@ class VolumeZone(StoragePlugin[Topologies]):
 
     name: ClassVar[str] = "VolumeZone"
     reads: ClassVar[Reads | None] = Reads.NODE
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has volumes or claims
+        return PlanPart.IDLE
 
     @hookimpl
     @per_signature

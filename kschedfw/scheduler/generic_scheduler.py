@@ -28,7 +28,7 @@ from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.totals import NodeScores, Totals
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError, SnapshotMismatchError
-from kschedfw.scheduler.select import HostSelector, ReservoirSelector
+from kschedfw.scheduler.select import HostSelector, ReservoirSelector, pick_of
 
 MIN_FEASIBLE_NODES_TO_FIND = 100
 MIN_FEASIBLE_NODES_PERCENTAGE_TO_FIND = 5
@@ -159,7 +159,10 @@ class GenericScheduler:
             self._random.setstate(state)
 
     def _schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult:
-        feasible, evaluated = self.find(framework, state, pod)
+        self._look(framework, pod)
+        if (placed := self._place_in_one_pass(framework, state, pod)) is not None:
+            return placed
+        feasible, evaluated = self._find(framework, state, pod)
         if len(feasible) == 1:
             return ScheduleResult(feasible[0].name, evaluated, 1)
         host = feasible[self.choose(framework, state, pod, feasible)]
@@ -170,11 +173,38 @@ class GenericScheduler:
 
         For who chooses among them himself. Raises what `schedule` does, but for the check of overlapping cycles.
         """
+        self._look(framework, pod)
+        return self._find(framework, state, pod)
+
+    def _look(self, framework: Framework, pod: Pod) -> None:
+        """Bring the snapshot up to date for the pod's cycle."""
         if framework.handle.snapshot is not self._snapshot:
             raise SnapshotMismatchError(framework.profile.scheduler_name)
         self._cache.update_snapshot(self._snapshot, pod)
         if not self._snapshot:
             raise NoNodesAvailableError
+
+    def _place_in_one_pass(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult | None:
+        """The result for a pod of a known shape, if nobody wants to know how it comes about; None for any other."""
+        if (
+            not isinstance(self._selector, ReservoirSelector)
+            or self._observer is not None
+            or self._exhaustive
+            or pod.status.nominated_node_name
+            or framework.handle.extenders
+            or not framework.has_score_plugins
+        ):
+            return None
+        table = self._snapshot.table
+        start = self._next_start_node_index % len(table)
+        best = framework.best_nodes(state, pod, start, self._num_nodes_to_find(framework, len(table)))
+        if best is None:
+            return None
+        self._next_start_node_index = (self._next_start_node_index + best.looked_at) % len(table)
+        row = best.rows[pick_of(len(best.rows), self._random)]
+        return ScheduleResult(table.node_infos[row].name, best.looked_at, best.feasible)
+
+    def _find(self, framework: Framework, state: CycleState, pod: Pod) -> tuple[NodeSelection, int]:
         feasible, diagnosis = self.find_nodes_that_fit_pod(framework, state, pod)
         if self._observer is not None:
             self._observer.nodes_found(feasible, diagnosis)

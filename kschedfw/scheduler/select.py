@@ -34,14 +34,19 @@ def select_host(totals: Totals, random: Random) -> Selection:
     in a row don't with probability k/(k + m): the place of the next replacement is drawn at once (Vitter, "Random
     sampling with a reservoir", 1985), which takes ln n draws, not n. A single best node takes none.
     """
-    count, draw, pick = totals.number_of_best, random.random, 0
+    return Selection(totals.index_of_best(pick_of(totals.number_of_best, random)), totals)
+
+
+def pick_of(count: int, random: Random) -> int:
+    """The place of the one that `select_host` picks out of so many best nodes."""
+    draw, pick = random.random, 0
     while count > 1:
         # random() is below 1, so this is finite.
         place = int((pick + 1) / (1.0 - draw()))
         if place >= count:
             break
         pick = place
-    return Selection(totals.index_of_best(pick), totals)
+    return pick
 
 
 class HostSelector(Protocol):

@@ -30,6 +30,13 @@ def test_what_was_written_can_be_read() -> None:
     assert state.read(NAMES) == ["b"]
 
 
+def test_finding_what_was_never_written_gives_none() -> None:
+    state = CycleState()
+    assert state.find(NAMES) is None
+    state.write(NAMES, ["a"])
+    assert state.find(NAMES) == ["a"]
+
+
 def test_reading_what_was_never_written_names_the_key() -> None:
     with pytest.raises(StateKeyError) as caught:
         CycleState().read(NAMES)

@@ -10,39 +10,44 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedfw import IntArray, make_node, make_pod
+from kschedfw import make_node, make_pod
 from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray
 from kschedfw.plugins import _resources
-from kschedfw.plugins._resources import LARGEST_EXACT
 from kschedfw.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation, balance
 from kschedfw.plugins.node_resources_fit import NodeResourcesFit, ScoringStrategy, ScoringStrategyType
 from kschedfw.plugins.node_resources_fit.scoring import scorer_of
 from kschedfw.testing import FrameworkHarness
+from tests.plugins.resource_clusters import ResourceCluster, resource_clusters
 
 compiled = pytest.importorskip("kschedfw.plugins._compiled", reason="needs the extra fast")
 
-AMOUNT = st.sampled_from([1, 3, 7, 100, 4000, 3 * 2**30, LARGEST_EXACT]) | st.integers(1, LARGEST_EXACT)
+AMOUNT = st.sampled_from([0, 1, 3, 7, 100, 4000, 3 * 2**30, LARGEST_EXACT]) | st.integers(0, LARGEST_EXACT)
 
 
 @st.composite
-def usages(draw: st.DrawFn) -> tuple[IntArray, IntArray, int]:
+def usages(draw: st.DrawFn) -> tuple[FloatArray, FloatArray, int]:
     """Of one resource: what five nodes have, what their pods use (more, too), and a pod's request."""
     allocatable = draw(st.lists(AMOUNT, min_size=5, max_size=5))
     used = [draw(st.integers(0, 2 * each)) for each in allocatable]
-    return np.array(allocatable), np.array(used), draw(st.integers(0, max(allocatable)))
+    return np.array(allocatable, float), np.array(used, float), draw(st.integers(0, max(allocatable)))
 
 
-def per_node(*resources: tuple[IntArray, IntArray, int]) -> Sequence[Sequence[tuple[int, int, int]]]:
-    """For each node, what it has, uses, and is requested of each resource."""
+def per_node(*resources: tuple[FloatArray, FloatArray, int]) -> Sequence[Sequence[tuple[int, int, int]]]:
+    """For each node, what it has, uses, and is requested of each resource of which it has something."""
     return [
-        [(int(allocatable[node]), int(used[node]), request) for allocatable, used, request in resources]
+        [
+            (int(allocatable[node]), int(used[node]), request)
+            for allocatable, used, request in resources
+            if allocatable[node]
+        ]
         for node in range(5)
     ]
 
 
 @given(usages(), usages())
 def test_least_allocated_is_the_scalar_form(
-    first: tuple[IntArray, IntArray, int], second: tuple[IntArray, IntArray, int]
+    first: tuple[FloatArray, FloatArray, int], second: tuple[FloatArray, FloatArray, int]
 ) -> None:
     score = scorer_of(ScoringStrategy(ScoringStrategyType.LEAST_ALLOCATED))
     expected = [
@@ -54,7 +59,7 @@ def test_least_allocated_is_the_scalar_form(
 
 @given(usages(), usages())
 def test_balanced_allocation_is_the_scalar_form(
-    first: tuple[IntArray, IntArray, int], second: tuple[IntArray, IntArray, int]
+    first: tuple[FloatArray, FloatArray, int], second: tuple[FloatArray, FloatArray, int]
 ) -> None:
     expected = []
     for node in per_node(first, second):
@@ -62,6 +67,24 @@ def test_balanced_allocation_is_the_scalar_form(
         after = balance([min((used + request) / allocatable, 1.0) for allocatable, used, request in node])
         expected.append(50 + (50 + after - before) // 2)
     assert compiled.balanced_allocation(*first, *second).tolist() == expected
+
+
+@pytest.mark.parametrize("kind", [NodeResourcesFit, NodeResourcesBalancedAllocation])
+@given(cluster=st.booleans().flatmap(lambda huge: resource_clusters(with_huge_amounts=huge)))
+def test_batch_scores_by_the_loops_are_the_scalar_ones_on_any_cluster(
+    kind: Any, cluster: ResourceCluster
+) -> None:
+    harness = FrameworkHarness(kind, nodes=cluster.nodes, pods=cluster.bound)
+    plugin: Any = harness.framework.plugins[kind.name]
+    table = harness.snapshot.table
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_resources, "_FEWEST_COMPILED", 1)
+        for pod in cluster.pending:
+            state = CycleState()
+            plugin.pre_score(state, pod)
+            batch = plugin.score_batch(state, pod, table, table.all_rows)
+            if batch is not None:
+                assert batch.tolist() == [plugin.score(state, pod, info) for info in table.node_infos]
 
 
 def scores_of_many_nodes(kind: Any, memory: str = "8Gi") -> tuple[list[int], list[int]]:
@@ -105,4 +128,4 @@ def test_batch_forms_score_the_same_with_and_without_it(
     monkeypatch.setattr(_resources, "_compiled_if_installed", loops)
     batch, scalar = scores_of_many_nodes(kind, memory)
     assert batch == scalar
-    assert asked == (memory == "8Gi")  # elsewhere the loops would be wrong
+    assert asked == (memory != "30Ti")  # there the loops would be wrong

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +11,13 @@ ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 IntArray = npt.NDArray[np.int64]
 """An array of int64: rows of a NodeTable, or scores."""
+FloatArray = npt.NDArray[np.float64]
+"""An array of float64: amounts of resources, for arithmetic that is exact up to 2⁵³."""
 Codes = npt.NDArray[np.int32]
 """An array of int32: an index into a list of values, by node."""
+
+LARGEST_EXACT: Final = 2**53 // 400
+"""Of amounts up to this one, 100 times an amount divided in float64 is never rounded up to the next integer."""
 
 
 def moved(columns: npt.NDArray[ScalarT], moved_from: IntArray, fill: int = 0) -> npt.NDArray[ScalarT]:

@@ -32,6 +32,8 @@ class ChangeLog:
 
     def since(self, version: int) -> Sequence[int] | None:
         """The rows that have changed after `version` and are still there; None if that isn't known any more."""
+        if version == self.version:
+            return []
         start = version - self._dropped
         return None if start < 0 else [row for row in self._rows[start:] if row >= 0]
 

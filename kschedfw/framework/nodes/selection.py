@@ -108,7 +108,7 @@ class NodeSelection(Sequence[NodeInfo]):
         return self.table.node_infos[int(self.rows[index])]
 
     def __len__(self) -> int:
-        return len(self.table) if self.start is not None else len(self.rows)
+        return len(self.table.node_infos) if self.start is not None else len(self.rows)
 
     def __iter__(self) -> Iterator[NodeInfo]:
         infos = self.table.node_infos

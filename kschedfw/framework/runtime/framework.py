@@ -33,6 +33,7 @@ from kschedfw.framework.runtime.filtering import FilterOutcome, Filters
 from kschedfw.framework.runtime.hooks import Hook, HookTable, events_of
 from kschedfw.framework.runtime.measuring import Meter, measured
 from kschedfw.framework.runtime.memo import Memo
+from kschedfw.framework.runtime.one_pass import BestNodes, Planner
 from kschedfw.framework.runtime.plugin_memo import PluginMemo
 from kschedfw.framework.runtime.pod_class import POD_CLASS, KeptT, PodClass, Preparation
 from kschedfw.framework.runtime.preparation import prepare, run_pre_filters, run_pre_scores
@@ -110,7 +111,7 @@ class Framework:
         )
         wrap = None if meter is None else meter.measured_hook
         self._hooks = HookTable(profile, self.plugins, registry, wrap)
-        self._has_score_plugins = bool(self._hooks["score"])
+        self.has_score_plugins = bool(self._hooks["score"])
         self._less: Hook | None = next((hook for _, hook in self._hooks["queue_sort"]), None)
         parallelizer, batch = self.handle.parallelizer, evaluation is not Evaluation.SCALAR
         asked = dict.fromkeys(name for hook in ("filter", "score") for name, _ in self._hooks[hook])
@@ -127,6 +128,12 @@ class Framework:
         self._memo = Memo(signing) if evaluation is Evaluation.MEMO else None
         # Calls are what a recorder counts: with one, every hook is called for every pod.
         self._prepares = self._memo is not None and meter is None
+        self._planner: Planner | None = None
+        if self._prepares and not run_all:
+            planner = Planner(
+                self.plugins, self._hooks, self._filters.plugins, self._scoring.plugins, self.handle.snapshot
+            )
+            self._planner = planner if planner.is_possible else None
         self.handle._framework = self
 
     def _make(self, registry: Registry, name: str) -> AnyPlugin:
@@ -158,10 +165,6 @@ class Framework:
     @property
     def has_post_filter_plugins(self) -> bool:
         return bool(self._hooks["post_filter"])
-
-    @property
-    def has_score_plugins(self) -> bool:
-        return self._has_score_plugins
 
     def events_to_register(self) -> Mapping[str, tuple[ClusterEvent, ...]]:
         """Per plugin that names any, the events that may make its rejected pods schedulable.
@@ -210,6 +213,16 @@ class Framework:
         if preparation is None:
             preparation = pods.pre_filter = self._prepared("pre_filter", pods, pod, nodes)
         return run_pre_filters(preparation, state, pod, nodes)
+
+    def best_nodes(self, state: CycleState, pod: Pod, start: int, wanted: int) -> BestNodes | None:
+        """Find the best of the first `wanted` nodes that pass, from row `start` on, in one pass without hooks.
+
+        None where this isn't possible, such as for the first pod of a shape, or no node passes: then the steps from
+        pre_filter to score tell. Extenders aren't asked.
+        """
+        if self._planner is None or not self.handle.nominator.is_empty:
+            return None
+        return self._planner.best_nodes(state, pod, start, wanted)
 
     def run_pre_filter_add_pod(
         self, state: CycleState, pod: Pod, to_add: PodInfo, node_info: NodeInfo
@@ -354,7 +367,7 @@ class Framework:
         return pods
 
     def _pods_of(self, state: CycleState, pod: Pod) -> PodClass:
-        return state.read(POD_CLASS) if POD_CLASS in state else self._begin_cycle(state, pod)
+        return state.find(POD_CLASS) or self._begin_cycle(state, pod)
 
     def _prepared(self, hook_name: str, pods: PodClass, pod: Pod, nodes: Sequence[NodeInfo]) -> Preparation:
         kept = pods.answers.keys() if self._prepares else ()

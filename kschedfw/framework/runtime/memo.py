@@ -123,6 +123,8 @@ class Memo:
             if self._latest is not None and signatures == self._latest_signatures:
                 return self._latest
             signatures = self._kept_signatures(signatures)
+            if self._latest is not None and signatures == self._latest_signatures:
+                return self._latest  # as in a stream of pods that all differ in the same way
             known = self._classes.get(signatures)
         except HOOK_FAILURES:
             signatures = self._kept_signatures(tuple([each.sign(pod) for each in self._signing]))
@@ -139,7 +141,9 @@ class Memo:
         # In a stream of pods that differ, most of a pod's signatures are those of the pod before: these are kept.
         return tuple(
             [
-                signature if signature == before or each.comes(signature) else _NOT_KEPT
+                signature
+                if signature is before or signature == before or each.comes(signature)
+                else _NOT_KEPT
                 for each, signature, before in zip(
                     self._signing, signatures, self._latest_signatures, strict=True
                 )

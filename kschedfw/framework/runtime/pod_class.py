@@ -104,11 +104,15 @@ class ScorePlan:
     """
 
     local: tuple[ScorePlugin, ...]
+    following_pods: tuple[ScorePlugin, ...]
+    """Those of `local` whose scores may change with the pods on the node."""
     normalized: tuple[ScorePlugin, ...]
     rest: tuple[ScorePlugin, ...]
     sums: Column
     """Σ weight × score of `local`."""
     standing: StandingTotals
+    normalizes_pods: bool
+    """Whether a score in `normalized` may change with the pods on a node, and so those of all nodes."""
 
 
 @attrs.define(eq=False)
@@ -186,13 +190,16 @@ class PodClass:
         kept = [each for each in active if each.name in self.answers]
         local = tuple(each for each in kept if each.normalize is None)
         normalized = tuple(each for each in kept if each.normalize is not None)
-        reads = Reads.PODS if any(each.plugin.reads is Reads.PODS for each in local) else Reads.NODE
+        following_pods = tuple(each for each in local if each.plugin.reads is Reads.PODS)
+        reads = Reads.PODS if following_pods else Reads.NODE
         return ScorePlan(
             local,
+            following_pods,
             normalized,
             tuple(each for each in active if each not in kept),
             Column(table, reads, np.int64, UNKNOWN_SCORE),
             StandingTotals(table, reads),
+            any(each.plugin.reads is Reads.PODS for each in normalized),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
@@ -54,18 +54,6 @@ def prepare(
     return tuple(steps)
 
 
-def _hooks_to_call(
-    preparation: Preparation, state: CycleState, skipped: set[str]
-) -> Iterator[tuple[str, Hook]]:
-    """The hooks that are called for every pod, each after what was prepared before it has been taken over."""
-    for step in preparation:
-        if step.written is not None:
-            state.take(step.written)
-        skipped |= step.skipped
-        if step.hook is not None:
-            yield step.name, step.hook
-
-
 def run_pre_filters(
     preparation: Preparation, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
 ) -> tuple[PreFilterResult | None, Status, frozenset[str]]:
@@ -75,7 +63,13 @@ def run_pre_filters(
     result: PreFilterResult | None = None
     rejection = _SUCCESS
     try:
-        for name, hook in _hooks_to_call(preparation, state, skipped):
+        for step in preparation:
+            name, hook = step.name, step.hook
+            if step.written is not None:
+                state.take(step.written)
+            skipped |= step.skipped
+            if hook is None:
+                continue
             try:
                 answer = hook(state, pod, nodes)
             except HOOK_FAILURES as error:
@@ -114,7 +108,13 @@ def run_pre_scores(
     """Write what was prepared, and call the pre_scores that are left; see `Framework.run_pre_score_plugins`."""
     skipped: set[str] = set()
     try:
-        for name, hook in _hooks_to_call(preparation, state, skipped):
+        for step in preparation:
+            name, hook = step.name, step.hook
+            if step.written is not None:
+                state.take(step.written)
+            skipped |= step.skipped
+            if hook is None:
+                continue
             try:
                 answer = hook(state, pod, nodes)
                 if answer is None:

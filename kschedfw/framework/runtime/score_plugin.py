@@ -23,6 +23,7 @@ NORMALIZING: Final = "running Normalize on Score plugins"
 WEIGHING: Final = "applying score defaultWeights on Score plugins"
 
 _RANGE: Final = range(MIN_NODE_SCORE, MAX_NODE_SCORE + 1)
+_INT64: Final = np.dtype(np.int64)
 _MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
 
 
@@ -95,6 +96,8 @@ def integers(name: str, answer: object, count: int, doing: str = SCORING) -> Int
     Raises:
         ScoreError: it is anything else.
     """
+    if isinstance(answer, np.ndarray) and answer.dtype == _INT64 and answer.shape == (count,):
+        return answer
     expected = f"scores must be int64 of shape ({count},), not"
     try:
         array = np.asarray(answer)

@@ -57,7 +57,7 @@ class Scoring:
                 plugins[name],
                 name,
                 hook,
-                batches.get(name),
+                batches.get(name) if batch else None,
                 normalize.get(name),
                 is_per_signature(plugins[name], "normalize_score"),
                 profile.weight(name),
@@ -71,7 +71,6 @@ class Scoring:
             )
         self._parallelizer = parallelizer
         self._meter = meter
-        self._batch = batch
 
     def scores(
         self, state: CycleState, pod: Pod, pods: PodClass, nodes: Sequence[NodeInfo]
@@ -116,21 +115,6 @@ class Scoring:
             _, status = self.scores(state, pod, pods, nodes)
             return None, error.status if status.is_success else status
         return Totals(total), _SUCCESS
-
-    def batch_answer(
-        self, each: ScorePlugin, state: CycleState, pod: Pod, nodes: NodeSelection
-    ) -> IntArray | None:
-        """The batch form's scores, shape (k,); None where there is none."""
-        if not self._batch or each.batch is None:
-            return None
-        try:
-            answer = each.batch(state, pod, nodes.table, nodes.rows)
-        except HOOK_FAILURES as error:
-            raise ScoreError(each.name, error) from error
-        if answer is None:
-            return None
-        each.counts.rows_asked += len(nodes)
-        return integers(each.name, answer, len(nodes))
 
     def one_by_one(
         self, each: ScorePlugin, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
@@ -211,24 +195,32 @@ class _Asking:
     def standing_totals(self, plan: ScorePlan, nodes: NodeSelection) -> Totals:
         """The totals of the plan's kept plugins for the selection that was scored last."""
         table, standing = nodes.table, plan.standing
-        standing.add_normalized(tuple([self._normalized(each, nodes) for each in plan.normalized]))
-        changed = standing.stale(table) if standing.is_filled else None
-        standing.is_filled = False  # until all totals are there again
-        if changed is None or len(changed) > FEW_ROWS:
-            missing = standing.restrict(table)
-            if len(missing):
-                totals = self._local_totals(plan.local, NodeSelection(table, missing))
-                standing.values[missing] = totals + standing.normalized_at(missing)
-        elif changed:
-            for row in changed:
-                if standing.values[row] != UNKNOWN_SCORE:  # else the node isn't selected
-                    total = self._local_total(plan.local, table, row)
-                    for each in standing.counted_in:
-                        total += int(each.by_row[row])
-                    standing.put(row, total)
-            standing.mark_current(table)
-        standing.is_filled = True
+        changed = None if plan.normalizes_pods else standing.rows_with_new_pods(table)
+        if changed is None:
+            self._fill_in(plan, nodes)
+            return standing.totals()
+        for row in changed:
+            if standing.values[row] != UNKNOWN_SCORE:  # else the node isn't selected
+                info, total = table.node_infos[row], int(standing.fixed[row])
+                for each in plan.following_pods:
+                    total += each.weighted(each.ask(self._state, self._pod, info))
+                standing.put(row, total)
+        standing.mark_current(table)
         return standing.totals()
+
+    def _fill_in(self, plan: ScorePlan, nodes: NodeSelection) -> None:
+        """Give a total to all nodes of the selection that have none, or none that still holds."""
+        table, standing = nodes.table, plan.standing
+        standing.add_normalized(tuple([self._normalized(each, nodes) for each in plan.normalized]))
+        standing.is_filled = False  # until all totals are there again
+        missing = standing.restrict(table)
+        if len(missing):
+            asked = NodeSelection(table, missing)
+            fixed = [each for each in plan.local if each not in plan.following_pods]
+            following_pods = self._local_totals(plan.following_pods, asked)
+            totals = self._local_totals(fixed, asked) + following_pods + standing.normalized_at(missing)
+            standing.fill(missing, totals, following_pods)
+        standing.is_filled = True
 
     def _sums(self, plan: ScorePlan, nodes: NodeSelection) -> IntArray:
         """Σ weight × score of plugins that need no normalising, from what is kept and from asking about the rest."""
@@ -279,8 +271,17 @@ class _Asking:
         return scores
 
     def _fresh(self, each: ScorePlugin, nodes: NodeSelection) -> IntArray:
-        answer = self._scoring.batch_answer(each, self._state, self._pod, nodes)
-        return self._scoring.one_by_one(each, self._state, self._pod, nodes) if answer is None else answer
+        """What the batch form says, or the scalar form where there is no other."""
+        if each.batch is not None:
+            rows = nodes.rows
+            try:
+                answer = each.batch(self._state, self._pod, nodes.table, rows)
+            except HOOK_FAILURES as error:
+                raise ScoreError(each.name, error) from error
+            if answer is not None:
+                each.counts.rows_asked += len(rows)
+                return integers(each.name, answer, len(rows))
+        return self._scoring.one_by_one(each, self._state, self._pod, nodes)
 
     def _normalized(self, each: ScorePlugin, nodes: NodeSelection) -> Normalized:
         """The plugin's weighted scores of this selection, made anew only if a raw score was forgotten since."""

@@ -84,8 +84,11 @@ class NodeSearch:
                     if plan.is_local:
                         found = self._nominated.verdicts(kept, plan, state, pod, pods, nodes)
                         return _outcome(nodes, wanted, found, pods.codes)
+        if wanted >= count:
+            found = self._ask(plan, questions, state, pod, pods, nodes, wanted)
+            return _outcome(nodes, wanted, found, pods.codes)
         parts: list[RowVerdicts] = []
-        begin, size, passed = 0, min(wanted + 1, count), 0
+        begin, size, passed = 0, wanted + 1, 0
         while begin < count:
             part = nodes.part(begin, min(begin + size, count))
             found = self._ask(plan, questions, state, pod, pods, part, wanted - passed)
@@ -109,8 +112,9 @@ class NodeSearch:
         """The verdicts of all filters on these nodes; fewer where more than `wanted` have passed before the last."""
         rows = nodes.rows
         passing, codes, is_own = rows, None, False
-        if plan.refusals is not None:
-            known = questions.kept_codes(plan.refusals, plan, rows)
+        kept = plan.refusals
+        if kept is not None and not (kept.is_complete and kept.passing(nodes.table) is nodes.table.all_rows):
+            known = questions.kept_codes(kept, plan, rows)
             if np.count_nonzero(known):
                 codes, passing = known, rows[known == PASS]
         for index, each in enumerate(plan.rest):

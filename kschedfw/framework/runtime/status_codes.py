@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import is_
 from typing import Final
 
 import attrs
@@ -68,7 +69,8 @@ class StatusCodes:
     def translation(self, statuses: tuple[Status, ...], plugin: str) -> Translation:
         """The codes of the statuses of a plugin's verdicts; most plugins have the same statuses every time."""
         known = self._translations.get(plugin)
-        if known is None or known.given is not statuses:
+        # Plugins may put the same statuses into a new tuple; comparing statuses by value would take longer.
+        if known is None or len(known.given) != len(statuses) or not all(map(is_, known.given, statuses)):
             named = [status if status.is_success else refusal(status, plugin) for status in statuses]
             codes = [PASS, *map(self.code_of, named[1:])]
             array = np.array(codes, dtype=np.int32)

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 
-from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.arrays import IntArray, moved
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.runtime.columns import UNKNOWN_SCORE, Column
+from kschedfw.framework.runtime.columns import FEW_ROWS, UNKNOWN_SCORE, Column
 
 
 @attrs.frozen(eq=False)
@@ -152,13 +152,15 @@ class StandingTotals(Column):
     """The total scores of the selection of nodes that was scored last, unknown for all other rows.
 
     They are Σ weight × score of plugins that need no normalising, and the scores in `counted_in`. Most pods of a class
-    meet the same selection, in which one or two nodes have changed since the pod before.
+    meet the same selection, in which one or two nodes have got or lost a pod since the pod before.
     """
 
-    __slots__ = ("_best", "_is_ascending", "_selection", "counted_in", "is_filled")
+    __slots__ = ("_best", "_is_ascending", "_selection", "counted_in", "fixed", "is_filled")
 
     def __init__(self, table: NodeTable, reads: Reads) -> None:
         super().__init__(table, reads, np.int64, UNKNOWN_SCORE)
+        self.fixed: IntArray = np.zeros(len(table), dtype=np.int64)
+        """The part of the totals that pods on the nodes can't change, shape (n,)."""
         self._selection: NodeSelection | None = None
         self._is_ascending: bool | None = None
         self.is_filled = False
@@ -179,6 +181,16 @@ class StandingTotals(Column):
             rows = nodes.rows
             self._is_ascending = bool((rows[1:] > rows[:-1]).all()) and len(rows) > 0
         return self._is_ascending
+
+    def rows_with_new_pods(self, table: NodeTable) -> Sequence[int] | None:
+        """The few rows whose totals may be others now, where nothing else has changed but the pods on these nodes.
+
+        None where more has changed.
+        """
+        if not self.is_filled or self._layout != table.layout or self._nodes != table.node_changes.version:
+            return None
+        changed = self._changed(table)
+        return None if changed is None or len(changed) > FEW_ROWS else changed
 
     def add_normalized(self, normalized: tuple[Normalized, ...]) -> None:
         """Count these scores in; where others were counted in before, all totals are forgotten."""
@@ -207,11 +219,21 @@ class StandingTotals(Column):
         self.values = values
         return self.missing(self._selection.rows)
 
+    def fill(self, rows: IntArray, totals: IntArray, following_pods: IntArray) -> None:
+        """Set the totals of these rows, given the part of them that follows the pods on nodes; shape (k,) each."""
+        self.values[rows] = totals
+        self.fixed[rows] = totals - following_pods
+
     def put(self, row: int, total: int) -> None:
         """Replace the total of a row that has one."""
         before, self.values[row] = int(self.values[row]), total
         if self._best is not None and before != total and not self._best.changed(row, before, total):
             self._best = None
+
+    def _move(self, table: NodeTable) -> None:
+        moved_from = table.moved_since(self._layout)
+        self.fixed = np.zeros(len(table), np.int64) if moved_from is None else moved(self.fixed, moved_from)
+        super()._move(table)
 
     def totals(self) -> Totals:
         """The totals of the selection, all of which must be there."""

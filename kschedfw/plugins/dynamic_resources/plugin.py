@@ -18,6 +18,7 @@ from kschedfw import (
     NodeTable,
     NodeToStatus,
     ObjectMeta,
+    PlanPart,
     Plugin,
     Pod,
     PostFilterResult,
@@ -68,9 +69,12 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
 
     def sign(self, pod: Pod) -> Hashable | None:
         # What is left for a pod with claims depends on all other claims; the score of others is always 0.
-        if pod.spec.resource_claims or self._manager.resources_of(pod):
+        if pod.spec.resource_claims:
             return None
-        return ()
+        return None if pod.requests.amounts.scalar_resources and self._manager.resources_of(pod) else ()
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has volumes or claims
+        return PlanPart.IDLE
 
     @hookimpl
     def pre_enqueue(self, pod: Pod) -> Status | None:
@@ -180,12 +184,12 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
 
     @hookimpl
     def score(self, state: CycleState, node_info: NodeInfo) -> int:
-        devices = state.read(DEVICES) if DEVICES in state else None
+        devices = state.find(DEVICES)
         return 0 if devices is None else devices.score(node_info)
 
     @hookimpl
     def score_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> IntArray | None:
-        devices = state.read(DEVICES) if DEVICES in state else None
+        devices = state.find(DEVICES)
         if devices is None:
             return np.zeros(len(rows), dtype=np.int64)
         return scores(devices, nodes, rows, self._reaches(devices, nodes, rows))
@@ -197,7 +201,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
 
     @hookimpl
     def reserve(self, state: CycleState, node_name: str) -> None:
-        devices = state.read(DEVICES) if DEVICES in state else None
+        devices = state.find(DEVICES)
         if devices is not None:
             info = self.handle.snapshot.get(node_name)
             reservation = self.binder.reserve(devices, info.node, devices.on(info))

@@ -19,6 +19,7 @@ from kschedfw import (
     IntArray,
     NodeInfo,
     NodeTable,
+    PlanPart,
     Plugin,
     Pod,
     PodInfo,
@@ -84,6 +85,16 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
         meta = pod.metadata
         return meta.namespace, meta.labels, namespace_labels(pod, self.handle.cluster), self._terms.of(pod)
 
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has terms
+        return PlanPart.IDLE
+
+    def plan_holds(self, pod: Pod) -> bool:
+        """Whether no term of a pod on a node is about the pod."""
+        index = self.handle.snapshot.topology
+        if not index.has_terms:
+            return True
+        return index.terms_about(pod, namespace_labels(pod, self.handle.cluster)).is_empty
+
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         own, index = self._terms.of(pod), self.handle.snapshot.topology
@@ -124,7 +135,7 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
 
     @hookimpl
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:
-        company = state.read(COMPANY) if COMPANY in state else None
+        company = state.find(COMPANY)
         own = self._terms.of(pod) if company is None else company.own
         if self.args.ignore_preferred_terms_of_existing_pods and not own.preferred:
             return Status.skip()

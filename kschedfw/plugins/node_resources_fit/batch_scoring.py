@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw import MAX_NODE_SCORE, IntArray
-from kschedfw.plugins._resources import LARGEST_EXACT
+from kschedfw.framework.nodes.arrays import LARGEST_EXACT
 from kschedfw.plugins.node_resources_fit.args import (
     MAX_UTILIZATION,
     RequestedToCapacityRatio,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from operator import attrgetter
 from typing import ClassVar
 
 from kschedfw import (
@@ -12,12 +13,12 @@ from kschedfw import (
     IntArray,
     NodeInfo,
     NodeTable,
+    PlanPart,
     Plugin,
     Pod,
     Reads,
     Resource,
     StateKey,
-    StateKeyError,
     Status,
     Verdicts,
     hookimpl,
@@ -27,8 +28,7 @@ from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins._device_backed import DeviceBacked
 from kschedfw.plugins._resources import (
     Plan,
-    Planner,
-    ScoredResource,
+    ScoredResources,
     compiled_scores,
     plan_columns,
     rows_to_score,
@@ -44,6 +44,7 @@ from kschedfw.plugins.node_resources_fit.shortage import shortages, verdict, ver
 _DEMAND = StateKey[Resource]("NodeResourcesFit.demand")
 _PLAN = StateKey[Plan]("NodeResourcesFit.plan")
 _BACKED = StateKey[DeviceBacked]("NodeResourcesFit.backed")
+_LEAST_ALLOCATED = attrgetter("least_allocated")
 
 
 class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
@@ -57,7 +58,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         super().__init__(args, handle)
         self._ignored = frozenset(args.ignored_resources), frozenset(args.ignored_resource_groups)
         strategy = args.scoring_strategy
-        self._planner = Planner([ScoredResource.of(spec, non_zero=True) for spec in strategy.resources])
+        self._resources = ScoredResources(strategy.resources, non_zero=True)
         self._scorer = scorer_of(strategy)
         self._batch_scorer = batch_scorer_of(strategy)
         self._is_plain_least_allocated = (
@@ -67,19 +68,27 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         self._devices = DeviceManager.of(handle.cluster)
 
     def sign(self, pod: Pod) -> Hashable | None:
-        # What classes of devices stand behind depends on other objects than the node.
-        return None if self._devices.resources_of(pod) else pod.requests
+        requests = pod.requests
+        if requests.amounts.scalar_resources and self._devices.resources_of(pod):
+            return None  # what classes of devices stand behind depends on other objects than the node
+        return requests
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # of whatever shape
+        is_of_both = self._is_plain_least_allocated and self._resources.are_cpu_and_memory
+        return PlanPart.LEAST_ALLOCATED if is_of_both else None
 
     @hookimpl
     @per_signature
     def pre_filter(self, state: CycleState, pod: Pod) -> None:
-        demand = pod.requests.demand
+        requests = pod.requests
+        demand = requests.demand
         if demand.scalar_resources and any(self._ignored):
             demand = without_ignored(demand, *self._ignored)
         state.write(_DEMAND, demand)
-        backed = DeviceBacked.of(pod, self._devices)
-        if backed is not None:
-            state.write(_BACKED, backed)
+        if requests.amounts.scalar_resources:
+            backed = DeviceBacked.of(pod, self._devices)
+            if backed is not None:
+                state.write(_BACKED, backed)
 
     @hookimpl
     def filter(self, state: CycleState, node_info: NodeInfo) -> Status | None:
@@ -90,20 +99,19 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
     @hookimpl
     def filter_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
-        if _BACKED not in state:
-            return verdicts(state.read(_DEMAND), nodes, rows)
-        demand = state.read(_BACKED).without_any(state.read(_DEMAND), nodes, rows)
-        return None if demand is None else verdicts(demand, nodes, rows)
+        demand, backed = state.read(_DEMAND), state.find(_BACKED)
+        own = demand if backed is None else backed.without_any(demand, nodes, rows)
+        return None if own is None else verdicts(own, nodes, rows)
 
     @hookimpl
     @per_signature
     def pre_score(self, state: CycleState, pod: Pod) -> None:
-        state.write(_PLAN, self._planner.plan_for(pod))
+        state.write(_PLAN, self._resources.plan_for(pod))
 
     @hookimpl
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
         usages = []
-        backed = state.read(_BACKED) if _BACKED in state else None
+        backed = state.find(_BACKED)
         for resource, request in self._plan(state, pod):
             found = resource.on_node(node_info) if backed is None else backed.on_node(resource, node_info)
             allocatable, used = found
@@ -114,16 +122,16 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
     @hookimpl
     def score_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray | None:
         plan = self._plan(state, pod)
-        if _BACKED in state and state.read(_BACKED).counts_for(plan):
+        backed = state.find(_BACKED)
+        if backed is not None and backed.counts_for(plan):
             return None
-        scored = rows_to_score(nodes, rows)
-        columns = plan_columns(plan, nodes, scored)
-        if columns is None:
-            return None
-        if self._is_plain_least_allocated and (compiled := compiled_scores(plan, nodes, columns)):
-            (_, request), (_, request_2) = plan
-            scores = compiled.least_allocated(*columns[0], request, *columns[1], request_2)
-        else:
+        scored, scores = rows_to_score(nodes, rows), None
+        if self._is_plain_least_allocated:
+            scores = compiled_scores(_LEAST_ALLOCATED, plan, nodes, scored)
+        if scores is None:
+            columns = plan_columns(plan, nodes, scored)
+            if columns is None:
+                return None
             usages = [
                 (used + request, allocatable, resource.weight)
                 for (resource, request), (allocatable, used) in zip(plan, columns, strict=True)
@@ -136,13 +144,11 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         return FitHints(self._devices).events()
 
     def _plan(self, state: CycleState, pod: Pod) -> Plan:
-        try:
-            return state.read(_PLAN)
-        except StateKeyError:  # this plugin isn't enabled at pre_score
-            return self._planner.plan_for(pod)
+        plan = state.find(_PLAN)
+        return self._resources.plan_for(pod) if plan is None else plan  # where it isn't enabled at pre_score
 
 
 def _demand(state: CycleState, node_info: NodeInfo) -> Resource:
     """What the node must have left itself."""
-    demand = state.read(_DEMAND)
-    return state.read(_BACKED).without(demand, node_info) if _BACKED in state else demand
+    demand, backed = state.read(_DEMAND), state.find(_BACKED)
+    return demand if backed is None else backed.without(demand, node_info)

@@ -137,10 +137,11 @@ def verdicts(demand: Resource, nodes: NodeTable, rows: IntArray) -> Verdicts | N
                 continue
             lacking = np.arange(len(rows))
         else:
-            free = nodes.take(nodes.free[:, column], rows)
-            if free[free.argmin()] >= amount:
+            if nodes.all_have_free(column, amount):
                 continue
-            lacking = (free < amount).nonzero()[0]
+            lacking = (nodes.take(nodes.free[:, column], rows) < amount).nonzero()[0]
+            if not len(lacking):
+                continue
         if short is None:
             short = np.zeros(len(rows), dtype=np.int64)
         refused.append(lacking)
@@ -184,9 +185,16 @@ def _bits(number: int) -> Iterator[int]:
 
 def _wanted(demand: Resource) -> Sequence[tuple[str, int]]:
     """What a node must have left, in the order of reasons."""
-    others = sorted(demand.scalar_resources)
-    wanted = [(name, demand.get(name)) for name in (CPU, MEMORY, EPHEMERAL_STORAGE, *others)]
-    return [(PODS, 1), *((name, amount) for name, amount in wanted if amount)]
+    wanted = [(PODS, 1)]
+    if demand.milli_cpu:
+        wanted.append((CPU, demand.milli_cpu))
+    if demand.memory:
+        wanted.append((MEMORY, demand.memory))
+    if demand.ephemeral_storage:
+        wanted.append((EPHEMERAL_STORAGE, demand.ephemeral_storage))
+    if demand.scalar_resources:
+        wanted += [each for each in sorted(demand.scalar_resources.items()) if each[1]]
+    return wanted
 
 
 @lru_cache(maxsize=1024)

@@ -18,6 +18,7 @@ from kschedfw import (
     IntArray,
     NodeInfo,
     NodeTable,
+    PlanPart,
     Plugin,
     Pod,
     QueueingHint,
@@ -71,6 +72,9 @@ class NodeVolumeLimits(Plugin):
     def sign(self, pod: Pod) -> Hashable | None:
         """Nothing for pods that this plugin skips; others depend on objects whose changes nobody counts."""
         return None if pod.spec.volumes and can_count(pod) else ()
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has volumes or claims
+        return PlanPart.IDLE
 
     @hookimpl
     @per_signature

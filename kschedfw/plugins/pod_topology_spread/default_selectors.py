@@ -8,7 +8,15 @@ from collections.abc import Sequence
 import attrs
 
 from kschedfw import ClusterClient, FrozenDict, Pod
-from kschedfw.api import LabelSelector, ReplicaSet, ReplicationController, Selector, Service, StatefulSet
+from kschedfw.api import (
+    EMPTY,
+    LabelSelector,
+    ReplicaSet,
+    ReplicationController,
+    Selector,
+    Service,
+    StatefulSet,
+)
 from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.selectors import EVERYTHING
 
@@ -51,7 +59,7 @@ class DefaultSelectors:
         """What the Services that select the pod and its controller say about its siblings; everything if nothing."""
         namespace = pod.metadata.namespace
         services = self._cluster.list(Service, namespace)
-        labels = self._equalities(services, namespace, pod.metadata.labels) if services else FrozenDict()
+        labels = self._equalities(services, namespace, pod.metadata.labels) if services else EMPTY
         owner = pod.metadata.controller
         if owner is None:
             return _joined(labels, None) if labels else EVERYTHING

@@ -18,6 +18,7 @@ from kschedfw import (
     NodeInfo,
     NodeSelection,
     NodeTable,
+    PlanPart,
     Plugin,
     Pod,
     PodInfo,
@@ -28,6 +29,7 @@ from kschedfw import (
     hookimpl,
 )
 from kschedfw.api import UnsatisfiableAction
+from kschedfw.api.selectors import EVERYTHING
 from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins.pod_topology_spread.args import SYSTEM, SYSTEM_DEFAULTS, PodTopologySpreadArgs
 from kschedfw.plugins.pod_topology_spread.constraints import (
@@ -81,7 +83,7 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
         if not defaults:
             return ()
         selector = self._default_selectors.of(pod)
-        if selector.everything:
+        if selector is EVERYTHING or selector.everything:
             return ()
         return default_constraints(defaults, SiblingQuery(pod.namespace, selector), pod.labels)
 
@@ -102,6 +104,13 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
             return ()
         inclusion = NodeInclusion(pod)
         return constraints, *(inclusion.signature(constraint) for constraint in constraints)
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has constraints
+        return PlanPart.IDLE
+
+    def plan_holds(self, pod: Pod) -> bool:
+        """Whether no default constraints count for the pod."""
+        return not any(self.constraints(pod, action) for action in UnsatisfiableAction)
 
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:

@@ -16,6 +16,7 @@ from kschedfw import (
     IntArray,
     NodeInfo,
     NodeTable,
+    PlanPart,
     Plugin,
     Pod,
     PreBindPreFlightResult,
@@ -59,6 +60,9 @@ class VolumeBinding(Plugin[VolumeBindingArgs]):
     def sign(self, pod: Pod) -> Hashable | None:
         # Without claims there is nothing to refuse; the same goes for bound volumes that can be used from everywhere.
         return self.claims.reaches(pod) if pod.spec.volumes else ()
+
+    def plan_part(self, pod: Pod) -> PlanPart | None:  # noqa: ARG002  # no shape has volumes or claims
+        return PlanPart.IDLE
 
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:

@@ -66,6 +66,9 @@ def test_each_row_is_its_node(snapshot: Snapshot) -> None:
         non_zero = info.non_zero_requested
         assert tuple(table.non_zero_requested[row]) == (non_zero.milli_cpu, non_zero.memory)
         assert table.pod_counts[row] == len(info.pods)
+        assert table.allocatable_floats[row].tolist() == table.allocatable[row].tolist()
+        assert table.requested_floats[row].tolist() == table.requested[row].tolist()
+        assert table.non_zero_floats[row].tolist() == table.non_zero_requested[row].tolist()
         assert table.unschedulable[row] == info.node.spec.unschedulable
 
 
@@ -236,6 +239,9 @@ def test_a_table_that_follows_is_one_that_is_made_anew(states: list[list[NodeInf
             for one, other in ((table.allocatable, anew.allocatable), (table.requested, anew.requested)):
                 assert amounts(table, one, name) == amounts(anew, other, name)
         assert table.non_zero_requested.tolist() == anew.non_zero_requested.tolist()
+        assert table.allocatable_floats.tolist() == table.allocatable.astype(float).tolist()
+        assert table.requested_floats.tolist() == table.requested.astype(float).tolist()
+        assert table.non_zero_floats.tolist() == table.non_zero_requested.astype(float).tolist()
         assert table.unschedulable.tolist() == anew.unschedulable.tolist()
         decoded = [column.values[code] for code in column.codes]
         assert decoded == [info.node.labels.get("app") for info in infos]

@@ -99,6 +99,8 @@ def terms_of(info: PodInfo) -> Iterator[tuple[TermKind, AffinityTerm, int]]:
 
 def assert_tally(snapshot: Snapshot, tally: TermTally, pod: Pod, namespace_labels: Mapping[str, str]) -> None:
     """The tally says what a look at every term says."""
+    terms = [term for info in snapshot.node_infos for its in info.pods for _, term, _ in terms_of(its)]
+    assert tally.is_empty != any(term.matches(pod, namespace_labels) for term in terms)
     for kind in TermKind:
         weights: dict[str, Counter[str]] = {key: Counter() for key in KEYS}
         found = Counter[str]()

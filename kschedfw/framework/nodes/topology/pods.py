@@ -128,6 +128,8 @@ class PodCounters:
         self._domains_of = domains_of
         self._places = places
         self._asked = AskedLabels()
+        self._is_asked = False
+        """Whether anybody has ever asked: until then nothing is counted."""
         self._classes: dict[_ClassKey, LabelClass] = {}
         self._classes_by_label = LabelIndex[LabelClass]()
         self._with_own_counter: dict[LabelClass, None] = {}
@@ -151,6 +153,8 @@ class PodCounters:
 
     def add(self, pod: Pod, row: int, node_name: str) -> None:
         """Count a pod that is on the node now."""
+        if not self._is_asked:
+            return
         self._for_now.clear()
         label_class = self._class_of(pod)
         label_class.by_node[node_name] = label_class.by_node.get(node_name, 0) + 1
@@ -159,6 +163,8 @@ class PodCounters:
 
     def remove(self, pod: Pod, row: int, node_name: str) -> None:
         """Count a pod out that isn't on the node any more; `row` is -1 if the node itself is gone."""
+        if not self._is_asked:
+            return
         self._for_now.clear()
         key = self._key_of(pod)
         label_class = self._classes[key]
@@ -200,7 +206,8 @@ class PodCounters:
         return known
 
     def _new_counter(self, query: PodQuery, rows: Mapping[str, int]) -> PodCounter:
-        if self._asked.ask_for(query.label_keys):
+        if self._asked.ask_for(query.label_keys) or not self._is_asked:
+            self._is_asked = True
             self._sort_pods_anew()
         candidates = self._classes_by_label.candidates(query.selector)
         matching = [each for each in candidates if query.matches(each.example)]

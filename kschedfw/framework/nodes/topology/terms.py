@@ -95,6 +95,11 @@ class TermTally:
         self._groups: dict[TermGroup, None] = {}
         self._sums: dict[TermKind, dict[str, DomainSums]] = {kind: {} for kind in TermKind}
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no term is about the pod."""
+        return not self._groups
+
     def of(self, kind: TermKind) -> Mapping[str, DomainSums]:
         """The sums over terms of one kind, by topology key; read them in this cycle, and don't change them."""
         return self._sums[kind]

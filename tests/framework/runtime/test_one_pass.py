@@ -1,0 +1,352 @@
+"""A pod that is placed in one pass gets the node that the hooks would have given it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import attrs
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from kschedfw import (
+    Cache,
+    CycleState,
+    FitError,
+    Framework,
+    FrozenDict,
+    GenericScheduler,
+    InMemoryCluster,
+    IntArray,
+    Node,
+    NodeInfo,
+    NodeSelection,
+    NodeTable,
+    Plugin,
+    Pod,
+    PodInfo,
+    Profile,
+    Registry,
+    ScheduleResult,
+    Snapshot,
+    Status,
+    Verdicts,
+    hookimpl,
+    make_node,
+    make_pod,
+)
+from kschedfw.api import ObjectMeta, ResourceRequirements, Service, ServiceSpec
+from kschedfw.config import default_profile
+from kschedfw.framework.nodes.arrays import LARGEST_EXACT
+from kschedfw.framework.nominator import Nominator
+from kschedfw.framework.runtime import one_pass
+from kschedfw.plugins.node_name import NodeName
+from kschedfw.scheduler.generic_scheduler import DecisionObserver
+from kschedfw.testing import strategies
+
+pytest.importorskip("numba", reason="needs the extra fast")
+
+REGISTRY = Registry()
+REQUESTS = st.tuples(
+    st.sampled_from([0, 1, 100, 333, 2000]),
+    st.sampled_from([0, 1, 2**20, 3 * 2**30, LARGEST_EXACT, LARGEST_EXACT + 1]),
+)
+
+
+@pytest.fixture(autouse=True)
+def _any_number_of_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_pass, "_FEWEST_NODES", 1)
+
+
+def sibling(pod: Pod, number: int, cpu: int, memory: int) -> Pod:
+    """A pod that differs from another in its name, and in what its first container requests."""
+    first, *others = pod.spec.containers
+    requests = {"cpu": f"{cpu}m", "memory": str(memory)}
+    first = attrs.evolve(first, resources=ResourceRequirements(requests=requests))
+    name = f"{pod.name}-{number}"
+    return attrs.evolve(
+        pod,
+        metadata=attrs.evolve(pod.metadata, name=name, uid=name),
+        spec=attrs.evolve(pod.spec, containers=(first, *others)),
+    )
+
+
+def some_nodes(count: int, cpu: int = 8) -> list[Node]:
+    return [
+        make_node(f"n{number}").labels(host=f"n{number}").capacity(cpu=cpu, memory="64Gi", pods=110).build()
+        for number in range(count)
+    ]
+
+
+def alone(pod: Pod) -> Pod:
+    """The pod without terms and constraints about other pods."""
+    affinity = attrs.evolve(pod.spec.affinity, pod_affinity=None, pod_anti_affinity=None)
+    return attrs.evolve(pod, spec=attrs.evolve(pod.spec, affinity=affinity, topology_spread_constraints=()))
+
+
+class House:
+    """Nodes and pods on them, and a scheduler with a profile, for one pod after another."""
+
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        pods: Sequence[Pod] = (),
+        *,
+        profile: Profile | None = None,
+        registry: Registry | None = None,
+        services: Sequence[Service] = (),
+        percentage: int = 0,
+        nominator: Nominator | None = None,
+        in_one_pass: bool = True,
+    ) -> None:
+        self.cluster = InMemoryCluster((*nodes, *services))
+        self.cache, self.snapshot = Cache(), Snapshot()
+        for node in nodes:
+            self.cache.add_node(node)
+        for pod in pods:
+            self.cache.add_pod(pod)
+        self.framework = Framework(
+            REGISTRY if registry is None else registry,
+            default_profile() if profile is None else profile,
+            cluster=self.cluster,
+            snapshot=self.snapshot,
+            nominator=nominator,
+        )
+        if not in_one_pass:
+            self.framework._planner = None
+        self.scheduler = GenericScheduler(
+            self.cache, self.snapshot, random=Random(7), percentage_of_nodes_to_score=percentage
+        )
+        self.placed = 0
+        """How many pods were placed in one pass."""
+
+    def schedule(self, pod: Pod, observer: DecisionObserver | None = None) -> ScheduleResult | str:
+        """The result, after which the pod counts on its node; the reason where it fits nowhere."""
+        outcomes: list[object] = []
+        place = self.framework.best_nodes
+
+        def watched(state: CycleState, pod: Pod, start: int, wanted: int) -> one_pass.BestNodes | None:
+            best = place(state, pod, start, wanted)
+            outcomes.append(best)
+            return best
+
+        self.framework.best_nodes = watched  # type: ignore[method-assign]
+        try:
+            result = self.scheduler.schedule(self.framework, CycleState(), pod, observer=observer)
+        except FitError as error:
+            return str(error)
+        finally:
+            self.framework.best_nodes = place  # type: ignore[method-assign]
+        self.placed += any(best is not None for best in outcomes)
+        self.cache.assume_pod(pod.bound_to(result.suggested_host))
+        return result
+
+
+def by_hooks(house: House, pod: Pod, start: int, wanted: int) -> tuple[list[int], int, int] | None:
+    """The best rows, how many nodes are feasible and how many were looked at, as hooks tell; None if none passes."""
+    framework, state = house.framework, CycleState()
+    left_over, status, _ = framework.run_pre_filter_plugins(state, pod)
+    if not status.is_success or left_over is not None:
+        return None
+    nodes = NodeSelection.whole(house.snapshot.table, start)
+    found = framework.filter_nodes(state, pod, nodes, wanted)
+    if not len(found.feasible):
+        return None
+    assert framework.run_pre_score_plugins(state, pod, found.feasible).is_success
+    totals, _ = framework.total_scores(state, pod, found.feasible)
+    assert totals is not None
+    return found.feasible.rows[totals.best].tolist(), len(found.feasible), found.processed
+
+
+@st.composite
+def roomy_nodes(draw: st.DrawFn) -> Sequence[Node]:
+    """Nodes of every kind, most of which have room."""
+    found = [draw(strategies.nodes(f"n{number}")) for number in range(draw(st.integers(1, 6)))]
+    capacity = make_node().capacity(cpu=4, memory="8Gi", pods=3).build().status
+    return [
+        node
+        if draw(st.integers(0, 2)) == 0
+        else attrs.evolve(node, status=attrs.evolve(capacity, images=node.status.images))
+        for node in found
+    ]
+
+
+@given(data=st.data(), nodes=roomy_nodes())
+def test_best_nodes_are_those_of_the_hooks_for_any_pods_nodes_and_sampling(
+    data: st.DataObject, nodes: Sequence[Node]
+) -> None:
+    selected = Service(ObjectMeta(name="web", namespace="default"), ServiceSpec(FrozenDict({"app": "web"})))
+    house = House(nodes, services=[selected] if data.draw(st.booleans(), "with a service") else [])
+    any_pod = data.draw(strategies.pods("any"))
+    templates = [
+        any_pod,
+        alone(any_pod),
+        make_pod("plain").build(),
+        make_pod("tolerant").toleration(operator="Exists").image("web:1").build(),
+    ]
+    passes = 0
+    for number in range(6):
+        template = data.draw(st.sampled_from(templates), "like")
+        pod = sibling(template, number, *data.draw(REQUESTS, "requests"))
+        house.cache.update_snapshot(house.snapshot)
+        start, wanted = data.draw(st.integers(0, len(nodes) - 1)), data.draw(st.integers(1, len(nodes)))
+        for _ in range(2):  # it isn't known the first time
+            best = house.framework.best_nodes(CycleState(), pod, start, wanted)
+        expected = by_hooks(house, pod, start, wanted)
+        if best is not None:
+            passes += 1
+            assert (best.rows.tolist(), best.feasible, best.looked_at) == expected
+        host = data.draw(st.sampled_from(nodes), "host")
+        there = pod if data.draw(st.integers(0, 3), "with its terms") == 0 else alone(pod)
+        house.cache.assume_pod(there.bound_to(host.name))
+        if data.draw(st.integers(0, 3)) == 0:
+            house.cache.update_node(data.draw(strategies.nodes(host.name), "changed node"))
+    event(f"{'some' if passes else 'no'} pods in one pass")
+
+
+@pytest.mark.parametrize("percentage", [0, 100])
+def test_stream_of_pods_gets_the_same_nodes_draws_and_counts_as_by_hooks(percentage: int) -> None:
+    random = Random(1)
+    nodes = [
+        make_node(f"n{number}")
+        .capacity(cpu=random.choice([1, 4, 8]), memory="8Gi", pods=random.choice([2, 110]))
+        .build()
+        for number in range(300)
+    ]
+    template = make_pod("pod").build()
+    pods = [
+        sibling(template, number, random.choice([0, 250, 900, 3000]), random.choice([0, 2**30, 2**33]))
+        for number in range(250)
+    ]
+    one, other = (House(nodes, percentage=percentage, in_one_pass=planned) for planned in (True, False))
+    assert [one.schedule(pod) for pod in pods] == [other.schedule(pod) for pod in pods]
+    assert one.scheduler._random.getstate() == other.scheduler._random.getstate()
+    assert (one.placed > 200, other.placed) == (True, 0)
+
+
+def test_pod_of_a_known_shape_is_placed_without_a_question_to_any_plugin() -> None:
+    house = House(some_nodes(5))
+    template = make_pod("pod").build()
+    for number in range(3):
+        house.schedule(sibling(template, number, 100, 2**20))
+    asked = {name: counts.rows_asked for name, counts in house.framework.memo_report().items()}
+    result = house.schedule(sibling(template, 3, 170, 2**21))
+    assert isinstance(result, ScheduleResult)
+    assert house.placed == 3
+    assert asked == {name: counts.rows_asked for name, counts in house.framework.memo_report().items()}
+
+
+def test_pod_that_fits_nowhere_is_told_why_though_its_shape_is_known() -> None:
+    house = House(some_nodes(5, cpu=1))
+    template = make_pod("pod").build()
+    for number in range(3):
+        house.schedule(sibling(template, number, 100, 0))
+    assert house.schedule(sibling(template, 3, 1001, 0)) == "0/5 nodes are available: 5 Insufficient cpu."
+
+
+def test_node_that_changes_counts_as_it_is_now() -> None:
+    nodes = some_nodes(4)
+    house = House(nodes)
+    template = make_pod("pod").build()
+    for number in range(3):
+        house.schedule(sibling(template, number, 100, 0))
+    for node in nodes[1:]:
+        house.cache.update_node(attrs.evolve(node, spec=attrs.evolve(node.spec, unschedulable=True)))
+    results = [house.schedule(sibling(template, number, 100, 0)) for number in range(3, 7)]
+    assert {result.suggested_host for result in results if isinstance(result, ScheduleResult)} == {"n0"}
+
+
+def test_term_of_a_pod_on_a_node_is_heeded_though_the_shape_is_known() -> None:
+    house = House(some_nodes(3))
+    template = make_pod("web").labels(app="web").build()
+    for number in range(3):
+        house.schedule(sibling(template, number, 100, 0))
+    averse = make_pod("averse").pod_anti_affinity("host", {"app": "web"}).build()
+    for name in ("n0", "n1"):
+        house.cache.add_pod(sibling(averse, int(name[1:]), 1, 1).bound_to(name))
+    result = house.schedule(sibling(template, 3, 100, 0))
+    assert isinstance(result, ScheduleResult)
+    assert (result.suggested_host, result.feasible_nodes) == ("n2", 1)
+
+
+def test_nominated_pods_are_left_room_for_though_the_shape_is_known() -> None:
+    nominator = Nominator()
+    house = House(some_nodes(2, cpu=1), nominator=nominator)
+    template = make_pod("pod").build()
+    for number in range(2):
+        house.schedule(sibling(template, number, 10, 0))
+    nominated = sibling(make_pod("high").priority(5).build(), 0, 900, 0)
+    nominator.add(PodInfo.of(nominated), "n0")
+    hosts = [house.schedule(sibling(template, number, 200, 0)) for number in (2, 3)]
+    assert {result.suggested_host for result in hosts if isinstance(result, ScheduleResult)} == {"n1"}
+
+
+_NOT_N1 = Status.unschedulable("node(s) were not n1")
+
+
+class Picky(Plugin[None]):
+    """A filter that says nothing of shapes."""
+
+    name = "Picky"
+
+    @hookimpl
+    def filter(self, node_info: NodeInfo) -> Status | None:
+        return None if node_info.name == "n1" else _NOT_N1
+
+
+class OtherName(NodeName):
+    """A subclass that overrides hooks, and not what its base says of shapes."""
+
+    name = "OtherName"
+
+    @hookimpl
+    def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:  # as its base
+        return None if node_info.name == "n1" else _NOT_N1
+
+    @hookimpl
+    def filter_batch(self, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts:  # as its base
+        return Verdicts.refuse(rows != nodes.rows["n1"], _NOT_N1)
+
+
+@pytest.mark.parametrize("plugin", [Picky, OtherName])
+def test_profile_with_a_plugin_that_says_nothing_of_shapes_asks_hooks(plugin: type[Plugin[None]]) -> None:
+    registry = Registry()
+    registry.register(plugin)
+    default = default_profile()
+    profile = attrs.evolve(default, multi_point=(*default.multi_point, plugin.name))
+    house = House(some_nodes(3), profile=profile, registry=registry)
+    template = make_pod("pod").build()
+    results = [house.schedule(sibling(template, number, 100, 0)) for number in range(4)]
+    assert {result.suggested_host for result in results if isinstance(result, ScheduleResult)} == {"n1"}
+    assert house.placed == 0
+
+
+def test_hooks_are_asked_where_the_compiler_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_pass, "_compiled_pass", lambda: None)
+    house = House(some_nodes(5))
+    template = make_pod("pod").build()
+    results = [house.schedule(sibling(template, number, 100, 0)) for number in range(4)]
+    assert all(isinstance(result, ScheduleResult) for result in results)
+    assert house.placed == 0
+
+
+@pytest.mark.parametrize(
+    "differing",
+    [
+        make_pod("pod").toleration("spot", operator="Exists").build(),
+        make_pod("pod").node_selector(host="n0").build(),
+        make_pod("pod").image("registry.example/other:1").build(),
+        make_pod("pod").host_port(80).build(),
+    ],
+    ids=["toleration", "node selector", "image", "host port"],
+)
+def test_pod_of_another_shape_or_signature_is_asked_about_for_the_first_time(differing: Pod) -> None:
+    house = House(some_nodes(5))
+    template = make_pod("pod").build()
+    for number in range(3):
+        house.schedule(sibling(template, number, 100, 0))
+    asked = sum(counts.rows_asked for counts in house.framework.memo_report().values())
+    result = house.schedule(sibling(differing, 3, 100, 0))
+    assert isinstance(result, ScheduleResult)
+    assert sum(counts.rows_asked for counts in house.framework.memo_report().values()) > asked
