@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.pod import Pod
+from kschedfw.api.requests import PodRequests
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray, IntArray
@@ -36,6 +37,10 @@ from kschedfw.framework.status import Status
 
 _FEWEST_NODES: Final = 256
 """For fewer nodes it isn't worth while to load the compiled pass."""
+
+_MOST_ASKED: Final = 10_000
+"""Where more nodes are in question, hooks are faster for a pod that requests the same as the pod before: they are asked
+about the nodes that have changed alone (162 µs on 50,000 nodes, where the pass takes 400)."""
 
 _MOST_PLANS: Final = 512
 """At most 4 KiB a node, as in the memo; and next to nothing for plans in which all nodes are equal."""
@@ -153,6 +158,7 @@ class Planner:
         """By shape, or shape and signatures, with the version of the node objects; None where there can be no plan."""
         self._lately: BoundedDict[Hashable, tuple[int, int]] = BoundedDict(_MOST_LATELY)
         """By shape, and shape with signatures, the version of the node objects that pods met without a plan."""
+        self._last_requests: PodRequests | None = None
         self._totals: FloatArray = np.empty(0)
         self._best: IntArray = np.empty(0, dtype=np.int64)
 
@@ -162,9 +168,11 @@ class Planner:
         None where hooks have to be asked; nothing is written then. Else the state has what later hooks look for.
         """
         requests = pod.requests
+        is_like_the_last, self._last_requests = requests is self._last_requests, requests
         demand, scored, amounts = requests.demand, requests.scored, requests.amounts
         if (
             len(self._snapshot) < _FEWEST_NODES
+            or (is_like_the_last and wanted > _MOST_ASKED)
             or amounts.scalar_resources
             or demand.scalar_resources
             or pod.shape is None

@@ -350,3 +350,12 @@ def test_pod_of_another_shape_or_signature_is_asked_about_for_the_first_time(dif
     result = house.schedule(sibling(differing, 3, 100, 0))
     assert isinstance(result, ScheduleResult)
     assert sum(counts.rows_asked for counts in house.framework.memo_report().values()) > asked
+
+
+def test_hooks_are_asked_about_equal_pods_in_very_large_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_pass, "_MOST_ASKED", 4)
+    house = House(some_nodes(5))
+    template = make_pod("pod").build()
+    for number, cpu in enumerate([100, 101, 102, 103, 103, 103]):
+        house.schedule(sibling(template, number, cpu, 0))
+    assert house.placed == 3
