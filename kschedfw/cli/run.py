@@ -21,12 +21,12 @@ from kschedfw.api.scalars import read_duration
 from kschedfw.cli.configurations import selected_configuration
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain
-from kschedfw.cli.options import GatesOption
+from kschedfw.cli.options import GatesOption, KubeVersionOption
 from kschedfw.config import SchedulerConfiguration
-from kschedfw.config.feature_gates import BOOLEANS
 from kschedfw.config.overriding import overridden
 from kschedfw.config.writing import written
 from kschedfw.framework.clock import SystemClock, format_duration
+from kschedfw.framework.gates import BOOLEANS
 
 if TYPE_CHECKING:
     from kschedfw.kubernetes import Client
@@ -113,6 +113,7 @@ def run(
         typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration or a Policy."),
     ] = None,
     feature_gates: GatesOption = None,
+    kube_version: KubeVersionOption = None,
     write_config_to: Annotated[
         Path | None,
         typer.Option(
@@ -287,7 +288,7 @@ def run(
     ] = "text",
 ) -> None:
     shown_flags = _flags(context)
-    configuration = selected_configuration(config, None, feature_gates)
+    configuration = selected_configuration(config, None, feature_gates, kube_version)
     connection = {"kubeconfig": kubeconfig, "qps": kube_api_qps, "burst": kube_api_burst}
     if config is not None and (ignored := [name for name, value in connection.items() if value is not None]):
         flags = ", ".join(

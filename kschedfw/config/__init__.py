@@ -20,14 +20,6 @@ from kschedfw.config.extenders import (
     with_ignored_resources,
 )
 from kschedfw.config.extensions import CONFIGURATION_KINDS, PRESETS, ConfigurationKind, Preset
-from kschedfw.config.feature_gates import (
-    DEFAULT_GATES,
-    FEATURE_GATES,
-    FeatureGate,
-    FeatureGateError,
-    FeatureGates,
-    Stage,
-)
 from kschedfw.config.in_tree import DEFAULT_PLUGINS
 from kschedfw.config.loading import load_configuration, parse_configuration, preset_configuration
 from kschedfw.config.naming import (
@@ -37,15 +29,31 @@ from kschedfw.config.naming import (
     UnknownConfigurationError,
     short_labels,
 )
-from kschedfw.config.schema import KubeSchedulerConfiguration
+from kschedfw.config.schema import POINTS, KubeSchedulerConfiguration
+from kschedfw.framework.gates import (
+    BOOLEANS,
+    DECLARED_GATES,
+    DEFAULT_GATES,
+    FEATURE_GATES,
+    VERSIONS,
+    FeatureGate,
+    FeatureGateError,
+    FeatureGates,
+    GateState,
+    Stage,
+)
 
 __all__ = [
+    "BOOLEANS",
     "CONFIGURATION_KINDS",
+    "DECLARED_GATES",
     "DEFAULT",
     "DEFAULT_GATES",
     "DEFAULT_PLUGINS",
     "FEATURE_GATES",
+    "POINTS",
     "PRESETS",
+    "VERSIONS",
     "WHAT_THERE_IS",
     "ConfigurationDocument",
     "ConfigurationError",
@@ -58,6 +66,7 @@ __all__ = [
     "FeatureGate",
     "FeatureGateError",
     "FeatureGates",
+    "GateState",
     "KubeSchedulerConfiguration",
     "NamedConfiguration",
     "Origin",

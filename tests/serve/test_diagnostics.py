@@ -12,7 +12,7 @@ import httpx2
 import pytest
 import trustme
 
-from kschedfw.serve.build_info import FEATURES
+from kschedfw.config import FeatureGates
 from kschedfw.testing.api_server import ApiServer
 from tests.serve.replicas import Replica, add_nodes, add_pod, is_bound
 
@@ -102,7 +102,7 @@ def test_version_and_features_are_told(replica: Replica) -> None:
     assert 'major="1",minor="36"' in build
     assert 'go_version=""' in build
     enabled = samples(metrics, "kubernetes_feature_enabled")
-    assert len(enabled) == len(FEATURES)
+    assert len(enabled) == len(list(FeatureGates().features))
     assert 'kubernetes_feature_enabled{name="SchedulerQueueingHints",stage=""} 1.0' in enabled
     assert 'kubernetes_feature_enabled{name="SchedulerAsyncPreemption",stage="BETA"} 0.0' in enabled
 
