@@ -62,4 +62,5 @@ def scheduler_from_configuration(
         max_backoff=float(configuration.pod_max_backoff_seconds),
         metrics=metrics,
         idle=idle,
+        feature_gates=configuration.gates,
     )

@@ -21,12 +21,14 @@ from typing import Final
 
 import attrs
 
+from kschedfw.api import PodGroup
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.garbage import without_collections
 from kschedfw.cluster import Cluster
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.framework.clock import Clock
-from kschedfw.kubernetes import ClaimingCluster, Client, KubernetesCluster, LeaderElector
+from kschedfw.framework.gates import GENERIC_WORKLOAD
+from kschedfw.kubernetes import SCHEDULER_KINDS, ClaimingCluster, Client, KubernetesCluster, LeaderElector
 from kschedfw.scheduler.from_configuration import profiles_of, scheduler_from_configuration
 from kschedfw.scheduler.structured import Structured
 from kschedfw.serve.access import Access
@@ -120,7 +122,10 @@ class SchedulerProcess:
         """Decides whether scheduling begins before the process ends, or not at all."""
         self._scheduled = threading.Event()
         self._client = client
-        self._cluster = KubernetesCluster(client)
+        grouped = configuration.gates.enabled(GENERIC_WORKLOAD)
+        self._cluster = KubernetesCluster(
+            client, (*SCHEDULER_KINDS, PodGroup) if grouped else SCHEDULER_KINDS
+        )
         self._metrics = TracingMetrics(self._clock, options.disabled_metrics)
         self._metrics.registry.register(requests)
         self._bindings = ThreadPoolExecutor(BINDING_THREADS, "kschedfw-binding")

@@ -46,6 +46,10 @@ class UsageBook:
     def is_in_flight(self, uid: str) -> bool:
         return uid in self._in_flight
 
+    def in_flight(self, uid: str) -> AllocationResult | None:
+        """What the claim was given and isn't written yet; None if nothing."""
+        return self._in_flight.get(uid)
+
     def put_in_flight(self, uid: str, allocation: AllocationResult) -> None:
         with self._lock:
             self._in_flight[uid] = allocation
