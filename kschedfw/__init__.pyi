@@ -1,6 +1,7 @@
 from .api.builders import make_claim as make_claim
 from .api.builders import make_node as make_node
 from .api.builders import make_pod as make_pod
+from .api.builders import make_pod_group as make_pod_group
 from .api.builders import make_volume as make_volume
 from .api.custom import CustomKind as CustomKind
 from .api.custom import CustomObject as CustomObject
@@ -42,6 +43,12 @@ from .framework.events import EventResource as EventResource
 from .framework.events import QueueingHint as QueueingHint
 from .framework.extender import MAX_EXTENDER_PRIORITY as MAX_EXTENDER_PRIORITY
 from .framework.extender import ExtenderFilterResult as ExtenderFilterResult
+from .framework.gates import FeatureGates as FeatureGates
+from .framework.groups import MEMBER_STATES as MEMBER_STATES
+from .framework.groups import GroupPlacement as GroupPlacement
+from .framework.groups import MemberStates as MemberStates
+from .framework.groups import PlacedGroup as PlacedGroup
+from .framework.groups import QueuedGroup as QueuedGroup
 from .framework.handle import ClusterClient as ClusterClient
 from .framework.handle import Handle as Handle
 from .framework.metrics import AttemptResult as AttemptResult

@@ -13,6 +13,7 @@ from typing import Self
 from kschedfw.api.manifests import node_from_manifest, object_from_manifest, pod_from_manifest
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.pod_groups import PodGroup
 from kschedfw.api.resource_names import may_overcommit
 from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
 
@@ -127,6 +128,10 @@ class PodBuilder(_Builder):
 
     def scheduler_name(self, name: str) -> Self:
         return self._spec("schedulerName", name)
+
+    def group(self, name: str) -> Self:
+        """Make the pod a member of the PodGroup of this name in its namespace."""
+        return self._spec("schedulingGroup", {"podGroupName": name})
 
     def scheduling_gate(self, *names: str) -> Self:
         _list(_at(self._manifest, "spec"), "schedulingGates").extend({"name": name} for name in names)
@@ -376,6 +381,43 @@ def _expression(key: str, values: Sequence[str]) -> Manifest:
     return {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}
 
 
+class PodGroupBuilder(_Builder):
+    """Builds a PodGroup; every method returns the builder. The group is a basic one unless `gang` is called."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._spec("schedulingPolicy", {"basic": {}})
+
+    def namespace(self, namespace: str) -> Self:
+        _at(self._manifest, "metadata")["namespace"] = namespace
+        return self
+
+    def gang(self, min_count: int) -> Self:
+        """Let members run only if at least so many of them can."""
+        return self._spec("schedulingPolicy", {"gang": {"minCount": min_count}})
+
+    def topology(self, key: str) -> Self:
+        """Place all members on nodes with the same value of this label."""
+        return self._spec("schedulingConstraints", {"topology": [{"key": key}]})
+
+    def priority(self, priority: int) -> Self:
+        return self._spec("priority", priority)
+
+    def disrupted_as_a_whole(self) -> Self:
+        """Evict all members or none in a preemption by a group (disruptionMode PodGroup)."""
+        return self._spec("disruptionMode", "PodGroup")
+
+    def build(self, *, check: bool = True) -> PodGroup:
+        """The group; without `check` one that the API server would refuse may be made, too.
+
+        Raises:
+            ManifestError: what was put together is no valid group.
+        """
+        group = object_from_manifest(self.manifest(), "PodGroup", check=check)
+        assert isinstance(group, PodGroup)
+        return group
+
+
 def make_pod(name: str = "pod") -> PodBuilder:
     """Begin a pod in the namespace `default`: `make_pod("web").requests(cpu=1).build()`."""
     return PodBuilder(name)
@@ -394,3 +436,8 @@ def make_volume(name: str = "volume") -> VolumeBuilder:
 def make_claim(name: str = "claim") -> ClaimBuilder:
     """Begin a PersistentVolumeClaim in the namespace `default`."""
     return ClaimBuilder(name)
+
+
+def make_pod_group(name: str = "group") -> PodGroupBuilder:
+    """Begin a PodGroup in the namespace `default`: `make_pod_group("train").gang(min_count=8).build()`."""
+    return PodGroupBuilder(name)

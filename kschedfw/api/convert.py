@@ -25,6 +25,7 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 
 from kschedfw.api.field_errors import FieldError, FieldErrors, at
 from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.pod_groups import DisruptionModeOrUnion, read_disruption_mode
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.scalars import (
     ZERO,
@@ -268,6 +269,7 @@ def _converter(detailed_validation: bool) -> cattrs.Converter:
         (FrozenDict[str, object], _map_hook(_as_it_is, None)),
         (int | str | None, read_int_or_string),
         (Duration, read_duration),
+        (DisruptionModeOrUnion, read_disruption_mode),
     ):
         converter.register_structure_hook_func(functools.partial(operator.eq, type_), hook)
     converter.register_unstructure_hook_factory(attrs.has, lambda cls: _write_hook(cls, converter))

@@ -28,6 +28,7 @@ from kschedfw.api.meta import Named
 from kschedfw.api.names import label_problems, subdomain_problems
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.pod_groups import PodGroup, pod_group_errors
 from kschedfw.api.policies import LimitRange, ResourceQuota, RuntimeClass
 from kschedfw.api.resource_claims import ResourceClaim, ResourceClaimTemplate
 from kschedfw.api.storage import (
@@ -151,6 +152,8 @@ def group_of(api_version: str) -> str:
 _CORE: Final = "v1"
 _APPS: Final = "apps/v1"
 _STORAGE: Final = "storage.k8s.io/v1"
+_GROUPS: Final = "scheduling.k8s.io/v1alpha2"
+_GROUP_VERSIONS: Final = (_GROUPS, "scheduling.k8s.io/v1beta1")
 _DEVICES: Final = "resource.k8s.io/v1"
 _DEVICE_VERSIONS: Final = (_DEVICES, "resource.k8s.io/v1beta2")
 _OF_REQUESTS: Final = (
@@ -248,6 +251,14 @@ _KINDS: Final = (
     Kind("Deployment", _APPS, Deployment, older_groups=_EXTENSIONS, watched=False, errors=workload_errors),
     Kind("DaemonSet", _APPS, DaemonSet, older_groups=_EXTENSIONS, watched=False, errors=workload_errors),
     Kind("Job", "batch/v1", Job, watched=False, errors=job_errors),
+    Kind(
+        "PodGroup",
+        _GROUPS,
+        PodGroup,
+        versions=_GROUP_VERSIONS,
+        differences="write it so; disruptionMode is Pod or PodGroup",
+        errors=pod_group_errors,
+    ),
     Kind("PodDisruptionBudget", "policy/v1", PodDisruptionBudget, errors=disruption_budget_errors),
     Kind("Pod", _CORE, Pod, with_defaults=default_pod, errors=pod_errors),
 )

@@ -58,6 +58,13 @@ class PodSchedulingGate:
 
 
 @attrs.frozen
+class PodSchedulingGroup:
+    """The group that a pod is scheduled with: a PodGroup in its namespace (core/v1 PodSchedulingGroup)."""
+
+    pod_group_name: str = ""
+
+
+@attrs.frozen
 class PodResourceClaim:
     """A claim that a pod uses: an existing one by name, or one that is made from a template (core/v1)."""
 
@@ -116,6 +123,7 @@ class PodSpec:
     runtime_class_name: str = ""
     volumes: tuple[Volume, ...] = ()
     resource_claims: tuple[PodResourceClaim, ...] = ()
+    scheduling_group: PodSchedulingGroup | None = None
 
 
 _placed = evolver(PodSpec, "node_name")

@@ -32,6 +32,7 @@ from .options import ConfigOption as ConfigOption
 from .options import FieldValidationOption as FieldValidationOption
 from .options import FormatOption as FormatOption
 from .options import GatesOption as GatesOption
+from .options import KubeVersionOption as KubeVersionOption
 from .options import LimitOption as LimitOption
 from .options import NoProgressOption as NoProgressOption
 from .options import ParallelismOption as ParallelismOption

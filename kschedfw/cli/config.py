@@ -15,7 +15,7 @@ from kschedfw.cli.configurations import feature_gates as gates_of
 from kschedfw.cli.configurations import print_warnings, selected_configuration
 from kschedfw.cli.construction import refused_profile
 from kschedfw.cli.exits import ExitCode, complain
-from kschedfw.cli.options import GatesOption, ProviderOption
+from kschedfw.cli.options import GatesOption, KubeVersionOption, ProviderOption
 from kschedfw.cli.tables import counted
 from kschedfw.config import (
     ConfigurationError,
@@ -82,9 +82,10 @@ def check(
         typer.Argument(metavar="FILE...", help="Configurations, YAML or JSON; - is the standard input."),
     ],
     feature_gates: GatesOption = None,
+    kube_version: KubeVersionOption = None,
     as_json: AsJson = False,
 ) -> None:
-    gates = gates_of(feature_gates)
+    gates = gates_of(feature_gates, kube_version)
     verdicts: list[Verdict] = []
     unreadable = False
     for file in files:
@@ -112,9 +113,10 @@ def show(
     ] = None,
     algorithm_provider: ProviderOption = None,
     feature_gates: GatesOption = None,
+    kube_version: KubeVersionOption = None,
     as_json: AsJson = False,
 ) -> None:
-    configuration = selected_configuration(file, algorithm_provider, feature_gates)
+    configuration = selected_configuration(file, algorithm_provider, feature_gates, kube_version)
     if as_json:
         _print_json(effective(configuration))
     else:
@@ -126,9 +128,13 @@ def diff(
     first: Annotated[Path, typer.Argument(metavar="A", help="A configuration.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
     feature_gates: GatesOption = None,
+    kube_version: KubeVersionOption = None,
     as_json: AsJson = False,
 ) -> None:
-    configurations = [selected_configuration(file, gates=feature_gates) for file in (first, second)]
+    configurations = [
+        selected_configuration(file, gates=feature_gates, kube_version=kube_version)
+        for file in (first, second)
+    ]
     names = [[profile.scheduler_name for profile in each.profiles] for each in configurations]
     if len(names[0]) == len(names[1]) == 1:
         names[0] = names[1] = [" and ".join(dict.fromkeys(names[0] + names[1]))]

@@ -16,22 +16,26 @@ from kschedfw.config import (
     preset_configuration,
 )
 from kschedfw.config.naming import WHAT_THERE_IS, NamedConfiguration, UnknownConfigurationError, short_labels
+from kschedfw.framework.gates import REFERENCE
 from kschedfw.framework.profile import Profile
 from kschedfw.scheduler.from_configuration import profiles_of
 from kschedfw.scheduler.setup import Setup, UnknownProfileError
 
 
-def feature_gates(given: list[str] | None) -> FeatureGates:
-    """The gates of all `--feature-gates` options.
+def feature_gates(given: list[str] | None, version: str | None = None) -> FeatureGates:
+    """Return the gates of all `--feature-gates` options, with the defaults of a version of Kubernetes.
 
     Raises:
-        FeatureGateError: with every gate that doesn't exist, and every value that is none.
+        FeatureGateError: with everything that is wrong with them.
     """
-    return FeatureGates.parse(",".join(given or ()))
+    return FeatureGates.parse(",".join(given or ()), version or REFERENCE)
 
 
 def selected_configuration(
-    file: Path | None, provider: str | None = None, gates: list[str] | None = None
+    file: Path | None,
+    provider: str | None = None,
+    gates: list[str] | None = None,
+    kube_version: str | None = None,
 ) -> SchedulerConfiguration:
     """The configuration of the file or the algorithm provider; without either, kube-scheduler's defaults.
 
@@ -46,7 +50,7 @@ def selected_configuration(
         raise UsageError(
             f"--algorithm-provider {provider} takes the place of a configuration, and {file} is one"
         )
-    switched = feature_gates(gates)
+    switched = feature_gates(gates, kube_version)
     if provider is not None:
         configuration = preset_configuration(provider, switched)
     elif file is not None:

@@ -30,6 +30,7 @@ from kschedfw.cli.options import (
     FormatOption,
     GatesOption,
     HtmlOption,
+    KubeVersionOption,
     LimitOption,
     PodsOption,
     ProviderOption,
@@ -91,6 +92,7 @@ def explain(
     config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
     feature_gates: GatesOption = None,
+    kube_version: KubeVersionOption = None,
     select_host: SelectHostOption = SelectHost.RANDOM,
     reschedule: RescheduleOption = None,
     start_time: StartTimeOption = None,
@@ -136,7 +138,7 @@ def explain(
         paths = [Path(path) for path in files]
         options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
         # First, since a live cluster is asked for the kinds of objects that the enabled plugins know.
-        configuration = selected_configuration(config, algorithm_provider, feature_gates)
+        configuration = selected_configuration(config, algorithm_provider, feature_gates, kube_version)
         with reading_bar(enabled=not live.is_wanted) as reading:
             loaded = read_input(format, paths, pods or [], options, live=live, progress=reading)
         tell(loaded.problems)
@@ -229,6 +231,7 @@ def _attempts(
             start_time=start_time,
             attempt_time=attempt_time,
             parallelism=1,
+            feature_gates=configuration.gates,
             explaining=Explaining(found.append, lambda each: each.uid == pod.uid, beyond=True),
         ).run(until=is_placed)
     if report.interrupted and not is_placed():

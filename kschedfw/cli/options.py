@@ -15,7 +15,7 @@ from kschedfw.api.limits import DEFAULT_LIMITS
 from kschedfw.api.manifests import FieldValidation
 from kschedfw.api.scalars import read_duration, read_time
 from kschedfw.cli.inputs import InputFormat
-from kschedfw.config import FEATURE_GATES, PRESETS
+from kschedfw.config import PRESETS, VERSIONS
 from kschedfw.scheduler import FirstByNameSelector, HostSelector, RoundRobinSelector
 from kschedfw.simulator.simulation import LONGEST_ATTEMPT
 
@@ -76,7 +76,15 @@ GatesOption = Annotated[
     typer.Option(
         "--feature-gates",
         metavar="GATE=true|false,...",
-        help=f"For a Policy or an algorithm provider: {', '.join(FEATURE_GATES.names()) or _NONE}. Repeatable.",
+        help="kube-scheduler's feature gates, and those of Policies: docs/feature-gates.md. Repeatable.",
+    ),
+]
+KubeVersionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--kube-version",
+        metavar="1.N",
+        help=f"The version of Kubernetes whose feature gates are the defaults: {', '.join(VERSIONS)}.",
     ),
 ]
 

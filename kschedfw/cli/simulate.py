@@ -28,6 +28,7 @@ from kschedfw.cli.options import (
     FormatOption,
     GatesOption,
     HtmlOption,
+    KubeVersionOption,
     LimitOption,
     NoProgressOption,
     ParallelismOption,
@@ -78,6 +79,7 @@ def simulate(
     config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
     feature_gates: GatesOption = None,
+    kube_version: KubeVersionOption = None,
     select_host: SelectHostOption = SelectHost.RANDOM,
     reschedule: RescheduleOption = None,
     arrivals: Annotated[
@@ -146,7 +148,7 @@ def simulate(
     with reading_bar(enabled=not no_progress and not live.is_wanted) as reading:
         loaded = read_input(format, cluster or [], pods or [], options, live=live, progress=reading)
     tell(loaded.problems)
-    configuration = selected_configuration(config, algorithm_provider, feature_gates)
+    configuration = selected_configuration(config, algorithm_provider, feature_gates, kube_version)
     loaded, _ = free_bound_pods(loaded, reschedule or ())
     with ExitStack() as stack:
         extenders = make_extenders(configuration.extenders)
@@ -159,6 +161,7 @@ def simulate(
         simulation = Simulation(
             loaded.cluster,
             profiles=profiles_of(configuration),
+            feature_gates=configuration.gates,
             extenders=extenders,
             arrivals=_arrivals(arrivals, arrival_rate, mean_duration, ignore_own_times=ignore_own_times),
             start_time=start_time,

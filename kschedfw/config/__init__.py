@@ -23,15 +23,6 @@ from kschedfw.config.extenders import (
     without_password,
 )
 from kschedfw.config.extensions import CONFIGURATION_KINDS, PRESETS, ConfigurationKind, Preset
-from kschedfw.config.feature_gates import (
-    BOOLEANS,
-    DEFAULT_GATES,
-    FEATURE_GATES,
-    FeatureGate,
-    FeatureGateError,
-    FeatureGates,
-    Stage,
-)
 from kschedfw.config.in_tree import DEFAULT_PLUGINS
 from kschedfw.config.loading import load_configuration, parse_configuration, preset_configuration
 from kschedfw.config.naming import (
@@ -42,17 +33,34 @@ from kschedfw.config.naming import (
     short_labels,
 )
 from kschedfw.config.overriding import overridden
-from kschedfw.config.schema import KubeSchedulerConfiguration
+from kschedfw.config.schema import POINTS, KubeSchedulerConfiguration
 from kschedfw.config.writing import written
+from kschedfw.framework.gates import (
+    BOOLEANS,
+    DECLARED_GATES,
+    DEFAULT_GATES,
+    FEATURE_GATES,
+    GENERIC_WORKLOAD,
+    VERSIONS,
+    FeatureGate,
+    FeatureGateError,
+    FeatureGates,
+    GateState,
+    Stage,
+)
 
 __all__ = [
     "BOOLEANS",
     "CONFIGURATION_KINDS",
+    "DECLARED_GATES",
     "DEFAULT",
     "DEFAULT_GATES",
     "DEFAULT_PLUGINS",
     "FEATURE_GATES",
+    "GENERIC_WORKLOAD",
+    "POINTS",
     "PRESETS",
+    "VERSIONS",
     "WHAT_THERE_IS",
     "ConfigurationDocument",
     "ConfigurationError",
@@ -66,6 +74,7 @@ __all__ = [
     "FeatureGate",
     "FeatureGateError",
     "FeatureGates",
+    "GateState",
     "KubeSchedulerConfiguration",
     "NamedConfiguration",
     "Origin",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from kschedfw.config.in_tree import WITHOUT_HOOK
 from kschedfw.framework.errors import PluginError, PluginNotFoundError
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import ExtensionPoint
@@ -13,8 +12,6 @@ from kschedfw.framework.runtime.hooks import points_of
 from kschedfw.framework.runtime.registry import Registry
 
 NOWHERE: frozenset[ExtensionPoint] = frozenset()
-
-NOTHING_TO_DO = "nothing to do here"
 
 
 class PluginCatalog:
@@ -51,12 +48,7 @@ class PluginCatalog:
     def points(self, name: str) -> frozenset[ExtensionPoint]:
         """The points at which the plugin can be enabled; none if it isn't known."""
         plugin = self._load(name)
-        return NOWHERE if plugin is None else points_of(plugin) | WITHOUT_HOOK.get(name, NOWHERE)
-
-    def absence(self, name: str, point: ExtensionPoint) -> str:
-        """Why a plugin that can be enabled at a point has no hook there; empty if it has one."""
-        plugin = self._load(name)
-        return NOTHING_TO_DO if plugin is None or point not in points_of(plugin) else ""
+        return NOWHERE if plugin is None else points_of(plugin)
 
     def args(self, name: str, given: object) -> object:
         """Return the plugin's arguments as an instance of its arguments class; None if it has no arguments.

@@ -8,6 +8,7 @@ import attrs
 
 from kschedfw.config.expansion import Origin
 from kschedfw.config.schema import Settings
+from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
 
 
@@ -77,3 +78,4 @@ class SchedulerConfiguration(Settings):
     api_version: str
     profiles: tuple[ProfileConfiguration, ...]
     warnings: tuple[str, ...] = ()
+    gates: FeatureGates = DEFAULT_GATES

@@ -68,10 +68,14 @@ def _of_type(value: object, type_: object, *, conceal: bool) -> object:
 
 
 def settings_of(configuration: SchedulerConfiguration, *, conceal: bool = True) -> dict[str, object]:
-    """All settings except the profiles."""
+    """All settings except the profiles; feature gates that were given, if any."""
+    gates = dict(sorted(configuration.gates.given.items()))
     return {
-        json_name(field): plain(getattr(configuration, field.name), conceal=conceal)
-        for field in attrs.fields(Settings)
+        **{
+            json_name(field): plain(getattr(configuration, field.name), conceal=conceal)
+            for field in attrs.fields(Settings)
+        },
+        **({"featureGates": gates} if gates else {}),
     }
 
 

@@ -8,8 +8,9 @@ from enum import StrEnum
 import attrs
 
 from kschedfw.config.catalog import PluginCatalog
-from kschedfw.config.in_tree import DEFAULT_PLUGINS
-from kschedfw.config.schema import ALL, MULTI_POINT, Plugins, PluginSet
+from kschedfw.config.in_tree import default_plugins
+from kschedfw.config.schema import ALL, MULTI_POINT, POINTS, Plugins, PluginSet
+from kschedfw.framework.gates import DEFAULT_GATES, GENERIC_WORKLOAD, FeatureGates
 from kschedfw.framework.profile import ExtensionPoint
 
 
@@ -42,12 +43,12 @@ def named(plugins: PluginSet, where: str) -> list[Placement]:
     ]
 
 
-def multi_point(plugins: PluginSet) -> list[Placement]:
-    """The default plugins, as the profile changes them in their places, then the other plugins that it enables."""
+def multi_point(plugins: PluginSet, gates: FeatureGates) -> list[Placement]:
+    """The default plugins with these gates, as the profile changes them in their places, then its other plugins."""
     own = {placement.name: placement for placement in named(plugins, MULTI_POINT)}
     disabled = plugins.disabled_names
     merged: list[Placement] = []
-    for default in () if ALL in disabled else DEFAULT_PLUGINS:
+    for default in () if ALL in disabled else default_plugins(gates):
         if default.name not in disabled:
             merged.append(
                 own.get(default.name) or Placement(default.name, Origin.DEFAULT, default.weight),
@@ -57,11 +58,13 @@ def multi_point(plugins: PluginSet) -> list[Placement]:
     return merged + [each for each in named(plugins, MULTI_POINT) if each.path not in in_place]
 
 
-def expand(plugins: Plugins, catalog: PluginCatalog) -> dict[ExtensionPoint, list[Placement]]:
+def expand(
+    plugins: Plugins, catalog: PluginCatalog, gates: FeatureGates = DEFAULT_GATES
+) -> dict[ExtensionPoint, list[Placement]]:
     """The plugins of every extension point: first those that the point itself enables, then multiPoint's, then the
     default ones.
     """
-    everywhere = multi_point(plugins.multi_point)
+    everywhere = multi_point(plugins.multi_point, gates)
     points = {placement.name: catalog.points(placement.name) for placement in everywhere}
     return {
         point: _at_point(
@@ -70,6 +73,7 @@ def expand(plugins: Plugins, catalog: PluginCatalog) -> dict[ExtensionPoint, lis
             [placement for placement in everywhere if point in points[placement.name]],
         )
         for point in ExtensionPoint
+        if point in POINTS or gates.enabled(GENERIC_WORKLOAD)
     }
 
 

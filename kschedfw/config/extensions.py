@@ -11,7 +11,7 @@ from kschedfw.api.extensions import Extensions
 from kschedfw.config.catalog import PluginCatalog
 from kschedfw.config.configuration import SchedulerConfiguration
 from kschedfw.config.document import ConfigurationDocument
-from kschedfw.config.feature_gates import FeatureGates
+from kschedfw.framework.gates import FeatureGates
 
 
 @attrs.frozen

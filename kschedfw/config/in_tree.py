@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from kschedfw.framework.gates import (
+    DEFAULT_GATES,
+    GANG_SCHEDULING,
+    NODE_DECLARED_FEATURES,
+    TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
+    FeatureGates,
+)
+from kschedfw.framework.profile import EnabledPlugin
 
-from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint
-
-DEFAULT_PLUGINS = (
+_ALWAYS = (
     EnabledPlugin("SchedulingGates"),
     EnabledPlugin("PrioritySort"),
     EnabledPlugin("NodeUnschedulable"),
@@ -26,17 +31,28 @@ DEFAULT_PLUGINS = (
     EnabledPlugin("NodeResourcesBalancedAllocation", weight=1),
     EnabledPlugin("ImageLocality", weight=1),
     EnabledPlugin("DefaultBinder"),
-    EnabledPlugin("NodeDeclaredFeatures"),
 )
-"""v1.36's multiPoint list, in its order and with its weights."""
+"""v1.36's multiPoint list, in its order and with its weights, but for what depends on gates."""
+
+_GATED_PLUGINS = (
+    (NODE_DECLARED_FEATURES, (EnabledPlugin("NodeDeclaredFeatures"),)),
+    (GANG_SCHEDULING, (EnabledPlugin("GangScheduling"),)),
+    (
+        TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
+        (EnabledPlugin("TopologyPlacementGenerator"), EnabledPlugin("PodGroupPodsCount", weight=1)),
+    ),
+)
+"""What gates append to the multiPoint list."""
+
+
+def default_plugins(gates: FeatureGates = DEFAULT_GATES) -> tuple[EnabledPlugin, ...]:
+    """Return the plugins that a profile has at multiPoint with these gates."""
+    gated = (plugin for gate, plugins in _GATED_PLUGINS if gates.enabled(gate) for plugin in plugins)
+    return (*_ALWAYS, *gated)
+
+
+DEFAULT_PLUGINS = default_plugins()
+"""The plugins of a profile at multiPoint with v1.36's default gates."""
 
 REMOVED_IN_V1 = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 """Plugins that v1 of the configuration no longer has."""
-
-
-WITHOUT_HOOK: Mapping[str, frozenset[ExtensionPoint]] = {
-    # In kube-scheduler it gates pods until their victims are deleted; here victims are deleted before the pod is
-    # queued again.
-    "DefaultPreemption": frozenset({ExtensionPoint.PRE_ENQUEUE}),
-}
-"""The points at which a plugin has a hook in kube-scheduler, but not here, with the reason."""

@@ -22,10 +22,16 @@ from kschedfw.config.document import (
 )
 from kschedfw.config.errors import ConfigurationError
 from kschedfw.config.extensions import CONFIGURATION_KINDS, PRESETS
-from kschedfw.config.feature_gates import DEFAULT_GATES, FEATURE_GATES, FeatureGates
 from kschedfw.config.profiles import GROUP, build_profile
 from kschedfw.config.schema import KubeSchedulerConfiguration, KubeSchedulerProfile, Settings
 from kschedfw.config.validation import settings_errors
+from kschedfw.framework.gates import (
+    DECLARED_GATES,
+    DEFAULT_GATES,
+    FEATURE_GATES,
+    FeatureGateError,
+    FeatureGates,
+)
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.runtime.registry import Registry
 
@@ -40,7 +46,8 @@ def load_configuration(
 
     `registry` offers its plugins (by default: everything installed).
 
-    Feature gates apply to Policies. With a KubeSchedulerConfiguration they are an error.
+    The gates come before those that the configuration gives in `featureGates`. A KubeSchedulerConfiguration refuses
+    gates that only Policies heed.
 
     Raises:
         ConfigurationError: with everything that is wrong with it.
@@ -80,12 +87,12 @@ def _configuration(
     if document.kind != KIND or document.api_version not in VERSIONS:
         raise ConfigurationError(document.source, [FieldError("", _not_registered(document))])
     written, errors = _decoded(document)
-    errors += map(_gate_error, gates.given)
+    gates = _merged(gates, written, errors)
     errors += settings_errors(written, document.api_version)
     profiles: list[ProfileConfiguration] = []
-    warnings = [*document.warnings, *_version_warning(document)]
+    warnings = [*document.warnings, *_version_warning(document), *gates.notes]
     for index, profile in enumerate(written.profiles):
-        built = build_profile(profile, catalog, document.api_version)
+        built = build_profile(profile, catalog, document.api_version, gates)
         errors += [error.inside(f"profiles[{index}]") for error in built.errors]
         warnings += [f"profiles[{index}].{warning}" for warning in built.warnings]
         profiles.append(built.profile)
@@ -99,6 +106,7 @@ def _configuration(
         api_version=document.api_version,
         profiles=tuple(profiles),
         warnings=tuple(warnings),
+        gates=gates,
         **settings,
     )
 
@@ -115,10 +123,28 @@ def preset_configuration(
     return PRESETS.load(name).make(PluginCatalog(Registry() if registry is None else registry), gates)
 
 
-def _gate_error(name: str) -> FieldError:
-    instead = FEATURE_GATES.load(name).instead
-    why = f"only Policies and algorithm providers heed it{instead and '; '}{instead}"
-    return FieldError.forbidden(f"featureGates.{name}", why)
+def _merged(
+    gates: FeatureGates, written: KubeSchedulerConfiguration, errors: list[FieldError]
+) -> FeatureGates:
+    """Return the gates with those of the document that aren't given; adds what is wrong with them to the errors."""
+    try:
+        merged = FeatureGates({**written.feature_gates, **gates.given}, gates.version)
+    except FeatureGateError as error:
+        errors += [FieldError("featureGates", problem) for problem in error.problems]
+        return gates
+    errors += [error for name in merged.given for error in _only_for_policies(name, merged.version)]
+    return merged
+
+
+def _only_for_policies(name: str, version: str) -> Sequence[FieldError]:
+    if name in FEATURE_GATES:
+        return ()
+    gate = DECLARED_GATES.load(name)
+    if gate.at(version) is not None:
+        return ()
+    instead = gate.instead and f"; {gate.instead}"
+    why = f"only Policies and algorithm providers heed it{instead}"
+    return (FieldError.forbidden(f"featureGates.{name}", why),)
 
 
 def _not_registered(document: ConfigurationDocument) -> str:

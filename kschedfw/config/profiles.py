@@ -10,7 +10,16 @@ from kschedfw.api.field_errors import FieldError, shown
 from kschedfw.config.catalog import PluginCatalog
 from kschedfw.config.configuration import ConfiguredPlugin, ProfileConfiguration
 from kschedfw.config.expansion import Origin, Placement, expand, multi_point, named
-from kschedfw.config.schema import ALL, MULTI_POINT, KubeSchedulerProfile, PluginConfig, Plugins, PluginSet
+from kschedfw.config.schema import (
+    ALL,
+    MULTI_POINT,
+    POINTS,
+    KubeSchedulerProfile,
+    PluginConfig,
+    Plugins,
+    PluginSet,
+)
+from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.runtime.args import ArgsError
 
@@ -28,12 +37,14 @@ class BuiltProfile:
     warnings: tuple[str, ...] = ()
 
 
-def build_profile(written: KubeSchedulerProfile, catalog: PluginCatalog, api_version: str) -> BuiltProfile:
+def build_profile(
+    written: KubeSchedulerProfile, catalog: PluginCatalog, api_version: str, gates: FeatureGates
+) -> BuiltProfile:
     """Expand a profile's plugins and structure their arguments; collects all errors."""
     name = written.scheduler_name or ""
     mentions = _mentions(written.plugins)
-    placed = expand(written.plugins, catalog)
-    errors = [*_unknown(mentions, catalog, name), *_broken_defaults(written.plugins, catalog, name)]
+    placed = expand(written.plugins, catalog, gates)
+    errors = [*_unknown(mentions, catalog, name), *_broken_defaults(written.plugins, catalog, name, gates)]
     errors += _misplaced(written.plugins, catalog)
     enabled = {placement.name for listed in placed.values() for placement in listed} | mentions.keys()
     if all(map(catalog.is_known, enabled)):
@@ -53,7 +64,7 @@ def build_profile(written: KubeSchedulerProfile, catalog: PluginCatalog, api_ver
 
 def _useless(written: KubeSchedulerProfile, enabled: Container[str], catalog: PluginCatalog) -> Iterator[str]:
     """Warnings about entries with unknown plugin names that kube-scheduler accepts; they have no effect."""
-    for where in (MULTI_POINT, *ExtensionPoint):
+    for where in (MULTI_POINT, *POINTS):
         for index, plugin in enumerate(_listed(written.plugins, where).disabled):
             if plugin.name != ALL and not catalog.exists(plugin.name):
                 path = f"plugins.{where}.disabled[{index}]"
@@ -65,13 +76,15 @@ def _useless(written: KubeSchedulerProfile, enabled: Container[str], catalog: Pl
             yield f"pluginConfig[{index}]: {why}{catalog.hint(config.name)}"
 
 
+_WEIGHTED = (ExtensionPoint.SCORE, ExtensionPoint.PLACEMENT_SCORE)
+
+
 def _configured(placement: Placement, point: ExtensionPoint, catalog: PluginCatalog) -> ConfiguredPlugin:
     return ConfiguredPlugin(
         placement.name,
         placement.origin,
-        weight=(placement.weight or 1) if point is ExtensionPoint.SCORE else 0,
+        weight=(placement.weight or 1) if point in _WEIGHTED else 0,
         distribution=catalog.distribution(placement.name),
-        absence=catalog.absence(placement.name, point),
     )
 
 
@@ -81,7 +94,7 @@ def _configured(placement: Placement, point: ExtensionPoint, catalog: PluginCata
 def _mentions(plugins: Plugins) -> dict[str, list[tuple[str, Placement]]]:
     """Every plugin that the profile itself enables, with the places where it does."""
     found: dict[str, list[tuple[str, Placement]]] = {}
-    for where in (MULTI_POINT, *ExtensionPoint):
+    for where in (MULTI_POINT, *POINTS):
         for placement in named(_listed(plugins, where), where):
             found.setdefault(placement.name, []).append((str(where), placement))
     return found
@@ -101,9 +114,11 @@ def _unknown(
             yield FieldError.invalid(places[0][1].path, name, why)
 
 
-def _broken_defaults(plugins: Plugins, catalog: PluginCatalog, profile: str) -> Iterator[FieldError]:
+def _broken_defaults(
+    plugins: Plugins, catalog: PluginCatalog, profile: str, gates: FeatureGates
+) -> Iterator[FieldError]:
     """Default plugins that are installed and can't be used, such as one that replaces an in-tree plugin."""
-    for placement in multi_point(plugins.multi_point):
+    for placement in multi_point(plugins.multi_point, gates):
         if placement.origin is not Origin.DEFAULT or not catalog.exists(placement.name):
             continue
         if (problem := catalog.problem(placement.name)) is not None:
@@ -112,11 +127,11 @@ def _broken_defaults(plugins: Plugins, catalog: PluginCatalog, profile: str) -> 
 
 
 def _misplaced(plugins: Plugins, catalog: PluginCatalog) -> Iterator[FieldError]:
-    for point in ExtensionPoint:
+    for point in POINTS:
         for placement in named(plugins.at(point), point):
             points = catalog.points(placement.name)
             if catalog.is_known(placement.name) and point not in points:
-                has = ", ".join(each for each in ExtensionPoint if each in points) or "none"
+                has = ", ".join(each for each in POINTS if each in points) or "none"
                 why = f'plugin "{placement.name}" does not extend {point}; its extension points: {has}'
                 yield FieldError.invalid(placement.path, placement.name, why)
 

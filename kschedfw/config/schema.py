@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.scalars import Duration
 from kschedfw.config.extenders import ExtenderConfig
 from kschedfw.framework.profile import ExtensionPoint
@@ -18,6 +18,13 @@ MULTI_POINT = "multiPoint"
 ALL = "*"
 """As the name of a disabled plugin: all plugins except those that the point itself enables."""
 
+
+POINTS: Final = tuple(
+    point
+    for point in ExtensionPoint
+    if point not in (ExtensionPoint.PLACEMENT_GENERATE, ExtensionPoint.PLACEMENT_SCORE)
+)
+"""The extension points of a configuration. As in v1 of the API, plugins for placements are enabled at multiPoint."""
 
 _UNSET: Final = {"zero_is_unset": True}
 
@@ -61,7 +68,8 @@ class Plugins:
     post_bind: PluginSet = PluginSet()
 
     def at(self, point: ExtensionPoint) -> PluginSet:
-        found = getattr(self, point.name.lower())
+        """Return the point's own plugin set; an empty one for points of placements, which v1 doesn't have."""
+        found = getattr(self, point.name.lower()) if point in POINTS else PluginSet()
         assert isinstance(found, PluginSet)
         return found
 
@@ -129,3 +137,5 @@ class KubeSchedulerConfiguration(Settings):
     """The configuration document."""
 
     profiles: tuple[KubeSchedulerProfile, ...] = ()
+    feature_gates: FrozenDict[str, bool] = EMPTY
+    """kube-scheduler's option `--feature-gates`; its configuration file has none."""

@@ -10,6 +10,7 @@ from kschedfw.config.extenders import extender_errors
 from kschedfw.config.in_tree import REMOVED_IN_V1
 from kschedfw.config.schema import (
     MULTI_POINT,
+    POINTS,
     ClientConnection,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
@@ -17,7 +18,6 @@ from kschedfw.config.schema import (
     PluginSet,
 )
 from kschedfw.framework.clock import format_duration
-from kschedfw.framework.profile import ExtensionPoint
 
 Errors = Iterator[FieldError]
 
@@ -96,7 +96,7 @@ def _profile(profile: KubeSchedulerProfile, api_version: str) -> Errors:
     if not profile.scheduler_name:
         yield FieldError.required("schedulerName")
     yield from _percentage(profile.percentage_of_nodes_to_score)
-    sets = {str(point): profile.plugins.at(point) for point in ExtensionPoint}
+    sets = {str(point): profile.plugins.at(point) for point in POINTS}
     for where, plugins in {MULTI_POINT: profile.plugins.multi_point, **sets}.items():
         for error in _plugin_set(plugins, api_version):
             yield error.inside(f"plugins.{where}")

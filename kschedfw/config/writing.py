@@ -10,7 +10,7 @@ from kschedfw.config.effective import plain, settings_of
 from kschedfw.config.errors import ConfigurationError
 from kschedfw.config.in_tree import REMOVED_IN_V1
 from kschedfw.config.loading import KIND, VERSIONS
-from kschedfw.config.schema import ALL
+from kschedfw.config.schema import ALL, POINTS
 from kschedfw.framework.profile import ExtensionPoint
 
 _VERSION, _OLDER_VERSION = VERSIONS[0], VERSIONS[1]
@@ -56,7 +56,7 @@ def _profile(profile: ProfileConfiguration, *, conceal: bool) -> dict[str, objec
     return {
         "schedulerName": profile.scheduler_name,
         **({} if percentage is None else {"percentageOfNodesToScore": percentage}),
-        "plugins": {str(point): _plugin_set(profile, point) for point in ExtensionPoint},
+        "plugins": {str(point): _plugin_set(profile, point) for point in POINTS},
         "pluginConfig": [
             {"name": name, "args": plain(args, conceal=conceal)} for name, args in profile.args.items()
         ],

@@ -15,7 +15,10 @@ from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import IncompleteClusterError
+from kschedfw.framework.evictions import Evictions
 from kschedfw.framework.extender import Extender
+from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
+from kschedfw.framework.groups import GroupStates
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
@@ -167,6 +170,8 @@ class Handle:
     No plugin reads the wall clock or the global random generator; both come from here. `snapshot` is the
     state of nodes and pods as of the current scheduling cycle; it must not be read outside of it.
     `waiting_pods` and `pods_in_pre_bind` are those of all profiles of the scheduler.
+    `groups` has the members of groups, as the scheduler knows them now; in a group's own cycle MEMBER_STATES of the
+    cycle's state counts.
     `framework` runs the profile's hooks, for plugins such as preemption that ask "what if".
     """
 
@@ -181,6 +186,9 @@ class Handle:
     extenders: tuple[Extender, ...] = ()
     metrics: MetricsRecorder = NO_METRICS
     pods_in_pre_bind: PodsInPreBind = attrs.field(factory=PodsInPreBind)
+    feature_gates: FeatureGates = DEFAULT_GATES
+    groups: GroupStates = attrs.field(factory=GroupStates)
+    evictions: Evictions = attrs.field(factory=Evictions)
     _framework: PluginsRunner | None = None
     _activator: PodActivator | None = None
 

@@ -28,6 +28,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.events import ClusterEvent
+from kschedfw.framework.groups import GroupPlacement, PlacedGroup, QueuedGroup
 from kschedfw.framework.hook_spec import HookSpec, declared_hooks, hookspec
 from kschedfw.framework.metrics import MeasuredPoint
 from kschedfw.framework.nodes.arrays import IntArray
@@ -250,6 +251,38 @@ def bind(state: CycleState, pod: Pod, node_name: str) -> Status | None:
 @hookspec(ExtensionPoint.POST_BIND, measured=MeasuredPoint.POST_BIND)
 def post_bind(state: CycleState, pod: Pod, node_name: str) -> None:
     """React to the binding of the pod, such as by cleaning up. Binding cycle; can't fail."""
+
+
+@hookspec(
+    ExtensionPoint.PLACEMENT_GENERATE, measured=MeasuredPoint.PLACEMENT_GENERATE, codes=(Code.UNSCHEDULABLE,)
+)
+def placement_generate(
+    state: CycleState, group: QueuedGroup, placement: GroupPlacement
+) -> Sequence[GroupPlacement] | Status:
+    """Divide the nodes of a placement into those on which the group may be placed as a whole.
+
+    Called once in the cycle of a group, with all nodes of the snapshot; the members are then tried on each answer by
+    itself, and each sees all other pods of the cluster. `state.read(MEMBER_STATES)` has the members that are scheduled
+    already. A profile has at most one such plugin; without one, the placement is all nodes. No placement makes the
+    group unschedulable; a status other than success is an ERROR.
+    """
+
+
+@hookspec(ExtensionPoint.PLACEMENT_SCORE, measured=MeasuredPoint.PLACEMENT_SCORE)
+def placement_score(state: CycleState, group: QueuedGroup, placed: PlacedGroup) -> int | Status:
+    """Rate a placement on which the group can be scheduled; higher is better.
+
+    Called only if there are several. `placed.node_names` has the members that found a node there. The NodeInfos of
+    `placed.placement` are without these members. Any integer that fits int64 if the plugin has
+    normalize_placement_score, else 0–100. A status is an ERROR.
+    """
+
+
+@hookspec(ExtensionPoint.PLACEMENT_SCORE, goes_with="placement_score")
+def normalize_placement_score(
+    state: CycleState, group: QueuedGroup, scores: Mapping[str, int]
+) -> Mapping[str, int]:
+    """Bring this plugin's scores, by the names of the placements, into 0–100. The range is checked afterwards."""
 
 
 @hookspec()

@@ -43,6 +43,8 @@ class MeasuredPoint(StrEnum):
     PRE_BIND = "PreBind"
     BIND = "Bind"
     POST_BIND = "PostBind"
+    PLACEMENT_GENERATE = "PlacementGenerate"
+    PLACEMENT_SCORE = "PlacementScore"
 
 
 class CachedObject(StrEnum):

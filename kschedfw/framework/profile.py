@@ -27,6 +27,8 @@ class ExtensionPoint(StrEnum):
     PRE_BIND = "preBind"
     BIND = "bind"
     POST_BIND = "postBind"
+    PLACEMENT_GENERATE = "placementGenerate"
+    PLACEMENT_SCORE = "placementScore"
 
 
 @attrs.frozen
@@ -106,7 +108,7 @@ class Profile:
         mentioned = [*self.multi_point, *(plugin for plugins in self.points.values() for plugin in plugins)]
         return tuple(dict.fromkeys(plugin.name for plugin in mentioned))
 
-    def weight(self, name: str) -> int:
-        """The weight of a score plugin: where it is listed for score, else in multi_point; at least 1."""
-        listed = (*self.points.get(ExtensionPoint.SCORE, ()), *self.multi_point)
+    def weight(self, name: str, point: ExtensionPoint = ExtensionPoint.SCORE) -> int:
+        """The weight of a plugin that scores: where it is listed for the point, else in multi_point; at least 1."""
+        listed = (*self.points.get(point, ()), *self.multi_point)
         return next((plugin.weight for plugin in listed if plugin.name == name), 0) or 1

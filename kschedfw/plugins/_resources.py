@@ -14,8 +14,7 @@ import attrs
 import numpy as np
 
 from kschedfw import MAX_NODE_SCORE, FieldError, IntArray, NodeInfo, NodeTable, Pod, Resource
-from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, PodRequests
-from kschedfw.api.resource_names import is_huge_pages
+from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, PodRequests, is_huge_pages
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray
 
 _ATTRIBUTES = {CPU: "milli_cpu", MEMORY: "memory", EPHEMERAL_STORAGE: "ephemeral_storage"}
@@ -148,7 +147,7 @@ class ScoredResources:
     """The resources that count for a score, and how to read them off a pod."""
 
     def __init__(self, specs: Sequence[ResourceSpec], *, non_zero: bool) -> None:
-        self._resources = tuple([ScoredResource.of(spec, non_zero=non_zero) for spec in specs])
+        self.resources = tuple([ScoredResource.of(spec, non_zero=non_zero) for spec in specs])
         names = [spec.name for spec in specs]
         self.are_cpu_and_memory = names == [CPU, MEMORY]
         self.requests_of: Callable[[PodRequests], tuple[int, ...]] = self._requests_one_by_one
@@ -159,7 +158,7 @@ class ScoredResources:
             self.requests_of = attrgetter(*(f"{amounts}.{_ATTRIBUTES[name]}" for name in names))
 
     def _requests_one_by_one(self, requests: PodRequests) -> tuple[int, ...]:
-        return tuple([resource.request_of(requests) for resource in self._resources])
+        return tuple([resource.request_of(requests) for resource in self.resources])
 
     def plan_for(self, pod: Pod) -> Plan:
         """Those of the resources that count for the pod.
@@ -169,7 +168,7 @@ class ScoredResources:
         requests = self.requests_of(pod.requests)
         return [
             (resource, request)
-            for resource, request in zip(self._resources, requests, strict=True)
+            for resource, request in zip(self.resources, requests, strict=True)
             if request or resource.on_every_node
         ]
 

@@ -1,19 +1,22 @@
 """DefaultPreemption: lower-priority pods make room for one that fits nowhere.
 
-Semantics: kube-scheduler v1.36 `defaultpreemption`, with eviction before post_filter returns (see
-`kschedfw.framework.preemption.eviction`).
+Semantics: kube-scheduler v1.36 `defaultpreemption`, with eviction before post_filter returns unless pods are
+scheduled in groups (see `kschedfw.framework.preemption.eviction`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import attrs
 
 from kschedfw import (
+    ActionType,
+    ClusterEvent,
     Code,
     CycleState,
+    EventResource,
     FieldError,
     Handle,
     NodeToStatus,
@@ -23,9 +26,12 @@ from kschedfw import (
     PreemptionEvaluator,
     PreemptionPlan,
     PreemptionRules,
+    QueueingHint,
     Status,
     hookimpl,
 )
+from kschedfw.api import PodGroup, group_key
+from kschedfw.framework.gates import GENERIC_WORKLOAD, WORKLOAD_AWARE_PREEMPTION
 from kschedfw.framework.preemption.rules import (
     DEFAULT_MIN_CANDIDATE_NODES_ABSOLUTE,
     DEFAULT_MIN_CANDIDATE_NODES_PERCENTAGE,
@@ -77,11 +83,46 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         return attrs.evolve(plan, status=self._introduced(plan.status))
 
     @hookimpl
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        evictions = self.handle.evictions
+        if (key := self._group_of(pod)) and evictions.is_under_way(self._uid_of(key)):
+            return Status.unresolvable("waiting for the preemption for this pod group to be finished")
+        if evictions.is_under_way(pod.uid):
+            return Status.unresolvable("waiting for the preemption for this pod to be finished")
+        return None
+
+    @hookimpl
     def post_filter(
         self, state: CycleState, pod: Pod, node_to_status: NodeToStatus
     ) -> tuple[PostFilterResult | None, Status]:
+        if (key := self._group_of(pod)) and (objection := self._objection_to_member(key)):
+            self.handle.metrics.preemption_attempt()
+            return None, self._introduced(Status.unschedulable(objection))
         result, status = self._evaluator.preempt(state, pod, node_to_status)
         return result, self._introduced(status)
+
+    @hookimpl
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        # Whoever waits for evictions is brought back by the plugin that refused it.
+        return [ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE, _skip)]
+
+    def _group_of(self, pod: Pod) -> str:
+        return group_key(pod) if self.handle.feature_gates.enabled(GENERIC_WORKLOAD) else ""
+
+    def _uid_of(self, key: str) -> str:
+        group = self.handle.cluster.get(PodGroup, key)
+        return "" if group is None else group.uid
+
+    def _objection_to_member(self, key: str) -> str:
+        """Why a member of the group doesn't preempt by itself; empty if it does."""
+        group = self.handle.cluster.get(PodGroup, key)
+        if group is None:
+            return "pod group for pod not found"
+        if group.spec.scheduling_constraints is not None:
+            return "not eligible due to placement-based pod group scheduling limitation"
+        if self.handle.feature_gates.enabled(WORKLOAD_AWARE_PREEMPTION):
+            return "not eligible due to workload aware preemption enabled"
+        return ""
 
     def _introduced(self, status: Status) -> Status:
         """The status with words before its message that tell it from the filters' in the pod's condition."""
@@ -90,3 +131,7 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         if status.code is Code.ERROR:
             return status.prefixed("preemption", self.name)
         return Status(status.code, (f"preemption: {status.message}",))
+
+
+def _skip(_pod: Pod, _old: object | None, _new: object | None) -> QueueingHint:
+    return QueueingHint.SKIP

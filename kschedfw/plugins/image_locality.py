@@ -10,8 +10,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from kschedfw import MAX_NODE_SCORE, IntArray, NodeInfo, NodeTable, PlanPart, Plugin, Pod, Reads, hookimpl
-from kschedfw.framework.nodes.node_info import ImageStateSummary
+from kschedfw import (
+    MAX_NODE_SCORE,
+    ImageStateSummary,
+    IntArray,
+    NodeInfo,
+    NodeTable,
+    PlanPart,
+    Plugin,
+    Pod,
+    Reads,
+    hookimpl,
+)
 
 _MIB = 1024 * 1024
 

@@ -13,6 +13,7 @@ from kschedfw.api.errors import KschedfwError
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock
+from kschedfw.framework.groups import GroupStates
 from kschedfw.framework.metrics import CachedObject
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
@@ -68,11 +69,19 @@ class Cache:
     known are kept until it is added; pods of a removed node stay until they are removed themselves.
     """
 
-    def __init__(self, *, clock: Clock | None = None, assumed_pod_ttl: float = 0.0) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Clock | None = None,
+        assumed_pod_ttl: float = 0.0,
+        groups: GroupStates | None = None,
+    ) -> None:
+        """`groups` is kept up to date with the pods that are assumed or bound."""
         if assumed_pod_ttl and clock is None:
             raise CacheError("assumed_pod_ttl needs a clock")
         self._clock = clock
         self._ttl = assumed_pod_ttl
+        self._groups = groups
         self._lock = threading.RLock()
         self._pods: dict[str, PodInfo] = {}
         self._assumed: dict[str, float | None] = {}
@@ -155,6 +164,8 @@ class Cache:
             self._put(pod)
             self._assumed[uid] = None
             self._assumptions += 1
+            if self._groups is not None:
+                self._groups.assume(pod)
 
     def finish_binding(self, pod: Pod) -> None:
         """Let an assumed pod expire from now on; does nothing if it isn't assumed any more."""
@@ -179,6 +190,8 @@ class Cache:
                     f"pod {pod.key} ({pod.uid}) was assumed on {pod.node_name} but assigned to {assumed.node_name}"
                 )
             self._take(pod.uid)
+            if self._groups is not None:
+                self._groups.forget(pod)
 
     def add_pod(self, pod: Pod) -> None:
         """Add a pod that the cluster has on a node; confirms an assumed pod, even if it was assumed on another node.
@@ -188,6 +201,8 @@ class Cache:
         """
         with self._lock:
             known = self._pods.get(pod.uid)
+            if self._groups is not None:
+                self._groups.put(pod)
             if known is None:
                 self._put(pod)
             elif pod.uid not in self._assumed:
@@ -215,6 +230,8 @@ class Cache:
                     f"{pod.node_name}, was {known.pod.node_name}"
                 )
             self._replace(known, pod)
+            if self._groups is not None:
+                self._groups.put(pod)
 
     def remove_pod(self, pod: Pod) -> None:
         """Remove the pod from its node, even if it is only assumed there.
@@ -246,7 +263,11 @@ class Cache:
             overdue = [
                 uid for uid, deadline in self._assumed.items() if deadline is not None and deadline <= now
             ]
-            return [self._take(uid) for uid in overdue]
+            expired = [self._take(uid) for uid in overdue]
+            if self._groups is not None:
+                for pod in expired:
+                    self._groups.forget(pod)
+            return expired
 
     def next_expiry(self) -> float | None:
         """When the first assumed pod expires, in the clock's seconds; None if none will."""

@@ -14,6 +14,7 @@ from kschedfw.cluster import Cluster, EventType, WatchEvent
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.errors import IncompleteClusterError
 from kschedfw.framework.events import EVENT_RESOURCES, ActionType, ClusterEvent, EventResource
+from kschedfw.framework.groups import GroupStates
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
@@ -25,6 +26,7 @@ from kschedfw.scheduler.queue.cluster_events import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
     NODE_DELETE,
+    UNSCHEDULED_POD_ADD,
     node_change_events,
     pod_change_events,
 )
@@ -55,7 +57,10 @@ class EventHandlers:
         pods_in_pre_bind: PodsInPreBind,
         clock: Clock,
         metrics: MetricsRecorder = NO_METRICS,
+        groups: GroupStates | None = None,
     ) -> None:
+        """With `groups`, it is kept up to date with pending pods, and each of these is announced to the others."""
+        self._groups = groups
         self._cluster = cluster
         self._cache = cache
         self._queue = queue
@@ -179,7 +184,11 @@ class EventHandlers:
         known = self._cache.get_pod(pod)
         if not pod.node_name:
             if self._is_ours(pod):
+                if self._groups is not None:
+                    self._groups.put(pod)
                 self._queue.update(last, pod)
+                if self._groups is not None and last is None:
+                    self._queue.move_all_to_active_or_backoff(UNSCHEDULED_POD_ADD, None, pod)
                 if pod.spec.scheduling_gates:
                     patch_condition(self._cluster, pod, _GATED)
             elif pod.is_terminating and not (last is not None and last.is_terminating):
@@ -216,6 +225,8 @@ class EventHandlers:
     def _forget(self, pod: Pod) -> None:
         """Remove a pod that is gone or has ended; its resources are free at once, even if it was only assumed."""
         self._pods.pop(pod.key, None)
+        if self._groups is not None:
+            self._groups.remove(pod)
         self._queue.delete(pod)
         self._waiting_pods.reject(pod.uid)
         was_expected = pod.uid in self._expected

@@ -63,4 +63,5 @@ def scheduler_from_configuration(
         max_backoff=float(configuration.pod_max_backoff_seconds),
         metrics=metrics,
         idle=idle,
+        feature_gates=configuration.gates,
     )

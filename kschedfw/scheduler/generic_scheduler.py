@@ -136,6 +136,29 @@ class GenericScheduler:
             SnapshotMismatchError: the framework was made with another snapshot than this scheduler.
             ConcurrentCycleError: it is called while it runs: by another thread, or by a plugin.
         """
+        with self._alone(pod, observer):
+            return self._schedule(framework, state, pod)
+
+    def schedule_within(
+        self,
+        framework: Framework,
+        state: CycleState,
+        pod: Pod,
+        nodes: NodeSelection,
+        *,
+        observer: DecisionObserver | None = None,
+    ) -> ScheduleResult:
+        """The best of these nodes of the snapshot, which isn't brought up to date: for trials that change it.
+
+        Raises what `schedule` does.
+        """
+        with self._alone(pod, observer):
+            feasible, evaluated = self._find(framework, state, pod, nodes)
+            return self._choose(framework, state, pod, feasible, evaluated)
+
+    @contextmanager
+    def _alone(self, pod: Pod, observer: DecisionObserver | None) -> Iterator[None]:
+        """Make sure that decisions don't overlap."""
         if not self._scheduling.acquire(blocking=False):
             raise ConcurrentCycleError(
                 f"pod {pod.key} can't be scheduled while another pod is: cycles are one after another, schedule and "
@@ -143,7 +166,7 @@ class GenericScheduler:
             )
         self._observer = observer
         try:
-            return self._schedule(framework, state, pod)
+            yield
         finally:
             self._observer = None
             self._scheduling.release()
@@ -162,7 +185,12 @@ class GenericScheduler:
         self._look(framework, pod)
         if (placed := self._place_in_one_pass(framework, state, pod)) is not None:
             return placed
-        feasible, evaluated = self._find(framework, state, pod)
+        feasible, evaluated = self._find(framework, state, pod, None)
+        return self._choose(framework, state, pod, feasible, evaluated)
+
+    def _choose(
+        self, framework: Framework, state: CycleState, pod: Pod, feasible: NodeSelection, evaluated: int
+    ) -> ScheduleResult:
         if len(feasible) == 1:
             return ScheduleResult(feasible[0].name, evaluated, 1)
         host = feasible[self.choose(framework, state, pod, feasible)]
@@ -174,7 +202,7 @@ class GenericScheduler:
         For who chooses among them himself. Raises what `schedule` does, but for the check of overlapping cycles.
         """
         self._look(framework, pod)
-        return self._find(framework, state, pod)
+        return self._find(framework, state, pod, None)
 
     def _look(self, framework: Framework, pod: Pod) -> None:
         """Bring the snapshot up to date for the pod's cycle."""
@@ -204,13 +232,18 @@ class GenericScheduler:
         row = best.rows[pick_of(len(best.rows), self._random)]
         return ScheduleResult(table.node_infos[row].name, best.looked_at, best.feasible)
 
-    def _find(self, framework: Framework, state: CycleState, pod: Pod) -> tuple[NodeSelection, int]:
-        feasible, diagnosis = self.find_nodes_that_fit_pod(framework, state, pod)
+    def _find(
+        self, framework: Framework, state: CycleState, pod: Pod, within: NodeSelection | None
+    ) -> tuple[NodeSelection, int]:
+        number_of_nodes = len(self._snapshot) if within is None else len(within)
+        if not number_of_nodes:
+            raise NoNodesAvailableError
+        feasible, diagnosis = self.find_nodes_that_fit_pod(framework, state, pod, within)
         if self._observer is not None:
             self._observer.nodes_found(feasible, diagnosis)
         count = len(feasible.rows)
         if not count:
-            raise FitError(pod, len(self._snapshot), diagnosis)
+            raise FitError(pod, number_of_nodes, diagnosis)
         return feasible, count + len(diagnosis.node_to_status)
 
     def choose(self, framework: Framework, state: CycleState, pod: Pod, feasible: NodeSelection) -> int:
@@ -229,9 +262,9 @@ class GenericScheduler:
         return self._selector.select(totals, feasible).index
 
     def find_nodes_that_fit_pod(
-        self, framework: Framework, state: CycleState, pod: Pod
+        self, framework: Framework, state: CycleState, pod: Pod, within: NodeSelection | None = None
     ) -> tuple[NodeSelection, Diagnosis]:
-        """The feasible nodes in visiting order, and why others aren't feasible.
+        """The feasible nodes (of those in `within`, or of all) in visiting order, and why others aren't feasible.
 
         Raises:
             SchedulingError: a plugin or extender failed.
@@ -249,10 +282,10 @@ class GenericScheduler:
             return self._none(), diagnosis
         if pod.status.nominated_node_name and not self._exhaustive:
             # the room made for the pod is most likely still there, and nowhere else
-            nominated = self._try_nominated_node(framework, state, pod, diagnosis)
+            nominated = self._try_nominated_node(framework, state, pod, diagnosis, within)
             if nominated is not None:
                 return nominated, diagnosis
-        nodes = self._candidates(left_over, narrowing, diagnosis)
+        nodes = self._candidates(left_over, narrowing, diagnosis, within)
         if self._observer is not None:
             start = self._next_start_node_index % len(nodes) if len(nodes) else 0
             self._observer.node_candidates(nodes, start, narrowing)
@@ -326,24 +359,41 @@ class GenericScheduler:
         return NodeSelection(self._snapshot.table, np.empty(0, dtype=np.int64))
 
     def _candidates(
-        self, left_over: PreFilterResult | None, narrowing: frozenset[str], diagnosis: Diagnosis
+        self,
+        left_over: PreFilterResult | None,
+        narrowing: frozenset[str],
+        diagnosis: Diagnosis,
+        within: NodeSelection | None,
     ) -> NodeSelection:
         """The nodes to look at, from the start index on."""
         table = self._snapshot.table
+        everywhere = within is None or within.is_whole_table
         if left_over is None:
-            start = self._next_start_node_index % len(table)
-            return NodeSelection.whole(table, start) if start else self._snapshot.selection
-        diagnosis.node_to_status.absent = not_left_over(narrowing)
-        rows = sorted(table.rows[name] for name in left_over.node_names if name in table.rows)
+            if everywhere:
+                start = self._next_start_node_index % len(table)
+                return NodeSelection.whole(table, start) if start else self._snapshot.selection
+            assert within is not None
+            rows = within.rows.tolist()
+        else:
+            diagnosis.node_to_status.absent = not_left_over(narrowing)
+            rows = sorted(table.rows[name] for name in left_over.node_names if name in table.rows)
+            if within is not None and not everywhere:
+                allowed = set(within.rows.tolist())
+                rows = [row for row in rows if row in allowed]
         start = self._next_start_node_index % len(rows) if rows else 0
         return NodeSelection(table, np.array([*rows[start:], *rows[:start]], dtype=np.int64))
 
     def _try_nominated_node(
-        self, framework: Framework, state: CycleState, pod: Pod, diagnosis: Diagnosis
+        self,
+        framework: Framework,
+        state: CycleState,
+        pod: Pod,
+        diagnosis: Diagnosis,
+        within: NodeSelection | None,
     ) -> NodeSelection | None:
         table = self._snapshot.table
         row = table.rows.get(pod.status.nominated_node_name)
-        if row is None:
+        if row is None or (within is not None and row not in within.rows):
             return None
         node = NodeSelection(table, np.array([row], dtype=np.int64))
         found = self._search(framework, state, pod, node, diagnosis)

@@ -6,17 +6,21 @@ import logging
 import math
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from random import Random
 from typing import Final
 
 from kschedfw.api.pod import Pod
+from kschedfw.api.pod_groups import group_key
 from kschedfw.cluster import Cluster
 from kschedfw.config import default_profile
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.errors import ProfileError
+from kschedfw.framework.evictions import Evictions
 from kschedfw.framework.extender import Extender
+from kschedfw.framework.gates import DEFAULT_GATES, GENERIC_WORKLOAD, FeatureGates
+from kschedfw.framework.groups import GroupStates
 from kschedfw.framework.handle import check_cluster, record_event
 from kschedfw.framework.metrics import NO_METRICS, CachedObject, MetricsRecorder, PluginSampling, listens
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
@@ -39,8 +43,10 @@ from kschedfw.scheduler.event_handlers import EventHandlers
 from kschedfw.scheduler.extenders import close_extenders, order_extenders
 from kschedfw.scheduler.failure import FailedGates, FailureHandler, look_up
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
+from kschedfw.scheduler.groups import GroupAlgorithm, GroupCycle
 from kschedfw.scheduler.placement import Placement, Placements, as_exception
 from kschedfw.scheduler.queue import IdleQueue, SchedulingQueue
+from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduling_cycle import Algorithm, SchedulingCycle
 from kschedfw.scheduler.select import HostSelector
 
@@ -77,6 +83,8 @@ class Scheduler:
         metrics: the recorder of metrics.
         evaluation: how decisions are computed; the result is the same, and the default is the fast one.
         idle: the scheduler won't be run, only asked to `place` pods: its queue stays empty, and costs nothing.
+        feature_gates: kube-scheduler's feature gates. With GenericWorkload, `run`, `run_until_idle` and `schedule_one`
+            schedule the members of a group together.
 
     Raises:
         ProfileError: there is no profile, two have the same scheduler name, or one can't work.
@@ -104,6 +112,7 @@ class Scheduler:
         metrics: MetricsRecorder = NO_METRICS,
         evaluation: Evaluation = Evaluation.MEMO,
         idle: bool = False,
+        feature_gates: FeatureGates = DEFAULT_GATES,
     ) -> None:
         check_cluster(cluster, Cluster, "Scheduler")
         self._clock = SystemClock() if clock is None else clock
@@ -115,14 +124,19 @@ class Scheduler:
         self.cluster = cluster
         self.snapshot = Snapshot()
         self.nominator = Nominator()
-        self.cache = Cache(clock=self._clock, assumed_pod_ttl=assumed_pod_ttl)
+        self.feature_gates = feature_gates
+        grouping = feature_gates.enabled(GENERIC_WORKLOAD)
+        groups, self._evictions = GroupStates(), Evictions()
+        self.cache = Cache(
+            clock=self._clock, assumed_pod_ttl=assumed_pod_ttl, groups=groups if grouping else None
+        )
         self.registry = registry = Registry() if registry is None else registry
         parallelizer = Parallelizer(1) if parallelizer is None else parallelizer
         self.waiting_pods = WaitingPods()
         self.pods_in_pre_bind = PodsInPreBind()
         self._extenders = order_extenders(extenders)
         self.frameworks: dict[str, Framework] = {}
-        for profile in (default_profile(),) if profiles is None else profiles:
+        for profile in (default_profile(feature_gates=feature_gates),) if profiles is None else profiles:
             if profile.scheduler_name in self.frameworks:
                 raise ProfileError(f"two profiles have the scheduler name {profile.scheduler_name!r}")
             self.frameworks[profile.scheduler_name] = Framework(
@@ -140,6 +154,9 @@ class Scheduler:
                 evaluation=evaluation,
                 waiting_pods=self.waiting_pods,
                 pods_in_pre_bind=self.pods_in_pre_bind,
+                feature_gates=feature_gates,
+                groups=groups,
+                evictions=self._evictions,
             )
         self._failed_gates = FailedGates(cluster)
         queue_type = IdleQueue if idle else SchedulingQueue
@@ -150,17 +167,19 @@ class Scheduler:
             initial_backoff=initial_backoff,
             max_backoff=max_backoff,
             unschedulable_timeout=unschedulable_timeout,
+            groups=grouping,
             metrics=metrics,
         )
         for framework in self.frameworks.values():
             framework.handle.attach(self.queue)
-        self.algorithm: Algorithm = GenericScheduler(
+        generic = GenericScheduler(
             self.cache,
             self.snapshot,
             random=random,
             percentage_of_nodes_to_score=percentage_of_nodes_to_score,
             selector=selector,
         )
+        self.algorithm: Algorithm = generic
         failures = FailureHandler(cluster, self.queue, self.nominator, self._clock, metrics)
         held = self.waiting_pods, self.pods_in_pre_bind
         self._scheduling_cycle = SchedulingCycle(
@@ -172,6 +191,23 @@ class Scheduler:
         self._bindings = Bindings(
             InlineExecutor() if executor is None else executor, self._binding_cycle, *held, metrics
         )
+        self.group_cycle: GroupCycle | None = None
+        """Schedules groups; None without the gate GenericWorkload."""
+        if grouping:
+            self.group_cycle = GroupCycle(
+                cluster,
+                self.cache,
+                self.snapshot,
+                self.queue,
+                groups,
+                self.frameworks,
+                GroupAlgorithm(generic, self.snapshot, self.nominator, feature_gates),
+                self._scheduling_cycle,
+                feature_gates,
+                self._clock,
+                self._is_superfluous,
+                self._start,
+            )
         self._cycle = threading.Lock()
         self._placements = Placements(
             self._binding_cycle, self.cache, self.snapshot, self.queue, self.nominator, self.pods_in_pre_bind
@@ -181,7 +217,14 @@ class Scheduler:
         """When `tick` was last called, in seconds on the clock's monotonic scale; `run` calls it at least each second,
         but for the time that an attempt takes."""
         self.events = EventHandlers(
-            cluster, self.cache, self.queue, self.frameworks, *held, self._clock, metrics
+            cluster,
+            self.cache,
+            self.queue,
+            self.frameworks,
+            *held,
+            self._clock,
+            metrics,
+            groups if grouping else None,
         )
 
     @property
@@ -226,7 +269,7 @@ class Scheduler:
         with self._scheduling():
             while True:
                 self.tick()
-                if (info := self._schedule_next()) is not None:
+                if not self._is_hopeless() and (info := self._schedule_next()) is not None:
                     attempts += 1
                     if (now := self._clock.monotonic()) != moment.time:
                         moment = _Moment(now)
@@ -246,14 +289,17 @@ class Scheduler:
     def begin_attempt(self) -> Attempt | None:
         """Take the next pod from the queue, for the attempt that `make_attempt` makes; None if none is active.
 
-        In between, `algorithm` can be told what to decide. The pod is in flight until its attempt is made.
+        In between, `algorithm` can be told what to decide. The pod is in flight until its attempt is made. Groups of
+        pods that come before it are scheduled (GenericWorkload).
 
         Raises:
             ConcurrentCycleError: as `run`.
         """
         with self._scheduling():
             attempt = None
-            while attempt is None and (info := self.queue.try_pop()) is not None:
+            while attempt is None and not self._is_hopeless():
+                if (info := self.queue.try_pop()) is None:
+                    break
                 attempt = self._begin(info)
             self._failed_gates.tell()
             return attempt
@@ -383,8 +429,23 @@ class Scheduler:
         if attempt is not None:
             self._make(attempt)
 
+    def _is_hopeless(self) -> bool:
+        """Return whether no pod is active and a group that backs off would be next.
+
+        In an idle cluster kube-scheduler retries such a group without rest, and so does `run`. Where time stands still
+        between attempts, that would never end.
+        """
+        if self.group_cycle is None:
+            return False
+        pod = self.queue.next_pod()
+        return pod is not None and bool(group_key(pod)) and self.queue.place(pod.uid) is Place.BACKOFF
+
     def _begin(self, info: QueuedPodInfo) -> Attempt | None:
-        """The attempt of a pod that was popped; None if it needs none."""
+        """The attempt of a pod that was popped; None if it needs none, or was scheduled with its group."""
+        if self.group_cycle is not None and group_key(info.pod):
+            self.group_cycle.run(info)
+            self._evictions.carry_out()
+            return None
         framework = self.frameworks.get(info.pod.spec.scheduler_name)
         if framework is None or self._is_superfluous(info.pod):
             self.queue.done(info.pod.uid)
@@ -394,8 +455,13 @@ class Scheduler:
         return attempt
 
     def _make(self, attempt: Attempt) -> None:
+        self._start(attempt, lambda: self._scheduling_cycle.run(attempt, self.algorithm))
+        self._evictions.carry_out()
+
+    def _start(self, attempt: Attempt, take_place: Callable[[], Status]) -> None:
+        """Begin the binding cycle of a pod that gets its place."""
         try:
-            if self._scheduling_cycle.run(attempt, self.algorithm).is_success:
+            if take_place().is_success:
                 attempt.is_binding = True
                 self._bindings.start(attempt)
         except BaseException as error:

@@ -64,7 +64,7 @@ class SchedulingCycle:
             self._algorithm_done(attempt)
             return self.fail(attempt, error.status)
         self._algorithm_done(attempt)
-        return self._assume(attempt, result)
+        return self.assume(attempt, result)
 
     def fail(
         self, attempt: Attempt, status: Status, nomination: PostFilterResult | None = CLEAR_NOMINATION
@@ -77,23 +77,12 @@ class SchedulingCycle:
         self._metrics.scheduling_algorithm(self._clock.monotonic() - attempt.started)
 
     def _make_room(self, attempt: Attempt, error: FitError) -> Status:
-        nomination: PostFilterResult | None = CLEAR_NOMINATION
-        if attempt.may_preempt and attempt.framework.has_post_filter_plugins:
-            nomination, status = attempt.framework.run_post_filter_plugins(
-                attempt.state, attempt.pod, error.diagnosis.node_to_status
-            )
-            error.diagnosis.post_filter_message = status.message
-            if nomination is not None:
-                error.diagnosis.nominated_node_name = nomination.nominated_node_name
-            if bug_behind(status.error) is not None:  # such as a cluster that can't be reached
-                error.diagnosis.post_filter_failed = True
-                _log.error(
-                    "making room for %s failed: %s", attempt.pod.key, status.message, exc_info=status.error
-                )
+        nomination = make_room(attempt, error)
         self._algorithm_done(attempt)
         return self.fail(attempt, Status(Code.UNSCHEDULABLE, (str(error),), error=error), nomination)
 
-    def _assume(self, attempt: Attempt, result: ScheduleResult) -> Status:
+    def assume(self, attempt: Attempt, result: ScheduleResult) -> Status:
+        """Take the place that was found; success if the pod is permitted, or waits for permission."""
         host = result.suggested_host
         # Set before the call: an interruption may come in between.
         attempt.result, attempt.assumed = result, attempt.pod.bound_to(host)
@@ -106,3 +95,22 @@ class SchedulingCycle:
             return self.fail(attempt, as_fit_error(attempt, host, status) if status.is_rejected else status)
         self._queue.activate(take_pods_to_activate(attempt.state))
         return Status.success()
+
+
+def make_room(attempt: Attempt, error: FitError) -> PostFilterResult | None:
+    """Let post_filter plugins make room, and add what they say to the error.
+
+    Returns what becomes of the pod's nomination.
+    """
+    if not (attempt.may_preempt and attempt.framework.has_post_filter_plugins):
+        return CLEAR_NOMINATION
+    nomination, status = attempt.framework.run_post_filter_plugins(
+        attempt.state, attempt.pod, error.diagnosis.node_to_status
+    )
+    error.diagnosis.post_filter_message = status.message
+    if nomination is not None:
+        error.diagnosis.nominated_node_name = nomination.nominated_node_name
+    if bug_behind(status.error) is not None:  # such as a cluster that can't be reached
+        error.diagnosis.post_filter_failed = True
+        _log.error("making room for %s failed: %s", attempt.pod.key, status.message, exc_info=status.error)
+    return nomination

@@ -12,6 +12,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster, InMemoryCluster
 from kschedfw.config.configuration import SchedulerConfiguration
 from kschedfw.config.extenders import ExtenderConfig
+from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.profile import Profile
 from kschedfw.scheduler.from_configuration import profiles_of
 
@@ -46,6 +47,7 @@ class Setup:
     initial_backoff: float = 1.0
     max_backoff: float = 10.0
     takes_every_pod: bool = False
+    feature_gates: FeatureGates = DEFAULT_GATES
     notes: tuple[str, ...] = ()
 
     @classmethod
@@ -72,6 +74,7 @@ class Setup:
             initial_backoff=configuration.pod_initial_backoff_seconds,
             max_backoff=configuration.pod_max_backoff_seconds,
             takes_every_pod=scheduler_name is not None,
+            feature_gates=configuration.gates,
             notes=tuple(
                 f"profile {profile.scheduler_name}: not in this version, left out: {', '.join(names)}"
                 for profile in configuration.profiles

@@ -15,9 +15,14 @@ from kschedfw.cluster import Cluster, EventType, WatchEvent
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError
+from kschedfw.framework.groups import GroupPlacement
 from kschedfw.framework.preemption.eviction import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
 from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.status import Code
 from kschedfw.scheduler import ScheduleResult
+from kschedfw.scheduler.errors import SchedulingError
+from kschedfw.scheduler.generic_scheduler import DecisionObserver
+from kschedfw.scheduler.groups import GroupDecision
 from kschedfw.scheduler.scheduling_cycle import Algorithm
 
 
@@ -190,6 +195,36 @@ class RecordingAlgorithm:
         finally:
             self._clock.advance_to(self._clock.now() + self._seconds)
         return entry.result
+
+
+class RecordingGroups:
+    """Follows the cycles of groups: what is decided on each member is recorded in a ledger.
+
+    A cycle takes `seconds` of virtual time.
+    """
+
+    def __init__(self, ledger: Ledger, clock: VirtualClock, seconds: float = 0.0) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._seconds = seconds
+
+    def member(self, placement: GroupPlacement, pod: Pod) -> DecisionObserver | None:  # noqa: ARG002  # a protocol's
+        return None
+
+    def decided(self, decision: GroupDecision) -> None:
+        tried = () if decision.result is None else decision.result.members
+        members = {member.attempt.pod.uid: member for member in tried}
+        for pod in decision.group.pods:
+            entry, member = self._ledger.begin_attempt(pod), members.get(pod.uid)
+            status = decision.status if member is None or member.status.is_success else member.status
+            if member is not None and member.node_name and decision.status.is_success:
+                entry.result = member.result
+            else:
+                known = status.error
+                entry.error = known if isinstance(known, Exception) else SchedulingError(status)
+                if status.code is Code.ERROR:
+                    entry.failure = entry.error
+        self._clock.advance_to(self._clock.now() + self._seconds)
 
 
 def _holds(pod: Pod) -> bool:

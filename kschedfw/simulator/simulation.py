@@ -16,6 +16,7 @@ from kschedfw.cluster import ClaimController, Cluster, InMemoryCluster, VolumeCo
 from kschedfw.config import default_profile
 from kschedfw.explain import Explaining, ExplainingScheduler, gated
 from kschedfw.framework.extender import Extender
+from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
@@ -30,7 +31,7 @@ from kschedfw.scheduler.select import HostSelector
 from kschedfw.simulator.arrivals import Arrivals, ArrivalsError, Stay
 from kschedfw.simulator.decision import Decision, Outcome
 from kschedfw.simulator.failures import Failures
-from kschedfw.simulator.ledger import Ledger, RecordingAlgorithm
+from kschedfw.simulator.ledger import Ledger, RecordingAlgorithm, RecordingGroups
 from kschedfw.simulator.report import Replay, Report, Spread, peaks, reasons, utilisation
 from kschedfw.simulator.state import PendingPods, starting_clock
 from kschedfw.simulator.timeline import Timeline
@@ -65,6 +66,9 @@ class Simulation:
 
     Without `arrivals` all pods are there from the start, and those that are placed stay. With `arrivals`, pods
     arrive and leave; the cluster must be an InMemoryCluster then. At the same time, pods leave before others arrive.
+
+    With the gate GenericWorkload in `feature_gates`, groups of pods are scheduled together; each of a group's cycles
+    counts as an attempt of each of its members.
 
     There is one profile per scheduler name; without `profiles`, kube-scheduler's default one. Pods for other
     schedulers are ignored. For `extenders`, the percentage, the `selector` and the backoffs see `Scheduler`.
@@ -113,6 +117,7 @@ class Simulation:
         explaining: Explaining | None = None,
         timeline: Timeline | None = None,
         algorithm: Callable[[GenericScheduler], Algorithm] | None = None,
+        feature_gates: FeatureGates = DEFAULT_GATES,
     ) -> None:
         _check_types(cluster, profiles, arrivals, seed)
         if explaining is not None and algorithm is not None:
@@ -122,7 +127,8 @@ class Simulation:
                 f"attempt_time: expected seconds from 0 to {LONGEST_ATTEMPT:g}, found {attempt_time:g}"
             )
         self.cluster = cluster
-        self.profiles = (default_profile(),) if profiles is None else tuple(profiles)
+        default = (default_profile(feature_gates=feature_gates),)
+        self.profiles = default if profiles is None else tuple(profiles)
         self.seed = seed
         self.decisions: list[Decision] = []
         self._clock = clock
@@ -163,7 +169,10 @@ class Simulation:
             initial_backoff=initial_backoff,
             max_backoff=max_backoff,
             unschedulable_timeout=math.inf,
+            feature_gates=feature_gates,
         )
+        if self.scheduler.group_cycle is not None:
+            self.scheduler.group_cycle.observer = RecordingGroups(self.ledger, self._time, attempt_time)
         generic = self.scheduler.algorithm
         assert isinstance(generic, GenericScheduler)
         self._past = timeline

@@ -22,6 +22,7 @@ from kschedfw.config import SchedulerConfiguration
 from kschedfw.explain import Explanation
 from kschedfw.framework.clock import Clock, VirtualClock
 from kschedfw.framework.extender import Extender
+from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
@@ -58,6 +59,7 @@ class WhatIf:
             `profiles`, `extenders` and `percentage_of_nodes_to_score`.
         registry: offers the plugins; by default the scheduler's, if the source is one.
         selector: picks one of the nodes with the highest score; by default a random one, from `seed`.
+        feature_gates: kube-scheduler's feature gates; by default the scheduler's, if the source is one.
         clock: by default one that stands still at the time when the source's newest object was created.
 
     Raises:
@@ -78,6 +80,7 @@ class WhatIf:
         extenders: Sequence[Extender] = (),
         percentage_of_nodes_to_score: int = 0,
         selector: HostSelector | None = None,
+        feature_gates: FeatureGates | None = None,
     ) -> None:
         if configuration is not None:
             hint = "; load_configuration reads files"
@@ -109,6 +112,10 @@ class WhatIf:
         else:
             if profiles is None and isinstance(source, Scheduler):
                 profiles = [framework.profile for framework in source.frameworks.values()]
+            if feature_gates is not None:
+                gates = feature_gates
+            else:
+                gates = source.feature_gates if isinstance(source, Scheduler) else DEFAULT_GATES
             scheduler = Scheduler(
                 self._cluster,
                 profiles,
@@ -120,6 +127,7 @@ class WhatIf:
                 percentage_of_nodes_to_score=percentage_of_nodes_to_score,
                 selector=selector,
                 idle=True,
+                feature_gates=gates,
             )
         self._engine = Engine(self._cluster, scheduler, chance)
         self._transaction: Transaction | None = None

@@ -17,8 +17,8 @@ from kschedfw.config import (
     preset_configuration,
 )
 from kschedfw.config.effective import effective, settings_of
+from kschedfw.config.schema import POINTS
 from kschedfw.config.writing import written
-from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.scheduler.from_configuration import profiles_of
 from tests.config.documents import document, loaded
 
@@ -198,7 +198,7 @@ def test_secrets_are_written_unless_they_are_to_be_concealed() -> None:
 def test_every_point_names_its_plugins_itself() -> None:
     profile: Any = written(loaded(document()))["profiles"]
     points = profile[0]["plugins"]
-    assert set(points) == {str(point) for point in ExtensionPoint}
+    assert set(points) == {str(point) for point in POINTS}
     assert all(listed["disabled"] == [{"name": "*"}] for listed in points.values())
     shown: Any = effective(loaded(document()))["profiles"]
     scores = [{"name": plugin["name"], "weight": plugin["weight"]} for plugin in shown[0]["plugins"]["score"]]

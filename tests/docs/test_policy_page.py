@@ -17,7 +17,7 @@ from kschedfw_legacy.policy.tables import (
     PRIORITY_ALIASES,
 )
 
-from kschedfw.config import FEATURE_GATES
+from kschedfw.config import DECLARED_GATES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "policy.md").read_text(encoding="utf-8")
 
@@ -57,7 +57,8 @@ def test_equal_priority_is_there() -> None:
 
 def test_the_gates_are_those_of_the_registry() -> None:
     gates = rows("Feature gates")
-    known = {name: FEATURE_GATES.load(name) for name in FEATURE_GATES.names()}
+    known = {name: DECLARED_GATES.load(name) for name in DECLARED_GATES.names()}
     assert {name: gates[name] for name in known} == {
-        name: [gate.stage.value, str(gate.default).lower(), gate.effect] for name, gate in known.items()
+        name: [gate.last.stage.value, str(gate.last.default).lower(), gate.effect]
+        for name, gate in known.items()
     }

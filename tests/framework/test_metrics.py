@@ -32,6 +32,7 @@ from kschedfw import (
 )
 from kschedfw.framework.clock import SystemClock, VirtualClock
 from kschedfw.framework.diagnosis import NodeToStatus
+from kschedfw.framework.groups import GroupPlacement, PlacedGroup, QueuedGroup
 from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.metrics import (
     NO_METRICS,
@@ -53,6 +54,7 @@ from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, answering, node_info, nodes, plugin, pod
 
 POD = pod()
+GROUP = QueuedGroup("default/g", None, (POD,))
 NODES = ("a", "b", "c", "d", "e", "f")  # more than are scored on the caller's thread alone
 
 
@@ -128,13 +130,20 @@ class Bench:
     def run(self, method: str) -> Any:
         """Call a method of the framework with whatever arguments it takes."""
         everything = self.framework.handle.snapshot.node_infos
+        selection = NodeSelection.whole(self.framework.handle.snapshot.table)
         arguments: tuple[object, ...] = {
             "run_pre_enqueue_plugins": (POD,),
+            "run_placement_generate_plugins": (self.state, GROUP, GroupPlacement("", selection)),
+            "run_placement_score_plugins": (
+                self.state,
+                GROUP,
+                [PlacedGroup(GroupPlacement("", selection), {POD.uid: "a"})],
+            ),
             "run_pre_filter_plugins": (self.state, POD),
             "run_post_filter_plugins": (self.state, POD, NodeToStatus()),
             "run_pre_score_plugins": (self.state, POD, everything),
             "run_score_plugins": (self.state, POD, everything),
-            "total_scores": (self.state, POD, NodeSelection.whole(self.framework.handle.snapshot.table)),
+            "total_scores": (self.state, POD, selection),
         }.get(method, (self.state, POD, "a"))
         return getattr(self.framework, method)(*arguments)
 
@@ -154,6 +163,8 @@ POINT_METHODS: Final = frozenset(
         "run_pre_bind_plugins",
         "run_bind_plugins",
         "run_post_bind_plugins",
+        "run_placement_generate_plugins",
+        "run_placement_score_plugins",
     }
 )
 """The methods that run an extension point once for a pod. `filter_nodes` does so for FILTER."""
@@ -294,7 +305,8 @@ class TestExtensionPoints:
             plugin("B", reserve=answering(Status.unschedulable("full")), score=answering(3)),
         )
         measured, plain = Bench.of(*plugins), Bench.of(*plugins, recorder=NoMetrics())
-        for method in POINT_METHODS.difference(["run_score_plugins", "total_scores"]):
+        compared = {"run_score_plugins", "total_scores", "run_placement_generate_plugins"}
+        for method in POINT_METHODS - compared:
             assert measured.run(method) == plain.run(method)
         (scores, status), (plain_scores, plain_status) = (
             bench.run("run_score_plugins") for bench in (measured, plain)
@@ -338,7 +350,7 @@ class TestExtensionPoints:
 
     def test_only_sorting_and_the_registration_of_events_are_not_measured(self) -> None:
         unmeasured = {name for name, spec in HOOKS.items() if spec.measured is None}
-        assert unmeasured == {"queue_sort", "events_to_register"}
+        assert unmeasured == {"queue_sort", "events_to_register", "normalize_placement_score"}
 
     def test_points_have_kube_schedulers_names(self) -> None:
         assert [point.value for point in MeasuredPoint] == [
@@ -358,13 +370,23 @@ class TestExtensionPoints:
             "PreBind",
             "Bind",
             "PostBind",
+            "PlacementGenerate",
+            "PlacementScore",
         ]
 
 
 def one_of_each(clock: FakeClock) -> PluginClass:
     """A plugin with every hook, each of which takes a second."""
-    answers: dict[str, object] = {"score": 1, "post_filter": (None, None)}
-    names = HOOKS.keys() - {"queue_sort", "events_to_register", "filter_batch", "score_batch"}
+    answers: dict[str, object] = {
+        "score": 1,
+        "post_filter": (None, None),
+        "placement_generate": [],
+        "placement_score": 1,
+    }
+    names = {name for name, spec in HOOKS.items() if spec.measured is not None} - {
+        "filter_batch",
+        "score_batch",
+    }
     return plugin("A", **{name: after(clock, 1, answers.get(name)) for name in names})
 
 

@@ -38,6 +38,8 @@ def test_extension_points_have_the_configurations_names() -> None:
         "preBind",
         "bind",
         "postBind",
+        "placementGenerate",
+        "placementScore",
     ]
     assert Profile(points={"score": ["A"]}).points == {ExtensionPoint.SCORE: (EnabledPlugin("A"),)}  # type: ignore[dict-item]
 

@@ -82,6 +82,10 @@ class PodInfo:
     required_anti_affinity_terms: tuple[AffinityTerm, ...] = ()
     preferred_affinity_terms: tuple[WeightedAffinityTerm, ...] = ()
     preferred_anti_affinity_terms: tuple[WeightedAffinityTerm, ...] = ()
+    is_unlisted: bool = False
+    """Whether, in a trial, its node isn't among those known to have pods with affinity: then its terms matter only to
+    pods that are scored and have preferred terms of their own.
+    """
 
     @classmethod
     def of(cls, pod: Pod) -> PodInfo:
@@ -96,6 +100,19 @@ class PodInfo:
             preferred_affinity_terms=preferred_terms(affinity.pod_affinity, pod),
             preferred_anti_affinity_terms=preferred_terms(affinity.pod_anti_affinity, pod),
         )
+
+    def on_trial(self, *, listed: bool, listed_anti_affinity: bool) -> PodInfo:
+        """The pod as kube-scheduler sees it on a node where it is only assumed in a trial.
+
+        Its lists of nodes with pods that have affinity, and required anti-affinity, aren't kept up to date in a trial;
+        the arguments say whether they have the node.
+        """
+        if (listed or not self.has_affinity) and (
+            listed_anti_affinity or not self.required_anti_affinity_terms
+        ):
+            return self
+        anti_affinity = self.required_anti_affinity_terms if listed_anti_affinity else ()
+        return attrs.evolve(self, required_anti_affinity_terms=anti_affinity, is_unlisted=not listed)
 
     @property
     def has_affinity(self) -> bool:
@@ -113,7 +130,8 @@ class QueuedPodInfo:
     """A pod on its way through the scheduling queue, and how it fared so far. Times are seconds on the queue's clock.
 
     * `timestamp`: when it last entered the queue; `sequence` orders those that entered at the same time.
-    * `initial_attempt_timestamp`: when it first became active, None before that.
+    * `initial_attempt_timestamp`: when it first became active, None before that; `initial_attempt_sequence` orders
+      those that became active at the same time. Pods that one event has woken have the same number.
     * `attempts`: how often it was popped. `unschedulable_count` of these attempts ended with a refusal;
       `consecutive_errors_count` is how many in a row ended with an error, up to now. Backoff depends on these two.
     * `unschedulable_plugins`, `pending_plugins`: who refused it in the last attempt, or keeps it gated. Both empty
@@ -131,6 +149,7 @@ class QueuedPodInfo:
     attempts: int = 0
     sequence: int = 0
     initial_attempt_timestamp: float | None = None
+    initial_attempt_sequence: int = 0
     unschedulable_count: int = 0
     consecutive_errors_count: int = 0
     unschedulable_plugins: set[str] = attrs.field(factory=set)

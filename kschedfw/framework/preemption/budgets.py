@@ -50,6 +50,23 @@ class DisruptionBudgets:
         )
         return cls(tuple(budget for budget in compiled if not budget.selector.everything))
 
+    def violated(self, units: Sequence[Sequence[Pod]]) -> list[bool]:
+        """For each unit, whether evicting it after those before it violates a budget.
+
+        The pods of a unit are looked at up to the first that violates one; the others take nothing from the budgets.
+        """
+        left = [budget.allowed for budget in self._budgets]
+        return [any(self._takes_too_much(pod, left) for pod in unit) for unit in units]
+
+    def _takes_too_much(self, pod: Pod, left: list[int]) -> bool:
+        """Take a pod's eviction from what is left of every budget that covers it; whether one falls below 0."""
+        violates = False
+        for index, budget in enumerate(self._budgets):
+            if pod.labels and budget.covers(pod):
+                left[index] -= 1
+                violates |= left[index] < 0
+        return violates
+
     def split(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
         """Pods whose eviction, one after the other in this order, violates a budget, and the others; orders are kept.
 
@@ -59,10 +76,5 @@ class DisruptionBudgets:
         violating: list[PodInfo] = []
         allowed: list[PodInfo] = []
         for info in pods:
-            violates = False
-            for index, budget in enumerate(self._budgets):
-                if info.pod.labels and budget.covers(info.pod):
-                    left[index] -= 1
-                    violates |= left[index] < 0
-            (violating if violates else allowed).append(info)
+            (violating if self._takes_too_much(info.pod, left) else allowed).append(info)
         return violating, allowed

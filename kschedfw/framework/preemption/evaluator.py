@@ -14,13 +14,14 @@ from kschedfw.api.workloads import PodDisruptionBudget
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NodeToStatus
 from kschedfw.framework.extender import Extender, Victims
+from kschedfw.framework.gates import GENERIC_WORKLOAD
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import Candidate, best_candidates
 from kschedfw.framework.preemption.dry_run import DryRun, dry_run, no_candidates
-from kschedfw.framework.preemption.eviction import prepare_candidate
+from kschedfw.framework.preemption.eviction import Preemptor, evict_later, prepare_candidate
 from kschedfw.framework.preemption.outcomes import LowestPriorities, Outcomes
 from kschedfw.framework.preemption.rules import PreemptionRules
 from kschedfw.framework.results import PostFilterResult
@@ -84,6 +85,10 @@ class PreemptionEvaluator:
         if plan.chosen is None:
             return plan.result, plan.status
         self._handle.metrics.preemption_victims(len(plan.chosen.victims.pods))
+        if self._handle.feature_gates.enabled(GENERIC_WORKLOAD):
+            preemptor = Preemptor.pod(present, plan.chosen.node_name)
+            evict_later(self._handle, self._plugin_name, plan.chosen.victims.pods, preemptor, [present])
+            return plan.result, plan.status
         status = prepare_candidate(self._handle, self._plugin_name, plan.chosen, present)
         if not status.is_success:
             return None, status

@@ -3,13 +3,18 @@
 kube-scheduler evicts on a goroutine of its own by default, and holds the pod back in pre_enqueue until that is done.
 Here it is done before post_filter returns, in the order of the victims, as with the gate
 SchedulerAsyncPreemption off: what happened is known when the pod goes back to the queue, and nothing depends on
-threads.
+threads. Where pods are scheduled in groups (GenericWorkload), it is done after the cycle (`evict_later`): what a member
+evicts must not make room for the next one.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Sequence
 
+import attrs
+
+from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod, PodCondition
 from kschedfw.framework.handle import Handle, record_event
 from kschedfw.framework.preemption.candidates import Candidate
@@ -32,29 +37,77 @@ def is_terminating_by_preemption(pod: Pod) -> bool:
     )
 
 
+@attrs.frozen
+class Preemptor:
+    """Who needs the room: a pod or a group, in the words of events and conditions.
+
+    `where` is the node; "cluster" for a group, whose victims are on many. `priority` is that below which nominations to
+    the node are cleared.
+    """
+
+    kind: str
+    object: Named
+    scheduler_name: str
+    where: str
+    priority: int
+
+    @property
+    def uid(self) -> str:
+        return self.object.metadata.uid
+
+    @classmethod
+    def pod(cls, pod: Pod, node_name: str) -> Preemptor:
+        return cls("pod", pod, pod.spec.scheduler_name, node_name, pod.priority)
+
+
+def evict(handle: Handle, plugin_name: str, victims: Iterable[Pod], preemptor: Preemptor) -> None:
+    """Evict the victims, then clear nominations of lower priority to the preemptor's node.
+
+    Victims that are terminating already are skipped. Whatever the cluster raises comes through.
+    """
+    for victim in victims:
+        if not victim.is_terminating:
+            _evict(handle, plugin_name, victim, preemptor)
+    _clear_lower_nominations(handle, preemptor)
+
+
 def prepare_candidate(handle: Handle, plugin_name: str, candidate: Candidate, pod: Pod) -> Status:
     """Evict the candidate's victims, then clear nominations of lower priority to its node; ERROR if an eviction fails.
 
     Victims that are terminating already are skipped. After a failed eviction the pod isn't nominated; its next attempt
     sees the node as it is then.
     """
-    for victim in candidate.victims.pods:
-        if victim.is_terminating:
-            continue
-        try:
-            _evict(handle, plugin_name, victim, pod, candidate.node_name)
-        except Exception as error:
-            # A cluster may raise anything; it must cost only this attempt.
-            return Status.from_error(error)
-    _clear_lower_nominations(handle, pod, candidate.node_name)
+    try:
+        evict(handle, plugin_name, candidate.victims.pods, Preemptor.pod(pod, candidate.node_name))
+    except Exception as error:
+        # A cluster may raise anything; it must cost only this attempt.
+        return Status.from_error(error)
     return Status.success()
 
 
-def _evict(handle: Handle, plugin_name: str, victim: Pod, pod: Pod, node_name: str) -> None:
-    if not _hold_back(handle, plugin_name, victim) and not _delete(handle, victim, pod):
+def evict_later(
+    handle: Handle, plugin_name: str, victims: Sequence[Pod], preemptor: Preemptor, members: Sequence[Pod]
+) -> None:
+    """Evict the victims after the cycle; until then the preemptor, by its uid, is under way in `handle.evictions`.
+
+    If an eviction fails, the `members` that wait for it are tried again.
+    """
+
+    def task() -> None:
+        try:
+            evict(handle, plugin_name, victims, preemptor)
+        except Exception:  # whatever kind of cluster this is
+            logger.exception("the preemption for %s %s failed", preemptor.kind, preemptor.uid)
+            handle.activate(members)
+
+    handle.evictions.start(preemptor.uid, task)
+
+
+def _evict(handle: Handle, plugin_name: str, victim: Pod, preemptor: Preemptor) -> None:
+    if not _hold_back(handle, plugin_name, victim) and not _delete(handle, victim, preemptor):
         return
-    message = f"Preempted by pod {pod.uid} on node {node_name}"
-    record_event(handle.cluster, victim, "Normal", "Preempted", message, related=pod)
+    message = f"Preempted by {preemptor.kind} {preemptor.uid} on node {preemptor.where}"
+    record_event(handle.cluster, victim, "Normal", "Preempted", message, related=preemptor.object)
 
 
 def _hold_back(handle: Handle, plugin_name: str, victim: Pod) -> bool:
@@ -66,13 +119,13 @@ def _hold_back(handle: Handle, plugin_name: str, victim: Pod) -> bool:
     return in_pre_bind is not None and in_pre_bind.cancel(f"preempted by {plugin_name}")
 
 
-def _delete(handle: Handle, victim: Pod, pod: Pod) -> bool:
+def _delete(handle: Handle, victim: Pod, preemptor: Preemptor) -> bool:
     """Set the victim's DisruptionTarget condition and delete it; False if it is deleted already."""
     condition = PodCondition(
         type=DISRUPTION_TARGET,
         status="True",
         reason=PREEMPTION_BY_SCHEDULER,
-        message=f"{pod.spec.scheduler_name}: preempting to accommodate a higher priority pod",
+        message=f"{preemptor.scheduler_name}: preempting to accommodate a higher priority {preemptor.kind}",
     )
     try:
         handle.cluster.patch_pod_status(victim, condition=condition)
@@ -85,15 +138,18 @@ def _delete(handle: Handle, victim: Pod, pod: Pod) -> bool:
     return True
 
 
-def _clear_lower_nominations(handle: Handle, pod: Pod, node_name: str) -> None:
-    """Clear the nominations to the node of pods with a lower priority, which may not fit there any more."""
-    for info in handle.nominator.nominated_pods_for_node(node_name):
-        if info.pod.priority >= pod.priority:
+def _clear_lower_nominations(handle: Handle, preemptor: Preemptor) -> None:
+    """Clear the nominations to the preemptor's node of pods with a lower priority, which may not fit there any more."""
+    for info in handle.nominator.nominated_pods_for_node(preemptor.where):
+        if info.pod.priority >= preemptor.priority:
             continue
         try:
             handle.cluster.patch_pod_status(info.pod, nominated_node_name="")
         except Exception:
             # Not worth failing for: at worst the pod waits longer than it needs to.
             logger.warning(
-                "can't take back the nomination of pod %s to node %s", info.pod.key, node_name, exc_info=True
+                "can't take back the nomination of pod %s to node %s",
+                info.pod.key,
+                preemptor.where,
+                exc_info=True,
             )

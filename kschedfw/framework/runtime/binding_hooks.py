@@ -5,7 +5,7 @@ Semantics: kube-scheduler v1.36 `RunReservePluginsReserve` … `RunPostBindPlugi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock
@@ -19,6 +19,7 @@ from kschedfw.framework.status import Code, Status
 from kschedfw.framework.waiting_pods import MAX_PERMIT_TIMEOUT, WaitingPod, WaitingPods
 
 _SUCCESS = Status.success()
+_ASKED_TO_WAIT = "one or more plugins asked to wait and no plugin rejected pod"
 
 
 class BindingHooks:
@@ -46,22 +47,36 @@ class BindingHooks:
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Success, a refusal, or WAIT, in which case the pod is in the waiting pods now."""
-        timeouts: dict[str, float] = {}
-        reasons: list[str] = []
+        waits = self._permit(state, pod, node_name)
+        if isinstance(waits, Status):
+            return waits
+        timeouts = {
+            name: MAX_PERMIT_TIMEOUT if status.timeout is None else status.timeout
+            for name, status in waits.items()
+        }
+        reasons = [reason for status in waits.values() for reason in status.reasons]
+        self._waiting_pods.add(WaitingPod(pod, timeouts, self._clock, reasons))
+        return Status(Code.WAIT, (f'{_ASKED_TO_WAIT} "{pod.name}"',))
+
+    def ask_permit(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """The answer of `permit`, with the plugins' reasons to wait; the pod doesn't begin to wait."""
+        waits = self._permit(state, pod, node_name)
+        if isinstance(waits, Status):
+            return waits
+        reasons = [reason for status in waits.values() for reason in status.reasons]
+        return Status(Code.WAIT, (*reasons, _ASKED_TO_WAIT))
+
+    def _permit(self, state: CycleState, pod: Pod, node_name: str) -> Mapping[str, Status] | Status:
+        """The answers of plugins that ask to wait, if no plugin objects; else the status."""
+        waits: dict[str, Status] = {}
         for name, hook in self._hooks["permit"]:
             status = call("permit", name, hook, state, pod, node_name)
             if status.is_success:
                 continue
             if not status.is_wait:
                 return named(status, "permit", name)
-            timeouts[name] = MAX_PERMIT_TIMEOUT if status.timeout is None else status.timeout
-            reasons += status.reasons
-        if not timeouts:
-            return _SUCCESS
-        self._waiting_pods.add(WaitingPod(pod, timeouts, self._clock, reasons))
-        return Status(
-            Code.WAIT, (f'one or more plugins asked to wait and no plugin rejected pod "{pod.name}"',)
-        )
+            waits[name] = status
+        return waits or _SUCCESS
 
     def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """The answer of the first plugin that doesn't skip; SKIP if all do or there is none."""

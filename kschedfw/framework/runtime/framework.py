@@ -13,7 +13,10 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.errors import HOOK_FAILURES, PluginError, PluginLoadError, ProfileError
 from kschedfw.framework.events import ClusterEvent
+from kschedfw.framework.evictions import Evictions
 from kschedfw.framework.extender import Extender
+from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
+from kschedfw.framework.groups import GroupPlacement, GroupStates, PlacedGroup, QueuedGroup
 from kschedfw.framework.handle import ClusterClient, Handle, check_cluster
 from kschedfw.framework.metrics import NO_METRICS, MeasuredPoint, MetricsRecorder, PluginSampling
 from kschedfw.framework.nodes.node_info import NodeInfo
@@ -34,6 +37,7 @@ from kschedfw.framework.runtime.hooks import Hook, HookTable, events_of
 from kschedfw.framework.runtime.measuring import Meter, measured
 from kschedfw.framework.runtime.memo import Memo
 from kschedfw.framework.runtime.one_pass import BestNodes, Planner
+from kschedfw.framework.runtime.placement_hooks import PlacementHooks, PlacementScore
 from kschedfw.framework.runtime.plugin_memo import PluginMemo
 from kschedfw.framework.runtime.pod_class import POD_CLASS, KeptT, PodClass, Preparation
 from kschedfw.framework.runtime.preparation import prepare, run_pre_filters, run_pre_scores
@@ -86,6 +90,9 @@ class Framework:
         evaluation: Evaluation = Evaluation.MEMO,
         waiting_pods: WaitingPods | None = None,
         pods_in_pre_bind: PodsInPreBind | None = None,
+        feature_gates: FeatureGates = DEFAULT_GATES,
+        groups: GroupStates | None = None,
+        evictions: Evictions | None = None,
     ) -> None:
         check_cluster(cluster, ClusterClient, "Framework")
         self.profile = profile
@@ -102,6 +109,9 @@ class Framework:
             extenders=tuple(extenders),
             metrics=NO_METRICS if metrics is None else metrics,
             pods_in_pre_bind=PodsInPreBind() if pods_in_pre_bind is None else pods_in_pre_bind,
+            feature_gates=feature_gates,
+            groups=GroupStates() if groups is None else groups,
+            evictions=Evictions() if evictions is None else evictions,
         )
         self.plugins: Mapping[str, AnyPlugin] = {
             name: self._make(registry, name) for name in profile.plugin_names
@@ -124,6 +134,7 @@ class Framework:
         self._binding = BindingHooks(
             self._hooks, self.handle.clock, self.waiting_pods, Parallelizer(parallelizer.parallelism)
         )
+        self._placing = PlacementHooks(self._hooks, profile)
         signing = [(self.plugins[name], each) for name, each in counts.items()]
         self._memo = Memo(signing) if evaluation is Evaluation.MEMO else None
         # Calls are what a recorder counts: with one, every hook is called for every pod.
@@ -387,6 +398,27 @@ class Framework:
     def run_permit_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Success, a refusal, or WAIT, in which case the pod is in `waiting_pods` now."""
         return self._binding.permit(state, pod, node_name)
+
+    @measured(MeasuredPoint.PERMIT)
+    def ask_permit_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """The answer of `run_permit_plugins`, with the plugins' reasons to wait; no pod begins to wait."""
+        return self._binding.ask_permit(state, pod, node_name)
+
+    # Groups
+
+    @measured(MeasuredPoint.PLACEMENT_GENERATE)
+    def run_placement_generate_plugins(
+        self, state: CycleState, group: QueuedGroup, placement: GroupPlacement
+    ) -> tuple[Sequence[GroupPlacement], Status]:
+        """The placements to try, none unless the status is success; the given one without such a plugin."""
+        return self._placing.generate(state, group, placement)
+
+    @measured(MeasuredPoint.PLACEMENT_SCORE)
+    def run_placement_score_plugins(
+        self, state: CycleState, group: QueuedGroup, placed: Sequence[PlacedGroup]
+    ) -> tuple[Sequence[PlacementScore], Status]:
+        """The weighted scores of each placement; none unless the status is success."""
+        return self._placing.scores(state, group, placed)
 
     # Binding cycle
 

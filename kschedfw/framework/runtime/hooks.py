@@ -74,11 +74,12 @@ class HookTable:
             self._by_hook[hook] = tuple(
                 (name, function if wrap is None else wrap(spec, name, function)) for name, function in found
             )
-        if len(self["queue_sort"]) > 1:
-            names = ", ".join(name for name, _ in self["queue_sort"])
-            raise ProfileError(
-                f"profile {profile.scheduler_name!r}: only one queue sort plugin can be enabled, not {names}"
-            )
+        for hook, title in (("queue_sort", "queue sort"), ("placement_generate", "placement generate")):
+            if len(self[hook]) > 1:
+                names = ", ".join(name for name, _ in self[hook])
+                raise ProfileError(
+                    f"profile {profile.scheduler_name!r}: only one {title} plugin can be enabled, not {names}"
+                )
 
     def __getitem__(self, hook: str) -> tuple[tuple[str, Hook], ...]:
         return self._by_hook[hook]

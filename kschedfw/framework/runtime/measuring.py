@@ -18,6 +18,7 @@ import numpy as np
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.groups import GroupPlacement
 from kschedfw.framework.hook_spec import HookSpec
 from kschedfw.framework.metrics import MeasuredPoint, MetricsRecorder, Operation, PluginSampling, listens
 from kschedfw.framework.parallelizer import Parallelizer
@@ -216,4 +217,6 @@ def _code(answer: object) -> Code:
             return Code.SUCCESS
         case (_, None | Status() as status):
             return Code.SUCCESS if status is None else status.code
+        case [] | [GroupPlacement(), *_]:
+            return Code.SUCCESS
     return Code.ERROR

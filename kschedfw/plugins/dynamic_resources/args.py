@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import attrs
 
-from kschedfw import FieldError
+from kschedfw import FieldError, format_duration
 from kschedfw.api.scalars import Duration
-from kschedfw.framework.clock import format_duration
 
 
 @attrs.frozen

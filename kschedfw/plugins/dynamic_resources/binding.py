@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 import attrs
 
-from kschedfw import Handle, KschedfwError, Node, Pod
+from kschedfw import DevicePreparation, Handle, KschedfwError, MemberStates, Node, Pod
 from kschedfw.api import (
+    EMPTY,
     AllocationResult,
     ConsumerReference,
     DeviceClaim,
+    DeviceCondition,
     PodExtendedResourceClaimStatus,
     ResourceClaim,
     ResourceClaimSpec,
 )
 from kschedfw.api.field_errors import quoted
-from kschedfw.api.resource_claims import FINALIZER, MAX_RESERVATIONS, DeviceCondition
+from kschedfw.api.resource_claims import FINALIZER, MAX_RESERVATIONS
 from kschedfw.framework.handle import record_event
-from kschedfw.framework.metrics import DevicePreparation
 from kschedfw.framework.waiting_pods import PodInPreBind
 from kschedfw.plugins.dynamic_resources.claims import Claims, without_allocation
 from kschedfw.plugins.dynamic_resources.decision import (
@@ -63,7 +64,8 @@ class Reservation:
     """What a pod gets on its node: its claims, with what is new for some of them, by uid.
 
     `special` is the claim for extended resources, which `extended` describes; `made` that claim once it is in the
-    cluster.
+    cluster. `shared` is what other members of the pod's group were given and isn't written yet: who is bound first
+    writes it.
     """
 
     claims: tuple[ResourceClaim, ...]
@@ -71,6 +73,7 @@ class Reservation:
     special: ResourceClaim | None = None
     extended: ExtendedRequests = NO_REQUESTS
     made: ResourceClaim | None = None
+    shared: Mapping[str, AllocationResult] = EMPTY
 
 
 class ClaimBinder:
@@ -81,16 +84,23 @@ class ClaimBinder:
         self._handle = handle
         self._timeout = timeout
 
-    def reserve(self, devices: PodDevices, node: Node, decided: NodeDevices) -> Reservation:
-        """Take the devices, so that no other pod gets them."""
+    def reserve(
+        self, devices: PodDevices, node: Node, decided: NodeDevices, trial: MemberStates | None = None
+    ) -> Reservation:
+        """Take the devices, so that no other pod gets them but members of the group on trial that share the claim."""
         allocations = {
             wanted.claim.uid: allocation_result(wanted, found, node, self._share_id)
             for wanted, found in decided.found
         }
         for uid, allocation in allocations.items():
-            self._claims.put_in_flight(uid, allocation)
+            self._claims.put_in_flight(uid, allocation, trial)
         special = devices.special if decided.extended.requests else None
-        return Reservation(tuple(devices.claims), allocations, special, decided.extended)
+        shared = {
+            claim.uid: given
+            for claim in devices.claims
+            if claim.uid not in allocations and (given := self._claims.book.in_flight(claim.uid)) is not None
+        }
+        return Reservation(tuple(devices.claims), allocations, special, decided.extended, shared=shared)
 
     def _share_id(self) -> str:
         return str(uuid.UUID(int=self._handle.random.getrandbits(128), version=4))
@@ -128,7 +138,8 @@ class ClaimBinder:
     def write(self, reservation: Reservation, pod: Pod) -> None:
         """Write allocations and reservations into the pod's claims."""
         for claim in reservation.claims:
-            self._bind(claim, reservation.allocations.get(claim.uid), pod)
+            shared = reservation.shared.get(claim.uid)
+            self._bind(claim, reservation.allocations.get(claim.uid, shared), pod)
 
     def _bind(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: Pod) -> None:
         present = self._claims.cache.get(claim.key)
@@ -136,11 +147,15 @@ class ClaimBinder:
             raise ClaimBindingError(f'claim "{claim.key}" got deleted in the meantime')
         if present.metadata.deletion_timestamp is not None:
             raise ClaimBindingError(f"claim {claim.key} got deleted in the meantime")
-        if allocation is not None and present.status.allocation is not None:
+        given = present.status.allocation
+        if allocation is not None and given is not None and not _is_same(given, allocation):
             raise ClaimBindingError(f"claim {claim.key} got allocated elsewhere in the meantime")
-        if allocation is None and present.status.allocation is None:
+        if allocation is None and given is None:
             raise ClaimBindingError(f"claim {claim.key} got deallocated elsewhere in the meantime")
-        allocated = present if allocation is None else self._allocated(present, allocation)
+        # A fellow member of the pod's group that shares the claim may have been bound before.
+        allocated = (
+            present if allocation is None or given is not None else self._allocated(present, allocation)
+        )
         bound = self._reserved(allocated, pod)
         if bound is not present:
             self._update(bound)
@@ -287,3 +302,10 @@ class ClaimBinder:
             )
         )
         self._handle.cluster.delete(stored)
+
+
+def _is_same(given: AllocationResult, allocation: AllocationResult) -> bool:
+    """Whether the claim has just this allocation by now. Only what is written has a timestamp."""
+    return attrs.evolve(given, allocation_timestamp=None) == attrs.evolve(
+        allocation, allocation_timestamp=None
+    )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from kschedfw import ClusterClient, Pod
+from kschedfw import ClusterClient, MemberStates, Pod
 from kschedfw.api import AllocationResult, PodResourceClaim, ResourceClaim
 from kschedfw.plugins._assume_cache import AssumeCache
 from kschedfw.plugins.dynamic_resources.usage import Usage
@@ -27,6 +27,8 @@ class Claims:
     def __init__(self, cluster: ClusterClient) -> None:
         self.cache = AssumeCache(ResourceClaim, cluster)
         self.book = UsageBook()
+        self._trials: dict[str, MemberStates] = {}
+        """The trial of a group in which a claim was put in flight, by the claim's uid."""
 
     def of(self, pod: Pod) -> Iterator[ResourceClaim]:
         """The pod's claims in its order; those that turned out not to be needed are left out.
@@ -58,12 +60,25 @@ class Claims:
     def is_in_flight(self, claim: ResourceClaim) -> bool:
         return self.book.is_in_flight(claim.uid)
 
-    def put_in_flight(self, uid: str, allocation: AllocationResult) -> None:
+    def put_in_flight(
+        self, uid: str, allocation: AllocationResult, trial: MemberStates | None = None
+    ) -> None:
+        """Take what a claim was given; in the trial of a group, its other members may use the claim."""
         self.book.put_in_flight(uid, allocation)
+        if trial is not None:
+            self._trials[uid] = trial
+
+    def as_shared(self, claim: ResourceClaim, trial: MemberStates | None) -> ResourceClaim:
+        """The claim with what another member of the group was given in this trial; else as it is."""
+        given = self.book.in_flight(claim.uid)
+        if given is None or trial is None or self._trials.get(claim.uid) is not trial:
+            return claim
+        return attrs.evolve(claim, status=attrs.evolve(claim.status, allocation=given))
 
     def landed(self, uid: str) -> None:
         """What was in flight is in the cluster now, or has been given up."""
         self.book.landed(uid)
+        self._trials.pop(uid, None)
 
     def usage(self) -> Usage:
         """What is taken at the moment; doesn't change afterwards."""

@@ -12,11 +12,11 @@ from kschedfw.api import (
     AllocatedDeviceStatus,
     DeviceClaim,
     DeviceClass,
+    DeviceCondition,
     NodeSelectorTerm,
     ResourceClaim,
     ResourceClaimSpec,
 )
-from kschedfw.api.resource_claims import DeviceCondition
 from kschedfw.plugins._node_terms import any_matches, usable_terms
 from kschedfw.plugins.dynamic_resources.answers import AllocationTimeoutError, Answers, Question
 from kschedfw.plugins.dynamic_resources.extended import (

@@ -16,8 +16,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from kschedfw import Node
-from kschedfw.api import CounterSet, Device, DeviceAttribute, NodeSelector, ResourceSlice
-from kschedfw.api.bounded_dict import BoundedDict
+from kschedfw.api import BoundedDict, CounterSet, Device, DeviceAttribute, NodeSelector, ResourceSlice
 from kschedfw.cel import (
     AttributeValue,
     Budget,

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Sequence
 import numpy as np
 
 from kschedfw import (
+    MEMBER_STATES,
     ClusterEvent,
     CycleState,
     Handle,
@@ -30,8 +31,7 @@ from kschedfw import (
     hookimpl,
     per_signature,
 )
-from kschedfw.api import OwnerReference, ResourceClaim
-from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION
+from kschedfw.api import EXTENDED_RESOURCE_ANNOTATION, OwnerReference, ResourceClaim
 from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins._normalize import normalized
 from kschedfw.plugins.dynamic_resources.args import DynamicResourcesArgs
@@ -90,7 +90,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         state.write(DEVICES, None)
         try:
-            devices = self._devices(pod)
+            devices = self._devices(state, pod)
         except (ClaimProblem, MissingClass) as problem:
             return Status.unresolvable(str(problem))
         if devices is None:
@@ -98,8 +98,13 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         state.write(DEVICES, devices)
         return None
 
-    def _devices(self, pod: Pod) -> PodDevices | None:
-        claims = list(self._manager.claims.of(pod)) if pod.spec.resource_claims else []
+    def _devices(self, state: CycleState, pod: Pod) -> PodDevices | None:
+        trial = state.read(MEMBER_STATES) if MEMBER_STATES in state else None
+        claims = (
+            [self._manager.claims.as_shared(each, trial) for each in self._manager.claims.of(pod)]
+            if pod.spec.resource_claims
+            else []
+        )
         special = left_over = None
         if self._manager.resources_of(pod):
             left_over = self._manager.claims.extended_of(pod)
@@ -204,7 +209,8 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         devices = state.find(DEVICES)
         if devices is not None:
             info = self.handle.snapshot.get(node_name)
-            reservation = self.binder.reserve(devices, info.node, devices.on(info))
+            trial = state.read(MEMBER_STATES) if MEMBER_STATES in state else None
+            reservation = self.binder.reserve(devices, info.node, devices.on(info), trial)
             state.write(RESERVATION, reservation)
 
     @hookimpl

@@ -8,8 +8,7 @@ from itertools import compress
 from operator import is_not
 from typing import Final
 
-from kschedfw.api import AllocationResult, ResourceClaim
-from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION
+from kschedfw.api import EXTENDED_RESOURCE_ANNOTATION, AllocationResult, ResourceClaim
 from kschedfw.plugins.dynamic_resources.inventory import DeviceId, PoolId
 from kschedfw.plugins.dynamic_resources.usage import (
     NOTHING_USED,
@@ -45,6 +44,10 @@ class UsageBook:
 
     def is_in_flight(self, uid: str) -> bool:
         return uid in self._in_flight
+
+    def in_flight(self, uid: str) -> AllocationResult | None:
+        """What the claim was given and isn't written yet; None if nothing."""
+        return self._in_flight.get(uid)
 
     def put_in_flight(self, uid: str, allocation: AllocationResult) -> None:
         with self._lock:

@@ -170,4 +170,9 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
     def _parts(self, company: Company) -> Iterator[tuple[DomainSums, int]]:
         yield from parts_of_own_terms(company.own.preferred, self.handle.snapshot.topology)
         if company.existing is not None:
-            yield from parts_of_existing_terms(company.existing, self.args.hard_pod_affinity_weight)
+            # A pod with preferred terms is held against all nodes, others only against those with affinity.
+            yield from parts_of_existing_terms(
+                company.existing,
+                self.args.hard_pod_affinity_weight,
+                unlisted=bool(company.own.preferred),
+            )

@@ -71,13 +71,23 @@ def parts_of_own_terms(terms: tuple[OwnTerm, ...], index: TopologyIndex) -> Iter
         yield index.counter(term.query).in_domains(term.topology_key), term.weight
 
 
-def parts_of_existing_terms(tally: TermTally, hard_weight: int) -> Iterator[tuple[DomainSums, int]]:
-    """Existing pods' terms that are about the pod; those that they require weigh `hard_weight`."""
-    for sums in tally.of(TermKind.PREFERRED).values():
-        yield sums, 1
-    if hard_weight > 0:
-        for sums in tally.of(TermKind.REQUIRED_AFFINITY).values():
-            yield sums, hard_weight
+_LISTED = ((TermKind.PREFERRED, TermKind.REQUIRED_AFFINITY),)
+_ALL = (*_LISTED, (TermKind.UNLISTED_PREFERRED, TermKind.UNLISTED_REQUIRED_AFFINITY))
+
+
+def parts_of_existing_terms(
+    tally: TermTally, hard_weight: int, *, unlisted: bool
+) -> Iterator[tuple[DomainSums, int]]:
+    """Existing pods' terms that are about the pod; those that they require weigh `hard_weight`.
+
+    With `unlisted`, also those of pods on trial on nodes that aren't known to have pods with affinity.
+    """
+    for preferred, required in _ALL if unlisted else _LISTED:
+        for sums in tally.of(preferred).values():
+            yield sums, 1
+        if hard_weight > 0:
+            for sums in tally.of(required).values():
+                yield sums, hard_weight
 
 
 def normalized(scores: IntArray) -> IntArray:

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import attrs
 
 from kschedfw import ClusterClient, FrozenDict, Pod
-from kschedfw.api import EMPTY, Namespace, PodAffinity, PodAffinityTerm, Selector
-from kschedfw.api.bounded_dict import BoundedDict
+from kschedfw.api import EMPTY, BoundedDict, Namespace, PodAffinity, PodAffinityTerm, Selector
 from kschedfw.api.selectors import NOTHING
 from kschedfw.framework.nodes.pod_info import AffinityTerm, preferred_terms, required_terms
 from kschedfw.plugins._label_selectors import joined, selector_error

@@ -13,9 +13,11 @@ from kschedfw import (
     IntArray,
     NodeInfo,
     NodeTable,
+    PlacedGroup,
     PlanPart,
     Plugin,
     Pod,
+    QueuedGroup,
     Reads,
     Resource,
     StateKey,
@@ -38,7 +40,7 @@ from kschedfw.plugins.dynamic_resources.manager import DeviceManager
 from kschedfw.plugins.node_resources_fit.args import NodeResourcesFitArgs, ScoringStrategyType
 from kschedfw.plugins.node_resources_fit.batch_scoring import batch_scorer_of
 from kschedfw.plugins.node_resources_fit.hints import FitHints
-from kschedfw.plugins.node_resources_fit.scoring import scorer_of
+from kschedfw.plugins.node_resources_fit.scoring import most_allocated, scorer_of
 from kschedfw.plugins.node_resources_fit.shortage import shortages, verdict, verdicts, without_ignored
 
 _DEMAND = StateKey[Resource]("NodeResourcesFit.demand")
@@ -138,6 +140,18 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
             ]
             scores = self._batch_scorer(usages, len(scored))
         return scores if scored is rows else scores.take(rows)
+
+    @hookimpl
+    def placement_score(self, group: QueuedGroup, placed: PlacedGroup) -> int:
+        """How full the placement's nodes would get together, whatever the strategy: groups are packed."""
+        usages = []
+        members = [pod for pod in group.pods if pod.uid in placed.node_names]
+        for resource in self._resources.resources:
+            amounts = [resource.on_node(info) for info in placed.placement.nodes]
+            wanted = sum(resource.request_of(pod.requests) for pod in members)
+            if allocatable := sum(amount for amount, _ in amounts):
+                usages.append((wanted + sum(used for _, used in amounts), allocatable, resource.weight))
+        return valid_score(most_allocated(usages))
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:

@@ -8,8 +8,13 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from kschedfw import FrozenDict, KschedfwError, Pod
-from kschedfw.api import NodeInclusionPolicy, Selector, TopologySpreadConstraint, UnsatisfiableAction
-from kschedfw.api.selectors import as_selector
+from kschedfw.api import (
+    NodeInclusionPolicy,
+    Selector,
+    TopologySpreadConstraint,
+    UnsatisfiableAction,
+    as_selector,
+)
 from kschedfw.plugins._label_selectors import selector_error
 
 _MOST_KEPT = 4096

@@ -10,6 +10,7 @@ import attrs
 from kschedfw import ClusterClient, FrozenDict, Pod
 from kschedfw.api import (
     EMPTY,
+    BoundedDict,
     LabelSelector,
     ReplicaSet,
     ReplicationController,
@@ -17,7 +18,6 @@ from kschedfw.api import (
     Service,
     StatefulSet,
 )
-from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.selectors import EVERYTHING
 
 _MOST_KEPT = 4096

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw import IntArray, Node, NodeTable, Pod, Snapshot, Status, Verdicts
-from kschedfw.api.bounded_dict import BoundedDict
+from kschedfw.api import BoundedDict
 from kschedfw.framework.nodes.encoded_column import NO_VALUE, EncodedColumn
 from kschedfw.plugins._node_terms import RequiredNodeAffinity
 from kschedfw.plugins._tolerations import has_untolerated_taint, untolerated_mask

@@ -7,14 +7,15 @@ from collections.abc import Iterator
 import attrs
 
 from kschedfw import ClusterClient, KschedfwError, Pod
-from kschedfw.api import PersistentVolume, PersistentVolumeClaim, StorageClass, Volume, VolumeBindingMode
-from kschedfw.api.volume_matching import (
+from kschedfw.api import (
     SELECTED_NODE,
-    Candidates,
-    class_of_claim,
-    class_of_volume,
-    is_fully_bound,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    Volume,
+    VolumeBindingMode,
 )
+from kschedfw.api.volume_matching import Candidates, class_of_claim, class_of_volume, is_fully_bound
 from kschedfw.api.volumes import claim_name, is_claim_of
 from kschedfw.plugins._assume_cache import AssumeCache
 from kschedfw.plugins.volume_binding.pod_volumes import PodVolumes, Unbound, by_size

@@ -24,10 +24,10 @@ from kschedfw import (
     StateKey,
     Status,
     Verdicts,
+    VolumeStage,
     hookimpl,
     per_signature,
 )
-from kschedfw.framework.metrics import VolumeStage
 from kschedfw.plugins.volume_binding.args import VolumeBindingArgs
 from kschedfw.plugins.volume_binding.binder import Reservation, VolumeBinder
 from kschedfw.plugins.volume_binding.claims import ClaimProblem, Claims

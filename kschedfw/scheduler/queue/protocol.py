@@ -99,6 +99,10 @@ class PodQueue(Protocol):
         """
         ...
 
+    def take_members(self, pods: Iterable[Pod]) -> Sequence[QueuedPodInfo]:
+        """Pop those of the pods that wait here and aren't gated."""
+        ...
+
     def next_deadline(self) -> float | None:
         """When to call `try_pop` again if nothing else happens; None if time alone changes nothing."""
         ...

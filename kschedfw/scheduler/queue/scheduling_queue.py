@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from kschedfw.api.pod import Pod
+from kschedfw.api.pod_groups import group_key
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.events import ClusterEvent
@@ -67,6 +68,8 @@ class SchedulingQueue(BlockingQueue):
         unschedulable_timeout: seconds after which an unschedulable pod is tried again in any case.
         pop_from_backoff: whether a refused pod that backs off is popped if no pod is active
             (SchedulerPopFromBackoffQ, on by default since v1.33). It also moves ends of backoff to full seconds.
+        groups: whether members of groups are scheduled together (GenericWorkload); then a member that failed is tried
+            again after its backoff, whatever plugin refused it.
         metrics: the recorder of metrics.
 
     Raises:
@@ -84,6 +87,7 @@ class SchedulingQueue(BlockingQueue):
         max_backoff: float = 10.0,
         unschedulable_timeout: float = 300.0,
         pop_from_backoff: bool = True,
+        groups: bool = False,
         metrics: MetricsRecorder = NO_METRICS,
     ) -> None:
         super().__init__(SystemClock() if clock is None else clock, nominator, metrics)
@@ -118,6 +122,7 @@ class SchedulingQueue(BlockingQueue):
             metrics=self._metrics,
         )
         self._appointments = Appointments()
+        self._groups = groups
 
     # Pods come and go
 
@@ -186,7 +191,8 @@ class SchedulingQueue(BlockingQueue):
             info.was_flushed_from_unschedulable = False
             info.flush_timestamp = None
             is_time = info.retry_at is not None and info.retry_at <= self._clock.now()
-            if occurrences is None or not info.rejector_plugins or is_time:
+            is_member = self._groups and bool(group_key(info.pod))
+            if occurrences is None or not info.rejector_plugins or is_time or is_member:
                 verdict = Requeue.AFTER_BACKOFF
             else:
                 verdict = self._hints.judge_all(info, occurrences)
@@ -212,6 +218,20 @@ class SchedulingQueue(BlockingQueue):
                 info.initial_attempt_timestamp = self._clock.now()
             self._begin_flight(info)
             return info
+
+    def take_members(self, pods: Iterable[Pod]) -> Sequence[QueuedPodInfo]:
+        """Pop those of the pods that wait here and aren't gated; they are in flight from now on."""
+        with self._changing:
+            self._sub_queues.wakes += 1
+            taken = []
+            for pod in pods:
+                if (info := self._sub_queues.take_member(pod.uid)) is not None:
+                    self._appointments.cancel(pod.uid)
+                    # As in kube-scheduler, so members don't keep room for each other. A failure nominates again.
+                    self.nominator.delete(pod)
+                    self._begin_flight(info)
+                    taken.append(info)
+            return taken
 
     # Events
 
@@ -375,6 +395,7 @@ class SchedulingQueue(BlockingQueue):
         info = QueuedPodInfo(PodInfo.of(pod))
         self._enter(info)
         self.nominator.add(info.pod_info)
+        self._sub_queues.wakes += 1
         self._sub_queues.to_active(info, UNSCHEDULED_POD_ADD.label)
 
     def _update(self, info: QueuedPodInfo, old: Pod, new: Pod) -> None:
@@ -397,6 +418,7 @@ class SchedulingQueue(BlockingQueue):
 
     def _move(self, candidates: Iterable[QueuedPodInfo], occurrence: Occurrence) -> None:
         event = occurrence.event
+        self._sub_queues.wakes += 1
         for info in candidates:
             uid, profile = info.pod.uid, info.pod.spec.scheduler_name
             # A hint may have called back and moved the pod.

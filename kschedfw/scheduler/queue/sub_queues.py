@@ -42,6 +42,8 @@ class SubQueues:
         self._clock = clock
         self._metrics = metrics
         self._rejections = Rejections(metrics)
+        self.wakes = 0
+        """Counts what has made pods active; see `QueuedPodInfo.initial_attempt_sequence`."""
 
     def find(self, uid: str) -> QueuedPodInfo | None:
         return self.active.get(uid) or self.backoff.get(uid) or self.unschedulable.get(uid)
@@ -111,12 +113,32 @@ class SubQueues:
         if not passed_gates and self._is_held_back(info):
             self._park(info, event)
             return
-        if info.initial_attempt_timestamp is None:
-            info.initial_attempt_timestamp = self._clock.now()
+        self.note_first_attempt(info)
         self.unschedulable.remove(info.pod.uid)
         self.active.push(info.pod.uid, info)
         self._rejections.count(info)
         self._metrics.pod_incoming(Place.ACTIVE, event)
+
+    def note_first_attempt(self, info: QueuedPodInfo) -> None:
+        """Keep when the pod became active for the first time."""
+        if info.initial_attempt_timestamp is None:
+            info.initial_attempt_timestamp = self._clock.now()
+            info.initial_attempt_sequence = self.wakes
+
+    def take_member(self, uid: str) -> QueuedPodInfo | None:
+        """Remove a pod whose fellow member was popped; None if it isn't here, or is held back by a gate.
+
+        Its backoff is ignored, as in kube-scheduler.
+        """
+        info = self.unschedulable.get(uid)
+        if info is not None and self._is_held_back(info):
+            self.unschedulable.put(info)
+            return None
+        info = info or self.find(uid)
+        if info is not None:
+            self.note_first_attempt(info)
+            self.discard(uid)
+        return info
 
     def from_backoff_to_active(self, info: QueuedPodInfo, event: str) -> None:
         """Make active a pod that was just removed from backoff."""

@@ -15,9 +15,15 @@ from kschedfw.testing.conformance.compare import (
     differences,
     refused_otherwise,
 )
+from kschedfw.testing.conformance.compare_groups import group_differences, number_of_decisions
 from kschedfw.testing.conformance.decide import decide, refusal
+from kschedfw.testing.conformance.groups import decide_groups
 from kschedfw.testing.conformance.mode import Mode
-from kschedfw.testing.conformance.scenario import Scenario, read_scenarios
+from kschedfw.testing.conformance.scenario import (
+    GroupScenario,
+    Scenario,
+    read_all_scenarios,
+)
 
 
 class _Check:
@@ -31,7 +37,12 @@ class _Check:
         self.refusals = 0
         self.without_post_filter = 0
 
-    def scenario(self, scenario: Scenario) -> None:
+    def scenario(self, scenario: Scenario | GroupScenario) -> None:
+        if isinstance(scenario, GroupScenario):
+            self.decisions += number_of_decisions(scenario)
+            decided = decide_groups(scenario, self.registry, self.mode)
+            self.differences.extend(group_differences(scenario, decided))
+            return
         if scenario.error is not None:
             self.refusals += 1
             self.differences.extend(refused_otherwise(scenario, refusal(scenario, self.registry)))
@@ -62,7 +73,7 @@ def check(files: Sequence[Path], show: int, modes: Sequence[Mode]) -> int:
 def _check_in(run: _Check, files: Sequence[Path], show: int) -> int:
     for file in files:
         decisions, found = run.decisions, len(run.differences)
-        for scenario in read_scenarios(file):
+        for scenario in read_all_scenarios(file):
             run.scenario(scenario)
         print(
             f"{file.name}: {run.decisions - decisions} decisions, {len(run.differences) - found} differences"
@@ -82,9 +93,13 @@ def _check_in(run: _Check, files: Sequence[Path], show: int) -> int:
 def print_decisions(file: Path) -> int:
     """Print a JSON line for each scenario: its decisions, or the error."""
     registry = Registry()
-    for scenario in read_scenarios(file):
+    for scenario in read_all_scenarios(file):
         try:
-            line: dict[str, object] = {"name": scenario.name, "decisions": decide(scenario, registry)}
+            line: dict[str, object] = (
+                {"name": scenario.name, "rounds": decide_groups(scenario, registry)}
+                if isinstance(scenario, GroupScenario)
+                else {"name": scenario.name, "decisions": decide(scenario, registry)}
+            )
         except KschedfwError as error:
             line = {"name": scenario.name, "error": str(error)}
         print(json.dumps(line, separators=(",", ":")))

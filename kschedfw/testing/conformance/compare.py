@@ -40,7 +40,7 @@ def differences(scenario: Scenario, decisions: list[Json]) -> Iterator[Differenc
             recorded, planned = expected["postFilter"], actual["postFilter"]
             comparable["postFilter"] = _preemption(recorded, following=planned)
             actual = actual | {"postFilter": _preemption(planned)}
-        yield from _compare(where, comparable, actual)
+        yield from value_differences(where, comparable, actual)
 
 
 def refused_otherwise(scenario: Scenario, error: ConfigurationError | None) -> Iterator[Difference]:
@@ -81,11 +81,12 @@ def _preemption(post_filter: object, following: object = None) -> object:
     return outcome | {"victims": sorted(outcome["victims"])}
 
 
-def _compare(where: str, expected: object, actual: object) -> Iterator[Difference]:
+def value_differences(where: str, expected: object, actual: object) -> Iterator[Difference]:
+    """Every value in which two JSON values differ, with its path after `where`."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         separator = "." if " " in where.split(" ", 1)[-1] else " "
         for key in sorted({*expected, *actual}, key=str):
-            yield from _compare(
+            yield from value_differences(
                 f"{where}{separator}{key}", expected.get(key, MISSING), actual.get(key, MISSING)
             )
     elif expected != actual:

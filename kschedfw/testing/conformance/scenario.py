@@ -55,7 +55,41 @@ class Scenario:
         )
 
 
+@attrs.frozen
+class GroupScenario:
+    """A scenario with groups of pods: events, with rounds of scheduling between them."""
+
+    name: str
+    category: str
+    objects: Mapping[str, list[Json]]
+    events: list[Json]
+    expected: list[Json]
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> GroupScenario:
+        """Raises KeyError or TypeError where the shape is wrong."""
+        return cls(
+            name=data["name"],
+            category=data.get("category", ""),
+            objects=data["objects"],
+            events=data["events"],
+            expected=data.get("expected") or [],
+        )
+
+
 def read_scenarios(path: Path) -> Iterator[Scenario]:
+    """The scenarios of a file that has none with groups.
+
+    Raises:
+        ScenarioError: as `read_all_scenarios`, and where a scenario has groups.
+    """
+    for scenario in read_all_scenarios(path):
+        if isinstance(scenario, GroupScenario):
+            raise ScenarioError(f"{path}: {scenario.name} has groups: expected a scenario without events")
+        yield scenario
+
+
+def read_all_scenarios(path: Path) -> Iterator[Scenario | GroupScenario]:
     """The scenarios of a `.jsonl` or `.jsonl.gz` file, one per line.
 
     Raises:
@@ -74,12 +108,13 @@ def read_scenarios(path: Path) -> Iterator[Scenario]:
         raise ScenarioError(f"{path}: {error}") from error
 
 
-def _parse(line: str, where: str) -> Scenario:
+def _parse(line: str, where: str) -> Scenario | GroupScenario:
     try:
-        return Scenario.of(json.loads(line))
+        data = json.loads(line)
+        return GroupScenario.of(data) if "events" in data else Scenario.of(data)
     except json.JSONDecodeError as error:
         raise ScenarioError(f"{where}: not JSON: {error}") from error
     except (KeyError, TypeError, AttributeError) as error:
         raise ScenarioError(
-            f"{where}: not a scenario: it needs name, objects and pending ({error!r})"
+            f"{where}: not a scenario: it needs name, objects and pending or events ({error!r})"
         ) from error

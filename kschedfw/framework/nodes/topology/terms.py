@@ -27,6 +27,8 @@ class TermKind(Enum):
     REQUIRED_ANTI_AFFINITY = "required anti-affinity"
     PREFERRED = "preferred affinity or anti-affinity"
     """With its weight, which is negative for anti-affinity; required terms have weight 1."""
+    UNLISTED_REQUIRED_AFFINITY = "required affinity, see PodInfo.is_unlisted"
+    UNLISTED_PREFERRED = "preferred affinity or anti-affinity, see PodInfo.is_unlisted"
 
     __hash__ = object.__hash__  # Enum's is written in Python
 
@@ -234,11 +236,14 @@ class TermGroups:
 
 
 def _terms_of(info: PodInfo) -> Iterator[_TermKey]:
+    required, preferred = TermKind.REQUIRED_AFFINITY, TermKind.PREFERRED
+    if info.is_unlisted:
+        required, preferred = TermKind.UNLISTED_REQUIRED_AFFINITY, TermKind.UNLISTED_PREFERRED
     for term in info.required_affinity_terms:
-        yield TermKind.REQUIRED_AFFINITY, term, 1
+        yield required, term, 1
     for term in info.required_anti_affinity_terms:
         yield TermKind.REQUIRED_ANTI_AFFINITY, term, 1
     for weighted in info.preferred_affinity_terms:
-        yield TermKind.PREFERRED, weighted.term, weighted.weight
+        yield preferred, weighted.term, weighted.weight
     for weighted in info.preferred_anti_affinity_terms:
-        yield TermKind.PREFERRED, weighted.term, -weighted.weight
+        yield preferred, weighted.term, -weighted.weight

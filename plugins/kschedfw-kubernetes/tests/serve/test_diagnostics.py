@@ -11,9 +11,10 @@ from pathlib import Path
 import httpx2
 import pytest
 import trustme
-from kschedfw_kubernetes.serve.build_info import FEATURES
 from kschedfw_kubernetes.testing import ApiServer
 from serve.replicas import Replica, add_nodes, add_pod, is_bound
+
+from kschedfw.config import FeatureGates
 
 pytestmark = pytest.mark.slow
 
@@ -101,7 +102,7 @@ def test_version_and_features_are_told(replica: Replica) -> None:
     assert 'major="1",minor="36"' in build
     assert 'go_version=""' in build
     enabled = samples(metrics, "kubernetes_feature_enabled")
-    assert len(enabled) == len(FEATURES)
+    assert len(enabled) == len(list(FeatureGates().features))
     assert 'kubernetes_feature_enabled{name="SchedulerQueueingHints",stage=""} 1.0' in enabled
     assert 'kubernetes_feature_enabled{name="SchedulerAsyncPreemption",stage="BETA"} 0.0' in enabled
 

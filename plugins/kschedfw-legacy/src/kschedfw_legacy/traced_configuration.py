@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kschedfw import ArgsError, EnabledPlugin, ExtensionPoint
+from kschedfw import ArgsError, EnabledPlugin
 from kschedfw.api import FieldError
 from kschedfw.config import (
+    POINTS,
     ConfigurationError,
     ConfiguredPlugin,
     ExtenderConfig,
@@ -43,10 +44,10 @@ def traced_configuration(
         scheduler_name=profile.scheduler_name,
         plugins={
             point: tuple(
-                _configured(plugin, point, origin, profile.provenance, catalog)
+                _configured(plugin, origin, profile.provenance, catalog)
                 for plugin in profile.points.get(point, ())
             )
-            for point in ExtensionPoint
+            for point in POINTS
         },
         args=args,
         run_all_filters=profile.run_all_filters,
@@ -62,7 +63,6 @@ def traced_configuration(
 
 def _configured(
     plugin: EnabledPlugin,
-    point: ExtensionPoint,
     origin: Origin,
     provenance: Mapping[str, tuple[str, ...]],
     catalog: PluginCatalog,
@@ -73,7 +73,7 @@ def _configured(
         origin,
         plugin.weight,
         distribution=catalog.distribution(plugin.name) if is_here else None,
-        absence=catalog.absence(plugin.name, point) if is_here else NOT_IN_THIS_VERSION,
+        absence="" if is_here else NOT_IN_THIS_VERSION,
         asked_by=provenance.get(plugin.name, ()),
     )
 

@@ -75,6 +75,7 @@ class Simulations:
             simulation = Simulation(
                 cluster,
                 profiles=candidate.profiles,
+                feature_gates=candidate.feature_gates,
                 registry=self._bench.registry,
                 extenders=extenders,
                 arrivals=_arrivals(asked),

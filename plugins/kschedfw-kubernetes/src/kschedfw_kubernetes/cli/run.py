@@ -19,7 +19,14 @@ from typer.core import TyperCommand
 from kschedfw import SchedulerConfiguration, SystemClock, format_duration
 from kschedfw.api import FieldErrors
 from kschedfw.api.reading import read_duration
-from kschedfw.cli import ExitCode, GatesOption, UsageError, complain, selected_configuration
+from kschedfw.cli import (
+    ExitCode,
+    GatesOption,
+    KubeVersionOption,
+    UsageError,
+    complain,
+    selected_configuration,
+)
 from kschedfw.config import BOOLEANS, overridden, written
 
 if TYPE_CHECKING:
@@ -107,6 +114,7 @@ def run(
         typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration or a Policy."),
     ] = None,
     feature_gates: GatesOption = None,
+    kube_version: KubeVersionOption = None,
     write_config_to: Annotated[
         Path | None,
         typer.Option(
@@ -281,7 +289,7 @@ def run(
     ] = "text",
 ) -> None:
     shown_flags = _flags(context)
-    configuration = selected_configuration(config, None, feature_gates)
+    configuration = selected_configuration(config, None, feature_gates, kube_version)
     connection = {"kubeconfig": kubeconfig, "qps": kube_api_qps, "burst": kube_api_burst}
     if config is not None and (ignored := [name for name, value in connection.items() if value is not None]):
         flags = ", ".join(

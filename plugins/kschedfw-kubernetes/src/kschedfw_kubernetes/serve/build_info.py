@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib.metadata import version
 from typing import Final
 
@@ -11,53 +11,11 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from kschedfw.config import REFERENCE, FeatureGates, Stage
+
 NAME: Final = "kschedfw"
-EMULATED: Final = "1.36"
+EMULATED: Final = REFERENCE
 """The minor version of kube-scheduler whose behaviour this is."""
-
-_ALPHA, _BETA, _GA = "ALPHA", "BETA", ""
-"""Stages as Kubernetes' feature gates have them; that of a feature in general availability is empty."""
-
-FEATURES: Final[Mapping[str, tuple[str, bool]]] = {
-    "DRAAdminAccess": (_GA, True),
-    "DRAConsumableCapacity": (_BETA, True),
-    "DRADeviceBindingConditions": (_BETA, True),
-    "DRADeviceTaintRules": (_BETA, False),
-    "DRADeviceTaints": (_BETA, True),
-    "DRAExtendedResource": (_BETA, True),
-    "DRAListTypeAttributes": (_ALPHA, False),
-    "DRANodeAllocatableResources": (_ALPHA, False),
-    "DRAPartitionableDevices": (_BETA, True),
-    "DRAPrioritizedList": (_GA, True),
-    "DRASchedulerFilterTimeout": (_BETA, True),
-    "DRAWorkloadResourceClaims": (_ALPHA, False),
-    "DynamicResourceAllocation": (_GA, True),
-    "GangScheduling": (_ALPHA, False),
-    "GenericWorkload": (_ALPHA, False),
-    "InPlacePodLevelResourcesVerticalScaling": (_BETA, True),
-    "InPlacePodVerticalScaling": (_GA, True),
-    "NodeDeclaredFeatures": (_BETA, True),
-    "NodeInclusionPolicyInPodTopologySpread": (_GA, True),
-    "NominatedNodeNameForExpectation": (_BETA, True),
-    "OpportunisticBatching": (_BETA, False),
-    "PodLevelResources": (_BETA, True),
-    "SchedulerAsyncAPICalls": (_BETA, False),
-    "SchedulerAsyncPreemption": (_BETA, False),
-    "SchedulerPopFromBackoffQ": (_BETA, True),
-    "SchedulerQueueingHints": (_GA, True),
-    "SidecarContainers": (_GA, True),
-    "StorageCapacityScoring": (_ALPHA, False),
-    "TaintTolerationComparisonOperators": (_ALPHA, False),
-    "TopologyAwareWorkloadScheduling": (_ALPHA, False),
-    "VolumeAttributesClass": (_GA, True),
-    "VolumeLimitScaling": (_ALPHA, False),
-    "WorkloadAwarePreemption": (_ALPHA, False),
-}
-"""The gates that kube-scheduler v1.36 asks while it schedules: the stage there, and whether kschedfw does it.
-
-Two that are on by default there are off: victims are evicted before post_filter returns, and hints of opportunistic
-batching aren't taken.
-"""
 
 
 def own_version() -> str:
@@ -75,8 +33,11 @@ class BuildInfo(Collector):
 
     `git_version` is a semantic version of Kubernetes with kschedfw's own behind the plus: alerts on version skew read
     the part before it, and would fire for ever if it said 0.1. There is no Go, and a wheel knows no commit or date:
-    these labels are empty.
+    these labels are empty. A feature counts as enabled if its behaviour is here.
     """
+
+    def __init__(self, gates: FeatureGates) -> None:
+        self._gates = gates
 
     def collect(self) -> Iterable[Metric]:
         major, _, minor = EMULATED.partition(".")
@@ -102,8 +63,10 @@ class BuildInfo(Collector):
             "Whether a feature of kube-scheduler is there (1) or not (0), by its name and stage.",
             labels=("name", "stage"),
         )
-        for name, (stage, is_there) in FEATURES.items():
-            features.add_metric((name, stage), float(is_there))
+        for name, state, is_here in self._gates.features:
+            # The stage of a feature in general availability is empty there.
+            stage = "" if state.stage is Stage.GA else state.stage.upper()
+            features.add_metric((name, stage), float(is_here))
         yield from (build, features)
 
 

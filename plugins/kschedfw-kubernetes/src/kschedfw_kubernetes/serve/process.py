@@ -22,10 +22,17 @@ from typing import Final
 import attrs
 
 from kschedfw import Clock, SchedulerConfiguration, scheduler_from_configuration
-from kschedfw.api import EMPTY, without_collections
+from kschedfw.api import EMPTY, PodGroup, without_collections
 from kschedfw.cluster import Cluster
+from kschedfw.config import GENERIC_WORKLOAD
 from kschedfw.scheduler import Structured, profiles_of
-from kschedfw_kubernetes.cluster import ClaimingCluster, Client, KubernetesCluster, LeaderElector
+from kschedfw_kubernetes.cluster import (
+    SCHEDULER_KINDS,
+    ClaimingCluster,
+    Client,
+    KubernetesCluster,
+    LeaderElector,
+)
 from kschedfw_kubernetes.serve.access import Access
 from kschedfw_kubernetes.serve.certificates import DEFAULT_TLS, ServerCertificate, TlsSettings, self_signed
 from kschedfw_kubernetes.serve.claim_metrics import in_words
@@ -117,7 +124,10 @@ class SchedulerProcess:
         """Decides whether scheduling begins before the process ends, or not at all."""
         self._scheduled = threading.Event()
         self._client = client
-        self._cluster = KubernetesCluster(client)
+        grouped = configuration.gates.enabled(GENERIC_WORKLOAD)
+        self._cluster = KubernetesCluster(
+            client, (*SCHEDULER_KINDS, PodGroup) if grouped else SCHEDULER_KINDS
+        )
         self._metrics = TracingMetrics(self._clock, options.disabled_metrics)
         self._metrics.registry.register(requests)
         self._bindings = ThreadPoolExecutor(BINDING_THREADS, "kschedfw-binding")

@@ -185,7 +185,7 @@ class Report:
     def _add_metrics(self, disabled: Collection[str]) -> None:
         registry = self._metrics.registry
         ProcessCollector(registry=registry)
-        registry.register(BuildInfo())
+        registry.register(BuildInfo(self._configuration.gates))
         Counter("disabled_metrics", "Metrics that --disabled-metrics names.", registry=registry).inc(
             len(set(disabled))
         )

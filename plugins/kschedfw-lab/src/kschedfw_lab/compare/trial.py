@@ -63,6 +63,7 @@ class Trial:
             simulation = Simulation(
                 cluster,
                 profiles=candidate.profiles,
+                feature_gates=candidate.feature_gates,
                 registry=self.registry,
                 arrivals=self.arrivals,
                 seed=self.seed,

@@ -1,0 +1,93 @@
+"""Runs the hooks that find and rate placements of a group.
+
+Semantics: kube-scheduler v1.36 `RunPlacementGeneratePlugins`, `RunPlacementScorePlugins`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.groups import GroupPlacement, PlacedGroup, QueuedGroup
+from kschedfw.framework.profile import ExtensionPoint, Profile
+from kschedfw.framework.results import MAX_NODE_SCORE, MIN_NODE_SCORE
+from kschedfw.framework.runtime.calls import named
+from kschedfw.framework.runtime.hooks import HookTable
+from kschedfw.framework.status import Status
+
+_SUCCESS = Status.success()
+
+
+@attrs.frozen
+class PlacementScore:
+    """The scores of a placement, by plugin and weighted."""
+
+    name: str
+    by_plugin: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        return sum(self.by_plugin.values())
+
+
+class PlacementHooks:
+    """The hooks of a profile that concern placements of groups."""
+
+    def __init__(self, hooks: HookTable, profile: Profile) -> None:
+        self._generate = hooks["placement_generate"]
+        self._scores = hooks["placement_score"]
+        self._normalize = dict(hooks["normalize_placement_score"])
+        self._weights = {
+            name: profile.weight(name, ExtensionPoint.PLACEMENT_SCORE) for name, _ in self._scores
+        }
+
+    def generate(
+        self, state: CycleState, group: QueuedGroup, placement: GroupPlacement
+    ) -> tuple[Sequence[GroupPlacement], Status]:
+        """The placements of the profile's plugin; the given one if it has none."""
+        for name, hook in self._generate:
+            try:
+                answer = hook(state, group, placement)
+            except HOOK_FAILURES as error:
+                answer = Status.from_error(error)
+            if isinstance(answer, Status):
+                status = Status.from_error(answer.as_error()) if not answer.is_rejected else answer
+                return (), status.with_plugin(name)
+            return tuple(answer), _SUCCESS
+        return (placement,), _SUCCESS
+
+    def scores(
+        self, state: CycleState, group: QueuedGroup, placed: Sequence[PlacedGroup]
+    ) -> tuple[Sequence[PlacementScore], Status]:
+        """The weighted scores of each placement."""
+        names = [each.placement.name for each in placed]
+        weighted: dict[str, dict[str, int]] = {name: {} for name in names}
+        for plugin, hook in self._scores:
+            try:
+                scores: Mapping[str, int] = {
+                    each.placement.name: _integer(hook(state, group, each)) for each in placed
+                }
+                if (normalize := self._normalize.get(plugin)) is not None:
+                    scores = normalize(state, group, scores)
+                for name in names:
+                    weighted[name][plugin] = self._weights[plugin] * _in_range(scores[name])
+            except HOOK_FAILURES as error:
+                return (), named(Status.from_error(error), "placement_score", plugin)
+        return [PlacementScore(name, weighted[name]) for name in names], _SUCCESS
+
+
+def _integer(answer: object) -> int:
+    if isinstance(answer, Status):
+        raise answer.as_error()
+    if isinstance(answer, bool) or not isinstance(answer, int):
+        raise TypeError(f"placement_score must return an integer or a Status, not {answer!r}")
+    return answer
+
+
+def _in_range(score: int) -> int:
+    if not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
+        raise ValueError(f"placement score {score} isn't within [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}]")
+    return score

@@ -1,0 +1,26 @@
+"""PodGroupPodsCount: placements that take more members are better.
+
+Semantics: kube-scheduler v1.36 `podgrouppodscount`; KEP-5732.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from kschedfw import MAX_NODE_SCORE, MEMBER_STATES, CycleState, PlacedGroup, Plugin, hookimpl
+
+
+class PodGroupPodsCount(Plugin):
+    """Counts the members that would be scheduled, those that are included."""
+
+    name: ClassVar[str] = "PodGroupPodsCount"
+
+    @hookimpl
+    def placement_score(self, state: CycleState, placed: PlacedGroup) -> int:
+        return state.read(MEMBER_STATES).number_scheduled + len(placed.node_names)
+
+    @hookimpl
+    def normalize_placement_score(self, scores: Mapping[str, int]) -> Mapping[str, int]:
+        highest = max(scores.values(), default=0)
+        return {name: score * MAX_NODE_SCORE // highest if highest else 0 for name, score in scores.items()}

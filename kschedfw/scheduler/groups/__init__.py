@@ -1,0 +1,19 @@
+"""The cycle of a group of pods that are scheduled together (kube-scheduler `podGroupCycle`; KEP-4671, KEP-5732)."""
+
+from kschedfw.scheduler.groups.algorithm import GroupAlgorithm, GroupResult, MemberResult, PlacementResult
+from kschedfw.scheduler.groups.cycle import GroupCycle, GroupDecision, GroupObserver
+from kschedfw.scheduler.groups.preemption import GroupPreemption, Reprieve
+from kschedfw.scheduler.groups.units import VictimUnit
+
+__all__ = [
+    "GroupAlgorithm",
+    "GroupCycle",
+    "GroupDecision",
+    "GroupObserver",
+    "GroupPreemption",
+    "GroupResult",
+    "MemberResult",
+    "PlacementResult",
+    "Reprieve",
+    "VictimUnit",
+]

@@ -1,0 +1,284 @@
+"""Finds nodes for all members of a group at once (kube-scheduler `podGroupSchedulingAlgorithm`).
+
+Members are tried one after the other, in order, on each placement; each sees those before it as if they were bound.
+Nothing of that lasts: what is found is submitted afterwards, by `GroupCycle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+import attrs
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
+from kschedfw.framework.gates import TOPOLOGY_AWARE_WORKLOAD_SCHEDULING, FeatureGates
+from kschedfw.framework.groups import (
+    CALL_IN,
+    MEMBER_STATES,
+    CallIn,
+    GroupPlacement,
+    MemberStates,
+    PlacedGroup,
+    QueuedGroup,
+)
+from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.nominator import Nominator
+from kschedfw.framework.results import PostFilterResult
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.placement_hooks import PlacementScore
+from kschedfw.framework.status import Code, Status
+from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt
+from kschedfw.scheduler.binding_cycle import as_fit_error
+from kschedfw.scheduler.errors import SchedulingError
+from kschedfw.scheduler.generic_scheduler import DecisionObserver, ScheduleResult
+from kschedfw.scheduler.groups.trial import AffinityLists, MemberTrial
+from kschedfw.scheduler.scheduling_cycle import make_room
+
+UNSCHEDULABLE: Final = "pod group is unschedulable"
+_WAITING: Final = "pod group is waiting for preemption to complete"
+
+
+class PlacementAlgorithm(Protocol):
+    """Finds the node for a pod on the snapshot as it is: `GenericScheduler.schedule_within`."""
+
+    def schedule_within(
+        self,
+        framework: Framework,
+        state: CycleState,
+        pod: Pod,
+        nodes: NodeSelection,
+        *,
+        observer: DecisionObserver | None = None,
+    ) -> ScheduleResult: ...
+
+
+@attrs.define(eq=False)
+class MemberResult:
+    """How a member fared in a trial: it has a node (`result`), or `status` says why not.
+
+    `permit` is what permit plugins said. `nomination` is what becomes of its nomination if it isn't placed. A member
+    that `preempts` goes on as if it were on the node that it is nominated to.
+    """
+
+    attempt: Attempt
+    status: Status = attrs.field(factory=Status.success)
+    result: ScheduleResult | None = None
+    permit: Status | None = None
+    nomination: PostFilterResult | None = CLEAR_NOMINATION
+    preempts: bool = False
+    assumed: Pod | None = None
+
+    @property
+    def node_name(self) -> str:
+        """The node that the member would get; empty if it gets none."""
+        return "" if self.result is None else self.result.suggested_host
+
+
+@attrs.frozen(eq=False)
+class PlacementResult:
+    """How a group fared on a placement. `is_waiting`: enough members fit, some once their victims are gone."""
+
+    placement: GroupPlacement
+    status: Status
+    members: Sequence[MemberResult]
+    is_waiting: bool = False
+
+    @property
+    def node_names(self) -> dict[str, str]:
+        """The nodes of the members that have one, by uid."""
+        return {each.attempt.pod.uid: each.node_name for each in self.members if each.node_name}
+
+
+@attrs.frozen(eq=False)
+class GroupResult:
+    """How a group fared on all placements. `taken` is the best one, or the first that was tried where none will do."""
+
+    status: Status
+    placements: Sequence[PlacementResult] = ()
+    scores: Sequence[PlacementScore] = ()
+    taken: PlacementResult | None = None
+    is_waiting: bool = False
+
+    @property
+    def members(self) -> Sequence[MemberResult]:
+        return () if self.taken is None else self.taken.members
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether the placement taken is one that will do."""
+        return self.status.is_success or self.is_waiting
+
+
+class GroupAlgorithm:
+    """Tries the members of a group on its placements.
+
+    Without the gate TopologyAwareWorkloadScheduling the one placement is all nodes, and no plugin is asked.
+    """
+
+    def __init__(
+        self,
+        algorithm: PlacementAlgorithm,
+        snapshot: Snapshot,
+        nominator: Nominator,
+        gates: FeatureGates,
+    ) -> None:
+        self._algorithm = algorithm
+        self._by_placements = gates.enabled(TOPOLOGY_AWARE_WORKLOAD_SCHEDULING)
+        self._snapshot = snapshot
+        self._nominator = nominator
+
+    def run(
+        self,
+        framework: Framework,
+        group: QueuedGroup,
+        states: MemberStates,
+        lists: AffinityLists,
+        attempts: Sequence[Attempt],
+        *,
+        makes_room: bool,
+        observe: GroupObservation | None = None,
+    ) -> GroupResult:
+        """Try all placements, and choose one. With `makes_room`, post_filter runs for members that fit nowhere.
+
+        The snapshot and what plugins have reserved are afterwards as they were before.
+        """
+        state = CycleState()
+        state.write(MEMBER_STATES, states)
+        everywhere = GroupPlacement("", self._snapshot.selection)
+        if not self._by_placements:
+            trial = MemberTrial(self._snapshot, self._nominator, states, lists)
+            found = self._try(framework, everywhere, trial, attempts, makes_room=makes_room, observe=observe)
+            return GroupResult(found.status, [found], taken=found, is_waiting=found.is_waiting)
+        placements, status = framework.run_placement_generate_plugins(state, group, everywhere)
+        if not status.is_success and not status.is_rejected:
+            return GroupResult(status)
+        if not placements:
+            return GroupResult(Status.unschedulable("no feasible placements found"))
+        results: list[PlacementResult] = []
+        for placement in placements:
+            trial = MemberTrial(self._snapshot, self._nominator, states, lists)
+            found = self._try(framework, placement, trial, attempts, makes_room=makes_room, observe=observe)
+            results.append(found)
+            if found.status.code is Code.ERROR:
+                return GroupResult(found.status, results, taken=found)
+        return self._choice(framework, state, group, results)
+
+    def _choice(
+        self,
+        framework: Framework,
+        state: CycleState,
+        group: QueuedGroup,
+        results: Sequence[PlacementResult],
+    ) -> GroupResult:
+        good = [each for each in results if each.status.is_success or each.is_waiting]
+        if not good:
+            first = results[0]
+            text = (
+                f"0/{len(results)} placements are available, first placement status: {first.status.message}"
+            )
+            return GroupResult(Status.unschedulable(text), results, taken=first)
+        best = good[0]
+        scores: Sequence[PlacementScore] = ()
+        if len(good) > 1:
+            placed = [PlacedGroup(each.placement, each.node_names) for each in good]
+            scores, status = framework.run_placement_score_plugins(state, group, placed)
+            if not status.is_success:
+                return GroupResult(status, results, taken=best)
+            totals = [each.total for each in scores]
+            # kube-scheduler draws among equals; here the first by name wins.
+            best = good[totals.index(max(totals))]
+        return GroupResult(best.status, results, scores, best, best.is_waiting)
+
+    def _try(
+        self,
+        framework: Framework,
+        placement: GroupPlacement,
+        trial: MemberTrial,
+        attempts: Sequence[Attempt],
+        *,
+        makes_room: bool,
+        observe: GroupObservation | None,
+    ) -> PlacementResult:
+        members: list[MemberResult] = []
+        status, is_waiting, preempts = Status.unschedulable(UNSCHEDULABLE), False, False
+        call = CallIn()
+        try:
+            for attempt in attempts:
+                state = CycleState()
+                state.record_plugin_metrics = attempt.state.record_plugin_metrics
+                state.write(MEMBER_STATES, trial.states)
+                state.write(CALL_IN, call)
+                member = MemberResult(attrs.evolve(attempt, state=state))
+                members.append(member)
+                self._find_node(placement, member, makes_room=makes_room, observe=observe)
+                if member.result is not None:
+                    self._take_place(trial, member)
+                if member.status.code is Code.ERROR:
+                    failed = f"failed to schedule other pod from a pod group: {member.status.message}"
+                    return PlacementResult(placement, Status.from_error(failed), members)
+                preempts |= member.preempts
+                if member.permit is not None and member.permit.is_success:
+                    is_waiting = preempts
+                    status = Status.unschedulable(UNSCHEDULABLE, _WAITING) if preempts else Status.success()
+            return PlacementResult(placement, status, members, is_waiting)
+        finally:
+            for member in reversed(members):
+                if member.assumed is not None:
+                    framework.run_reserve_plugins_unreserve(
+                        member.attempt.state, member.assumed, member.node_name
+                    )
+            trial.undo()
+
+    def _find_node(
+        self,
+        placement: GroupPlacement,
+        member: MemberResult,
+        *,
+        makes_room: bool,
+        observe: GroupObservation | None,
+    ) -> None:
+        attempt = member.attempt
+        observer = None if observe is None else observe.member(placement, attempt.pod)
+        try:
+            member.result = self._algorithm.schedule_within(
+                attempt.framework, attempt.state, attempt.pod, placement.nodes, observer=observer
+            )
+        except NoNodesAvailableError as error:
+            member.status = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (str(error),), error=error)
+        except FitError as error:
+            nomination = make_room(attempt, error) if makes_room else None
+            member.status = Status(Code.UNSCHEDULABLE, (str(error),), error=error)
+            member.nomination = nomination
+            if nomination is not None and nomination.nominated_node_name:
+                member.result = ScheduleResult(nomination.nominated_node_name, len(placement.nodes), 0)
+                member.preempts = True
+        except SchedulingError as error:
+            member.status = error.status
+
+    def _take_place(self, trial: MemberTrial, member: MemberResult) -> None:
+        attempt, host = member.attempt, member.node_name
+        framework, info = attempt.framework, attempt.info.pod_info
+        member.assumed = assumed = trial.assume(info, host)
+        status = framework.run_reserve_plugins_reserve(attempt.state, assumed, host)
+        if status.is_success:
+            status = framework.ask_permit_plugins(attempt.state, assumed, host)
+            member.permit = status
+        if status.is_success or status.is_wait:
+            return
+        framework.run_reserve_plugins_unreserve(attempt.state, assumed, host)
+        trial.forget(info, assumed)
+        member.assumed = member.result = None
+        member.preempts = False
+        member.status = as_fit_error(attempt, host, status) if status.is_rejected else status
+
+
+class GroupObservation(Protocol):
+    """Follows the trials of a group."""
+
+    def member(self, placement: GroupPlacement, pod: Pod) -> DecisionObserver | None:
+        """Return the observer of the decision on a member; None if nobody follows it."""
+        ...

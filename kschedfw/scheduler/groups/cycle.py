@@ -1,0 +1,296 @@
+"""The cycle of a group: takes its members from the queue, finds nodes for them together, and submits what was found."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Protocol
+
+import attrs
+
+from kschedfw.api.pod import Pod
+from kschedfw.api.pod_groups import POD_GROUP_SCHEDULED, PodGroup, PodGroupCondition, group_key
+from kschedfw.cluster import Cluster
+from kschedfw.framework.clock import Clock
+from kschedfw.framework.gates import WORKLOAD_AWARE_PREEMPTION, FeatureGates
+from kschedfw.framework.groups import CALL_IN, MEMBER_STATES, CallIn, GroupStates, MemberStates, QueuedGroup
+from kschedfw.framework.nodes.pod_info import QueuedPodInfo
+from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.profile import ExtensionPoint
+from kschedfw.framework.results import PostFilterResult
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.status import Code, Status
+from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt
+from kschedfw.scheduler.cache import Cache
+from kschedfw.scheduler.failure import REASON_SCHEDULER_ERROR, REASON_UNSCHEDULABLE
+from kschedfw.scheduler.groups.algorithm import (
+    UNSCHEDULABLE,
+    GroupAlgorithm,
+    GroupObservation,
+    GroupResult,
+    MemberResult,
+)
+from kschedfw.scheduler.groups.preemption import PLUGIN, GroupPreemption, plan_preemption, start_eviction
+from kschedfw.scheduler.groups.trial import AffinityLists
+from kschedfw.scheduler.queue import PodQueue
+from kschedfw.scheduler.queue.protocol import Place
+from kschedfw.scheduler.scheduling_cycle import SchedulingCycle
+
+_log = logging.getLogger(__name__)
+
+
+@attrs.frozen(eq=False)
+class GroupDecision:
+    """What was decided in the cycle of a group.
+
+    `result` is None if the cycle ended before the algorithm, `preemption` if none was tried. `status` is that of the
+    group in the end.
+    """
+
+    group: QueuedGroup
+    result: GroupResult | None
+    preemption: GroupPreemption | None
+    status: Status
+
+
+class GroupObserver(GroupObservation, Protocol):
+    """Follows the cycles of groups, for example to explain them. It must not change what it is given."""
+
+    def decided(self, decision: GroupDecision) -> None:
+        """This was decided; it is submitted next."""
+        ...
+
+
+class GroupCycle:
+    """Schedules groups, each when one of its members is popped."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        cache: Cache,
+        snapshot: Snapshot,
+        queue: PodQueue,
+        groups: GroupStates,
+        frameworks: Mapping[str, Framework],
+        algorithm: GroupAlgorithm,
+        cycle: SchedulingCycle,
+        gates: FeatureGates,
+        clock: Clock,
+        is_superfluous: Callable[[Pod], bool],
+        start: Callable[[Attempt, Callable[[], Status]], None],
+    ) -> None:
+        """`is_superfluous` tells of a pod that needs no attempt, and records why. `start` takes a member's place by
+        the given function, and begins the member's binding cycle.
+        """
+        self._cluster = cluster
+        self._cache = cache
+        self._snapshot = snapshot
+        self._queue = queue
+        self._groups = groups
+        self._frameworks = frameworks
+        self._algorithm = algorithm
+        self._cycle = cycle
+        self._preempts = gates.enabled(WORKLOAD_AWARE_PREEMPTION)
+        self._clock = clock
+        self._is_superfluous = is_superfluous
+        self._start = start
+        self.observer: GroupObserver | None = None
+
+    def run(self, popped: QueuedPodInfo) -> None:
+        """Schedule the group of a pod that was popped."""
+        key = group_key(popped.pod)
+        states = self._groups.get(key)
+        if states is None:
+            self._queue.add_unschedulable_if_not_present(popped)
+            return
+        others = [pod for pod in states.unscheduled if pod.uid != popped.pod.uid]
+        attempts = self._attempts([popped, *self._queue.take_members(others)])
+        if not attempts:
+            return
+        try:
+            self._schedule(key, states, attempts)
+        except BaseException as error:  # no error may leave members in flight
+            for attempt in attempts:
+                pod = attempt.pod
+                if self._queue.place(pod.uid) is Place.IN_FLIGHT and not self._cache.is_assumed(pod):
+                    self._cycle.fail(attempt, Status.from_error(error))
+            if not isinstance(error, Exception):
+                raise
+
+    def _schedule(self, key: str, states: MemberStates, attempts: Sequence[Attempt]) -> None:
+        pods = tuple(attempt.pod for attempt in attempts)
+        group = QueuedGroup(key, self._cluster.get(PodGroup, key), pods)
+        if (mixed := _mixed_schedulers(group)) is not None:
+            self._end(group, None, None, mixed)
+            for attempt in attempts:
+                self._cycle.fail(attempt, mixed)
+            return
+        framework = attempts[0].framework
+        self._cache.update_snapshot(self._snapshot)
+        lists = AffinityLists.of(self._snapshot)
+
+        def run(*, makes_room: bool) -> GroupResult:
+            observe = self.observer if makes_room else None
+            return self._algorithm.run(
+                framework, group, states, lists, attempts, makes_room=makes_room, observe=observe
+            )
+
+        result = run(makes_room=True)
+        status, is_waiting, preemption = result.status, result.is_waiting, None
+        if self._preempts and status.is_rejected and not is_waiting:
+            preemption = self._make_room(framework, group, lambda: run(makes_room=False))
+            if preemption.status.is_success:
+                is_waiting = True
+            elif preemption.status.is_rejected:
+                status = Status.unschedulable(status.message, preemption.status.message)
+            else:
+                status = preemption.status
+        self._end(group, result, preemption, status)
+        self._submit(attempts, result, status, is_waiting=is_waiting)
+        self._tell(group, status)
+
+    # From the queue
+
+    def _attempts(self, taken: Sequence[QueuedPodInfo]) -> Sequence[Attempt]:
+        """Attempts of the members that need one, in the order in which they are tried."""
+        attempts = []
+        for info in sorted(taken, key=_turn):
+            framework = self._frameworks.get(info.pod.spec.scheduler_name)
+            if framework is None or self._is_superfluous(info.pod):
+                self._queue.done(info.pod.uid)
+            else:
+                attempts.append(Attempt(info, framework, self._clock.monotonic()))
+        return attempts
+
+    # Preemption
+
+    def _make_room(
+        self, framework: Framework, group: QueuedGroup, try_group: Callable[[], GroupResult]
+    ) -> GroupPreemption:
+        if PLUGIN not in framework.plugins_at(ExtensionPoint.POST_FILTER):
+            missing = "default preemption plugin is not registered, workload aware preemption is disabled"
+            return GroupPreemption(Status.unschedulable(missing))
+        handle = framework.handle
+        try:
+            preemption = plan_preemption(handle, group, try_group)
+        except Exception as error:  # whatever kind of cluster this is; it must cost only this cycle
+            _log.exception("looking for room for group %s failed", group.key)
+            return GroupPreemption(Status.from_error(error))
+        if preemption.status.is_success:
+            start_eviction(handle, group, preemption, framework.profile.scheduler_name)
+        return preemption
+
+    # Submission
+
+    def _submit(
+        self, attempts: Sequence[Attempt], result: GroupResult, status: Status, *, is_waiting: bool
+    ) -> None:
+        members = {each.attempt.pod.uid: each for each in result.members}
+        call = CallIn()
+        for attempt in attempts:
+            member = members.get(attempt.pod.uid)
+            if member is not None and status.is_success and member.node_name:
+                self._bind(member, call)
+                continue
+            call.is_done = False  # back in the queue it goes, and the next one that waits calls it in again
+            if member is None:
+                self._cycle.fail(attempt, status)
+            else:
+                self._cycle.fail(
+                    member.attempt,
+                    _failure(member, status, is_waiting=is_waiting),
+                    _nomination(member, status, is_waiting=is_waiting),
+                )
+
+    def _bind(self, member: MemberResult, call: CallIn) -> None:
+        attempt, result = member.attempt, member.result
+        assert result is not None
+        attempt.state.delete(MEMBER_STATES)  # from now on the cache counts, not the trial
+        attempt.state.write(CALL_IN, call)
+        self._start(attempt, lambda: self._cycle.assume(attempt, result))
+        call.is_done = call.is_done and attempt.is_binding
+
+    def _end(
+        self,
+        group: QueuedGroup,
+        result: GroupResult | None,
+        preemption: GroupPreemption | None,
+        status: Status,
+    ) -> None:
+        if self.observer is not None:
+            self.observer.decided(GroupDecision(group, result, preemption, status))
+
+    def _tell(self, group: QueuedGroup, status: Status) -> None:
+        """Write the group's condition, if it changes. A group that was scheduled once stays so."""
+        present = self._cluster.get(PodGroup, group.key)
+        if present is None:
+            _log.warning("group %s is gone, its condition isn't written", group.key)
+            return
+        known = next((each for each in present.status.conditions if each.type == POD_GROUP_SCHEDULED), None)
+        if known is not None and known.status == "True" and not status.is_success:
+            return
+        value = "True" if status.is_success else "False"
+        changed = datetime.fromtimestamp(self._clock.now(), UTC)
+        condition = PodGroupCondition(
+            POD_GROUP_SCHEDULED,
+            value,
+            _reason(status),
+            "" if status.is_success else status.message,
+            present.metadata.generation,
+            known.last_transition_time if known is not None and known.status == value else changed,
+        )
+        if condition == known:
+            return
+        try:
+            self._cluster.update(present.with_condition(condition))
+        except Exception as error:  # whatever kind of cluster this is
+            _log.warning("can't write the condition of group %s: %s", group.key, error)
+
+
+def _turn(info: QueuedPodInfo) -> tuple[int, float, int, str]:
+    """Sorts members as they are tried: by priority, then by when they first became active."""
+    return (
+        -info.pod.priority,
+        info.initial_attempt_timestamp or 0.0,
+        info.initial_attempt_sequence,
+        info.pod.key,
+    )
+
+
+def _mixed_schedulers(group: QueuedGroup) -> Status | None:
+    """An ERROR if members want different schedulers."""
+    first = group.pods[0].spec.scheduler_name
+    other = next((pod.spec.scheduler_name for pod in group.pods if pod.spec.scheduler_name != first), None)
+    if other is None:
+        return None
+    names = f'"{first}" and "{other}"'
+    return Status.from_error(
+        f"all pods in a single pod group should have the same .spec.schedulerName set, got: {names}"
+    )
+
+
+def _failure(member: MemberResult, status: Status, *, is_waiting: bool) -> Status:
+    """The status with which a member that isn't bound goes back to the queue."""
+    if status.code is Code.ERROR:
+        return member.status if member.status.code is Code.ERROR else status
+    if not member.node_name:
+        return member.status
+    if is_waiting:
+        return member.status if member.preempts else status
+    reasons = member.permit.reasons if member.permit is not None and member.permit.is_wait else ()
+    return Status.unschedulable(UNSCHEDULABLE, *reasons)
+
+
+def _nomination(member: MemberResult, status: Status, *, is_waiting: bool) -> PostFilterResult | None:
+    if status.code is Code.ERROR:
+        return CLEAR_NOMINATION
+    if member.node_name:
+        return PostFilterResult.nominate(member.node_name) if is_waiting else CLEAR_NOMINATION
+    return member.nomination
+
+
+def _reason(status: Status) -> str:
+    if status.is_success:
+        return "Scheduled"
+    return REASON_UNSCHEDULABLE if status.is_rejected else REASON_SCHEDULER_ERROR

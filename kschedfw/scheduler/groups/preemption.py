@@ -1,0 +1,120 @@
+"""Makes room for a whole group (kube-scheduler `podGroupEvaluator`; KEP-5710)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from kschedfw.api.pod import PreemptionPolicy
+from kschedfw.api.pod_groups import PodGroup
+from kschedfw.api.workloads import PodDisruptionBudget
+from kschedfw.framework.groups import QueuedGroup
+from kschedfw.framework.handle import Handle
+from kschedfw.framework.preemption.budgets import DisruptionBudgets
+from kschedfw.framework.preemption.eviction import Preemptor, evict_later
+from kschedfw.framework.status import Status
+from kschedfw.scheduler.groups.algorithm import GroupResult
+from kschedfw.scheduler.groups.trial import SnapshotTrial
+from kschedfw.scheduler.groups.units import VictimUnit, victim_units
+
+PLUGIN = "DefaultPreemption"
+"""The plugin without which no group preempts, and for which victims that wait at permit are rejected."""
+
+_CLUSTER = "cluster"
+"""The one domain of a group's preemption, where a pod's has a node."""
+
+
+@attrs.frozen(eq=False)
+class Reprieve:
+    """The attempt to spare a unit: whether the group still fits with it, and where its members would go then."""
+
+    unit: VictimUnit
+    result: GroupResult
+
+    @property
+    def fits(self) -> bool:
+        return self.result.status.is_success
+
+
+@attrs.frozen(eq=False)
+class GroupPreemption:
+    """What came of looking for room, and how. With success the `victims` are being evicted."""
+
+    status: Status
+    potential: Sequence[VictimUnit] = ()
+    all_removed: GroupResult | None = None
+    violating: Sequence[VictimUnit] = ()
+    reprieves: Sequence[Reprieve] = ()
+
+    @property
+    def victims(self) -> Sequence[VictimUnit]:
+        """The units that can't be spared, the most important first."""
+        spared = {each.unit for each in self.reprieves if each.fits}
+        return [unit for unit in self.potential if unit not in spared] if self.status.is_success else ()
+
+    @property
+    def num_pdb_violations(self) -> int:
+        """How many of the victims violate a disruption budget."""
+        return sum(1 for unit in self.victims if unit in self.violating)
+
+
+def plan_preemption(
+    handle: Handle, group: QueuedGroup, try_group: Callable[[], GroupResult]
+) -> GroupPreemption:
+    """Find the units whose eviction makes room for the group, by trying it on the snapshot without them.
+
+    `try_group` runs the group's algorithm, without making room. Nothing is evicted yet.
+    """
+    present = group.object
+    if present is None:
+        missing = f'podgroup.scheduling.k8s.io "{group.key.partition("/")[2]}" not found'
+        return GroupPreemption(Status.from_error(f"failed to get pod group object: {missing}"))
+    if present.topology_key:
+        text = "workload aware preemption is not supported for pod groups with scheduling constraints"
+        return GroupPreemption(Status.unschedulable(text))
+    if any(pod.spec.preemption_policy is PreemptionPolicy.NEVER for pod in group.pods):
+        return GroupPreemption(Status.unschedulable("not eligible due to preemptionPolicy=Never."))
+    units = victim_units(handle.snapshot.node_infos, lambda key: handle.cluster.get(PodGroup, key))
+    potential = [unit for unit in units if unit.priority < present.priority]
+    if not potential:
+        return GroupPreemption(Status.unresolvable("No preemption victims found for incoming preemptor"))
+    trial = SnapshotTrial(handle.snapshot)
+    try:
+        return _plan(handle, potential, trial, try_group)
+    finally:
+        trial.undo()
+
+
+def _plan(
+    handle: Handle,
+    potential: Sequence[VictimUnit],
+    trial: SnapshotTrial,
+    try_group: Callable[[], GroupResult],
+) -> GroupPreemption:
+    for unit in potential:
+        trial.remove(unit.pods)
+    all_removed = try_group()
+    if not all_removed.status.is_success:
+        return GroupPreemption(all_removed.status, potential, all_removed)
+    budgets = DisruptionBudgets.of(handle.cluster.list(PodDisruptionBudget))
+    violates = budgets.violated([unit.pods for unit in potential])
+    violating = [unit for unit, is_bad in zip(potential, violates, strict=True) if is_bad]
+    others = [unit for unit, is_bad in zip(potential, violates, strict=True) if not is_bad]
+    reprieves: list[Reprieve] = []
+    for unit in (*violating, *others):
+        trial.put_back(unit.pods)
+        reprieve = Reprieve(unit, try_group())
+        if not reprieve.fits:
+            trial.remove(unit.pods)
+        reprieves.append(reprieve)
+    return GroupPreemption(Status.success(), potential, all_removed, violating, reprieves)
+
+
+def start_eviction(handle: Handle, group: QueuedGroup, plan: GroupPreemption, scheduler_name: str) -> None:
+    """Evict the victims of a plan, after the cycle."""
+    assert group.object is not None
+    victims = [pod for unit in plan.victims for pod in unit.pods]
+    handle.metrics.preemption_victims(len(victims))
+    preemptor = Preemptor("podgroup", group.object, scheduler_name, _CLUSTER, group.object.priority)
+    evict_later(handle, PLUGIN, victims, preemptor, group.pods)

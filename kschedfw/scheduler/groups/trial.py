@@ -1,0 +1,113 @@
+"""Changes of the snapshot that are undone: members that are assumed, and victims that are taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from kschedfw.api.pod import Pod
+from kschedfw.framework.groups import MemberStates
+from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
+from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.nominator import Nominator
+
+
+@attrs.frozen
+class AffinityLists:
+    """The names of the nodes with pods that have affinity, and required anti-affinity, when a cycle began."""
+
+    with_affinity: frozenset[str]
+    with_anti_affinity: frozenset[str]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> AffinityLists:
+        return cls(
+            frozenset(info.name for info in snapshot.with_affinity),
+            frozenset(info.name for info in snapshot.with_required_anti_affinity),
+        )
+
+    def on_trial(self, info: PodInfo, node_name: str) -> PodInfo:
+        """The pod as others see it while it is assumed in a trial."""
+        return info.on_trial(
+            listed=node_name in self.with_affinity,
+            listed_anti_affinity=node_name in self.with_anti_affinity,
+        )
+
+
+class SnapshotTrial:
+    """Puts pods on nodes of the snapshot and takes them away, until `undo`."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._before: dict[str, NodeInfo] = {}
+
+    def add(self, info: PodInfo, node_name: str) -> None:
+        """Put a pod on the node."""
+        changed = self._changing(node_name)
+        changed.add_pod(info)
+        self._snapshot.update([changed])
+
+    def remove(self, pods: Iterable[Pod]) -> None:
+        """Take pods off the nodes that they are on."""
+        changed: dict[str, NodeInfo] = {}
+        for pod in pods:
+            name = pod.node_name
+            if name not in changed:
+                changed[name] = self._changing(name)
+            changed[name].remove_pod(pod)
+        self._snapshot.update(changed.values())
+
+    def put_back(self, pods: Iterable[Pod]) -> None:
+        """Undo `remove` of these pods."""
+        for pod in pods:
+            self.add(PodInfo.of(pod), pod.node_name)
+
+    def undo(self) -> None:
+        """Bring back the nodes as they were."""
+        self._snapshot.update(self._before.values())
+        self._before = {}
+
+    def _changing(self, node_name: str) -> NodeInfo:
+        present = self._snapshot.get(node_name)
+        self._before.setdefault(node_name, present)
+        return present.clone()
+
+
+class MemberTrial:
+    """Members that are assumed one after the other, on the snapshot and in the state of their group, until `undo`."""
+
+    def __init__(
+        self, snapshot: Snapshot, nominator: Nominator, states: MemberStates, lists: AffinityLists
+    ) -> None:
+        self._lists = lists
+        self.states = states.copy()
+        """The group's state with the assumed members."""
+        self._nodes = SnapshotTrial(snapshot)
+        self._nominator = nominator
+        self._nominations: list[tuple[PodInfo, str]] = []
+
+    def assume(self, info: PodInfo, node_name: str) -> Pod:
+        """Put a member on the node, where it needs no nomination any more; gives the pod with its node."""
+        assumed = info.pod.bound_to(node_name)
+        self._nodes.add(self._lists.on_trial(PodInfo.of(assumed), node_name), node_name)
+        if nominated := self._nominator.node_of(assumed.uid):
+            self._nominations.append((info, nominated))
+            self._nominator.delete(assumed)
+        self.states.assume(assumed)
+        return assumed
+
+    def forget(self, info: PodInfo, assumed: Pod) -> None:
+        """Undo `assume` of one member."""
+        self._nodes.remove([assumed])
+        self.states.forget(info.pod)
+        for known in [each for each in self._nominations if each[0] is info]:
+            self._nominations.remove(known)
+            self._nominator.add(*known)
+
+    def undo(self) -> None:
+        """Undo everything."""
+        self._nodes.undo()
+        for info, node_name in self._nominations:
+            self._nominator.add(info, node_name)

@@ -1,0 +1,167 @@
+"""Groups of pods in a scheduler with the gates on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kschedfw import InMemoryCluster, Pod, Scheduler, make_node, make_pod, make_pod_group
+from kschedfw.api import DisruptionMode, PodGroup
+from kschedfw.api.manifests import object_from_manifest
+from kschedfw.framework.gates import (
+    GANG_SCHEDULING,
+    GENERIC_WORKLOAD,
+    TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
+    WORKLOAD_AWARE_PREEMPTION,
+    FeatureGates,
+)
+from kschedfw.simulator import Simulation
+from kschedfw.testing.clock import FakeClock
+
+GATES = FeatureGates.of(GENERIC_WORKLOAD, GANG_SCHEDULING)
+ALL_GATES = FeatureGates.of(
+    GENERIC_WORKLOAD, GANG_SCHEDULING, TOPOLOGY_AWARE_WORKLOAD_SCHEDULING, WORKLOAD_AWARE_PREEMPTION
+)
+
+
+def cluster(cpu: int) -> InMemoryCluster:
+    made = InMemoryCluster([make_node("n").capacity(cpu=cpu, memory="8Gi").build()])
+    made.add(make_pod_group("g").gang(min_count=3).build())
+    for name in ("a", "b", "c"):
+        made.add(make_pod(name).requests(cpu=1).group("g").build())
+    return made
+
+
+def bound(of: InMemoryCluster) -> set[str]:
+    return {pod.name for pod in of.list(Pod) if pod.node_name}
+
+
+def condition(of: InMemoryCluster) -> tuple[str, str]:
+    (group,) = of.list(PodGroup)
+    (only,) = group.status.conditions
+    return only.status, only.reason
+
+
+def test_a_gang_that_fits_is_bound_in_one_cycle() -> None:
+    room = cluster(cpu=4)
+    assert Scheduler(room, feature_gates=GATES).schedule_one()
+    assert bound(room) == {"a", "b", "c"}
+    assert condition(room) == ("True", "Scheduled")
+
+
+def test_of_a_gang_that_does_not_fit_nothing_is_bound_or_left_assumed() -> None:
+    room = cluster(cpu=2)
+    scheduler = Scheduler(room, feature_gates=GATES)
+    assert scheduler.schedule_one()
+    assert bound(room) == set()
+    assert not scheduler.cache.dump().assumed
+    assert condition(room) == ("False", "Unschedulable")
+
+
+def test_without_the_gates_members_are_pods_like_any_others() -> None:
+    room = cluster(cpu=2)
+    scheduler = Scheduler(room)
+    scheduler.run_until_idle()
+    assert len(bound(room)) == 2
+    assert not room.list(PodGroup)[0].status.conditions
+
+
+def test_without_the_gate_for_placements_the_groups_message_has_none() -> None:
+    room = cluster(cpu=2)
+    Scheduler(room, feature_gates=GATES).schedule_one()
+    (group,) = room.list(PodGroup)
+    assert group.status.conditions[0].message == "pod group is unschedulable"
+
+
+def test_running_until_idle_ends_although_a_group_backs_off() -> None:
+    room = cluster(cpu=2)
+    scheduler = Scheduler(room, feature_gates=GATES)
+    assert scheduler.run_until_idle() == 1
+    assert scheduler.run_until_idle() == 0
+
+
+def test_a_group_that_backs_off_is_tried_again_when_its_time_has_come() -> None:
+    room, clock = cluster(cpu=2), FakeClock()
+    scheduler = Scheduler(room, feature_gates=GATES, clock=clock)
+    scheduler.run_until_idle()
+    room.add(make_node("m").capacity(cpu=1, memory="8Gi").build())
+    clock.advance(15)
+    scheduler.run_until_idle()
+    assert bound(room) == {"a", "b", "c"}
+
+
+def test_a_simulation_counts_the_cycles_of_a_hopeless_group_and_ends() -> None:
+    report = Simulation(cluster(cpu=2), feature_gates=GATES).run()
+    assert report.unschedulable == 3
+    assert {decision.attempts for decision in report.decisions} == {6}
+
+
+def test_a_group_of_v1beta1_says_how_it_is_disrupted_by_an_object() -> None:
+    manifest = {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g"},
+        "spec": {"schedulingPolicy": {"basic": {}}, "disruptionMode": {"all": {}}},
+    }
+    group = object_from_manifest(manifest, "PodGroup")
+    assert isinstance(group, PodGroup)
+    assert group.spec.disruption_mode is DisruptionMode.POD_GROUP
+
+
+GANGS = st.lists(
+    st.tuples(st.integers(1, 5), st.integers(1, 5), st.booleans(), st.integers(0, 2)), min_size=1, max_size=4
+)
+"""For each gang its size, minCount, whether it wants one rack, and its priority."""
+
+
+@given(GANGS, st.lists(st.integers(1, 4), min_size=1, max_size=4), st.lists(st.integers(0, 30), max_size=4))
+def test_no_gang_is_bound_in_part_no_node_is_overcommitted_and_nothing_stays_assumed(
+    gangs: Sequence[tuple[int, int, bool, int]], cpus: Sequence[int], removals: Sequence[int]
+) -> None:
+    nodes = [
+        make_node(f"n{i}").capacity(cpu=cpu, memory="8Gi").labels(rack=f"r{i % 2}").build()
+        for i, cpu in enumerate(cpus)
+    ]
+    room, clock = InMemoryCluster(nodes), FakeClock()
+    scheduler = Scheduler(room, feature_gates=ALL_GATES, clock=clock)
+    for number, (size, min_count, is_racked, priority) in enumerate(gangs):
+        group = make_pod_group(f"g{number}").gang(min_count).priority(priority).disrupted_as_a_whole()
+        room.add((group.topology("rack") if is_racked else group).build())
+        for i in range(size):
+            room.add(
+                make_pod(f"g{number}-{i}").requests(cpu=1).priority(priority).group(f"g{number}").build()
+            )
+
+    def settled() -> None:
+        for _ in range(4):
+            scheduler.run_until_idle()
+            clock.advance(15)
+        scheduler.run_until_idle()
+        used = Counter(pod.node_name for pod in room.list(Pod) if pod.node_name)
+        assert all(used[f"n{i}"] <= cpu for i, cpu in enumerate(cpus))
+        assert not scheduler.cache.dump().assumed
+        assert not list(scheduler.waiting_pods)
+        left = [pod for pod in room.list(Pod) if not pod.node_name]
+        for number, (_, min_count, is_racked, _) in enumerate(gangs):
+            members = [pod for pod in room.list(Pod) if pod.name.startswith(f"g{number}-")]
+            on_nodes = {pod.node_name for pod in members if pod.node_name}
+            if is_racked:
+                assert len({int(name[1:]) % 2 for name in on_nodes}) <= 1
+            running = sum(1 for pod in members if pod.node_name)
+            assert running == 0 or running >= min_count or number in shrunk
+            # Nothing else is left to be run, and there is room for all of it: then it runs.
+            if not is_racked and len(left) == len(members) and len(members) >= min_count:
+                assert sum(cpus) - sum(used.values()) < min_count or running
+
+    shrunk: set[int] = set()
+    settled()
+    for each in removals:
+        pods = sorted(room.list(Pod), key=lambda pod: pod.name)
+        if pods:
+            gone = pods[each % len(pods)]
+            shrunk.add(int(gone.name[1 : gone.name.index("-")]))
+            room.delete(gone)
+            settled()
