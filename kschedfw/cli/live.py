@@ -34,6 +34,11 @@ class SourceOption:
     type: type[str] | type[Path] = str
     names_cluster: bool = True
 
+    @property
+    def parameter(self) -> str:
+        """The name as that of a parameter in Python."""
+        return self.name.replace("-", "_")
+
 
 @attrs.frozen
 class SourceCluster:
@@ -134,7 +139,7 @@ def with_sources(command: Callable[..., None]) -> Callable[..., None]:
             parameters.append(parameter)
 
     def expanded(**arguments: object) -> None:
-        given = {option.name: arguments.pop(option.name) for option in offered}
+        given = {option.name: arguments.pop(option.parameter) for option in offered}
         for name, home in _absent(sources).items():
             if (value := arguments.pop(name)) is not None:
                 raise UsageError(
@@ -174,7 +179,7 @@ def _absent(sources: Mapping[str, Source]) -> dict[str, str]:
 def _parameter(option: SourceOption) -> inspect.Parameter:
     shown = typer.Option(f"--{option.name}", metavar=option.metavar, help=option.help)
     return inspect.Parameter(
-        option.name,
+        option.parameter,
         inspect.Parameter.POSITIONAL_OR_KEYWORD,
         default=None,
         annotation=Annotated[option.type | None, shown],

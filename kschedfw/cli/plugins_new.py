@@ -18,7 +18,7 @@ import typer
 
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain
-from kschedfw.cli.plugins_new_names import ProjectNames
+from kschedfw.cli.plugins_new_names import ProjectNames, check_command
 
 NEEDS_EXTRA = "plugins new needs the extra new: pip install 'kschedfw[new]'"
 _OF_COPIER = re.compile(r"^Validation error for question '(\w+)'")
@@ -27,7 +27,8 @@ TEMPLATE = Path(__file__).parent / "plugin_template"
 NEW_HELP = """Make a distribution with a plugin: code, tests, an example, CI.
 
 NAME is the distribution's name. kschedfw-gpu-share has the package kschedfw_gpu_share and the plugin GpuShare, a small
-working plugin with a filter, a score and an argument. Its tests pass as they are.
+working plugin with a filter, a score and an argument. Its tests pass as they are. With --command it also adds a
+subcommand to kschedfw, and a source of clusters to all that ask about one.
 
 On a terminal, options that aren't given are asked for, unless --defaults is given.
 
@@ -58,6 +59,9 @@ def new_plugin(
     class_name: Annotated[
         str | None, typer.Option(metavar="NAME", help="The plugin's name, if it isn't to be made from NAME.")
     ] = None,
+    command: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A subcommand to add to kschedfw.")
+    ] = None,
     description: Annotated[
         str | None, typer.Option(metavar="TEXT", help="What the plugin does, in one line.")
     ] = None,
@@ -68,7 +72,8 @@ def new_plugin(
     names = ProjectNames.of(name, class_name)
     target = Path(names.distribution) if dest is None else dest
     _check_free(target)
-    given = {"description": description, "author": author, "license": licence}
+    check_command(command)
+    given = {"command": command, "description": description, "author": author, "license": licence}
     answers = {
         "distribution": names.distribution,
         "package": names.package,

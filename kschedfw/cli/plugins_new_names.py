@@ -10,6 +10,7 @@ from importlib.metadata import packages_distributions
 import attrs
 
 import kschedfw
+from kschedfw.cli.commands import COMMANDS
 from kschedfw.cli.enabled import UsageError
 from kschedfw.framework.runtime.registry import Registry
 
@@ -24,6 +25,7 @@ _TAKEN_CLASSES = frozenset(
 # As in the packaging specification.
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _SEPARATORS = re.compile(r"[-_.]+")
+_COMMAND = re.compile(r"[a-z](?:[a-z0-9-]{0,18}[a-z0-9])?")
 _CLASS_NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
 _OWN_PREFIX = "kschedfw"
 _TAKEN_PACKAGES = frozenset({_OWN_PREFIX, "example", "src", "tests"})
@@ -95,3 +97,19 @@ def _problem_with_class_name(class_name: str) -> str:
     if class_name.startswith("Test"):
         return "would be a test to pytest"
     return ""
+
+
+def check_command(name: str | None) -> None:
+    """Check the name of a subcommand; None is none.
+
+    Raises:
+        UsageError: it is invalid, or an installed distribution has it.
+    """
+    if name is None:
+        return
+    if not _COMMAND.fullmatch(name):
+        raise UsageError(
+            f"--command {name!r}: lower-case letters, digits and inner -, at most 20, such as racks"
+        )
+    if name in {*COMMANDS.names(), *COMMANDS.homes}:
+        raise UsageError(f"--command {name!r}: kschedfw has it already; give another name")

@@ -109,6 +109,27 @@ class TestProject:
         assert sorted(path.name for path in Path.cwd().iterdir()) == ["a"]
         assert capsys.readouterr().out.startswith("a/b has the plugin Row. Next:\n\n  cd a/b\n")
 
+    def test_a_command_and_a_source_of_clusters_come_with_it(self) -> None:
+        assert app.run(["plugins", "new", "rack", "--command", "rack-view"]) == 0
+        project = tomllib.loads(Path("rack/pyproject.toml").read_text(encoding="utf-8"))["project"]
+        assert project["entry-points"] == {
+            "kschedfw": {"Rack": "rack:Rack"},
+            "kschedfw.commands": {"rack-view": "rack.commands:COMMAND"},
+            "kschedfw.sources": {"rack-view-exports": "rack.exports:EXPORTS"},
+        }
+
+    @pytest.mark.parametrize(
+        ("command", "why"),
+        [
+            ("simulate", "kschedfw has it already; give another name"),
+            ("Racks", "lower-case letters, digits and inner -, at most 20, such as racks"),
+        ],
+    )
+    def test_a_command_that_can_not_be_is_refused(
+        self, command: str, why: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert complaint(capsys, "rack", "--command", command) == f"kschedfw: --command '{command}': {why}\n"
+
     @pytest.mark.parametrize("dest", ["kschedfw-rack", "."])
     def test_an_empty_directory_is_taken(self, dest: str) -> None:
         Path(dest).mkdir(exist_ok=True)

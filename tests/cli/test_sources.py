@@ -60,7 +60,7 @@ def read_backup(given: Given, progress: Progress | None) -> SourceCluster:
 BACKUPS = Source(
     (
         SourceOption("backup", "DIR", "Read the cluster of this backup.", Path),
-        SourceOption("at", "TIME", "As it was then.", names_cluster=False),
+        SourceOption("as-of", "TIME", "As it was then.", names_cluster=False),
     ),
     read_backup,
 )
@@ -100,7 +100,7 @@ def test_an_option_of_an_installed_source_names_the_cluster_that_is_read(install
     shown = CliRunner().invoke(app, ["--help"]).output
     assert "--backup" in shown
     assert "--context" not in shown
-    assert CliRunner().invoke(app, ["--backup", "some/where", "--at", "noon"]).exit_code == 0
+    assert CliRunner().invoke(app, ["--backup", "some/where", "--as-of", "noon"]).exit_code == 0
     (live,) = asked
     assert (live.is_wanted, live.title) == (True, "where")
     loaded = read_input(InputFormat.MANIFESTS, [], [], live=live)
@@ -121,7 +121,7 @@ def test_without_a_source_s_option_no_cluster_is_wanted(installed: None) -> None
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (["--at", "noon"], "--at noon: goes with a live cluster; say which with --backup"),
+        (["--as-of", "noon"], "--as-of noon: goes with a live cluster; say which with --backup"),
         (
             ["--backup", "b", "--archive", "a"],
             "--archive a, --backup b: a cluster is read from one source, not from ARCHIVE and BACKUPS",

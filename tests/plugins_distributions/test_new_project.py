@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ pytestmark = pytest.mark.slow
 
 REPOSITORY = Path(__file__).parents[2]
 DOWNSTREAM = [sys.executable, str(REPOSITORY / ".ci" / "downstream.py")]
+# The layer shows pytest's entry point of kschedfw-kubernetes, whose editable package it doesn't have.
+LAYERED = [*DOWNSTREAM, "--layered", "--with", str(REPOSITORY / "plugins" / "kschedfw-kubernetes")]
 CHECKS = {
     "ruff check": [sys.executable, "-m", "ruff", "check", "--no-cache"],
     "ruff format": [sys.executable, "-m", "ruff", "format", "--no-cache", "--check"],
@@ -48,6 +51,7 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     directory = tmp_path_factory.mktemp("projects")
     return {
         "usual": new_project(directory, "kschedfw-gpu-share"),
+        "with a command": new_project(directory, "kschedfw-racks", "--command", "racks"),
         "short": new_project(directory, "q", "--license", "MIT"),
         "capitals and digits": new_project(directory, "NUMA-2", "--license", "BSD-3-Clause"),
         "long": new_project(
@@ -63,16 +67,19 @@ def test_it_passes_its_linters_and_type_checks_whatever_its_name(projects: dict[
             assert code == 0, f"{kind}: {name}: {output}"
 
 
-def test_its_tests_pass_and_its_plugin_is_listed_and_simulates(
+def test_its_tests_pass_its_plugin_is_listed_and_simulates_and_its_command_is_in_the_help(
     projects: dict[str, Path], tmp_path: Path
 ) -> None:
     project, place = projects["usual"], tmp_path / "environment"
-    code, output = run([*DOWNSTREAM, "--layered", "--venv", str(place), str(project)], tmp_path)
+    given = [str(project), str(projects["with a command"])]
+    code, output = run([*LAYERED, "--venv", str(place), *given], tmp_path)
     assert code == 0, output
     assert "GpuShare of kschedfw-gpu-share 0.1.0 loads" in output
-    assert "passed in" in output
+    assert output.count("passed in") == 2  # those of the command call it, and its source of clusters
 
     command = [str(place / "bin" / "python"), "-m", "kschedfw"]
+    code, output = run([*command, "--help"], project)
+    assert re.search(r"(?m)^  racks +Show how many pods of each namespace are on each node\.$", output)
     code, output = run([*command, "plugins", "list", "--json"], project)
     (listed,) = (each for each in json.loads(output) if each["name"] == "GpuShare")
     assert listed["distribution"] == "kschedfw-gpu-share 0.1.0"
@@ -92,9 +99,7 @@ def test_the_recipe_takes_files_and_urls_and_says_whose_tests_fail(tmp_path: Pat
     (bad / "tests" / "test_contract.py").unlink()  # it takes longest, and finds nothing here
     (sdist,) = built(bad, "sdist")
     (wheel,) = built(good, "wheel")
-    code, output = run(
-        [*DOWNSTREAM, "--layered", "--venv", "environment", str(wheel), sdist.as_uri()], tmp_path
-    )
+    code, output = run([*LAYERED, "--venv", "environment", str(wheel), sdist.as_uri()], tmp_path)
     assert code == 1
     assert "test_a_node_scores_by_what_is_left_of_the_limit" in output
     assert f"== {wheel}: a wheel, without tests\n" in output
