@@ -33,7 +33,7 @@ from kschedfw.config.naming import (
     short_labels,
 )
 from kschedfw.config.overriding import overridden
-from kschedfw.config.schema import POINTS, KubeSchedulerConfiguration
+from kschedfw.config.schema import KubeSchedulerConfiguration
 from kschedfw.config.writing import written
 from kschedfw.framework.gates import (
     BOOLEANS,
@@ -59,7 +59,6 @@ __all__ = [
     "DEFAULT_PLUGINS",
     "FEATURE_GATES",
     "GENERIC_WORKLOAD",
-    "POINTS",
     "PRESETS",
     "REFERENCE",
     "VERSIONS",

@@ -9,8 +9,8 @@ import attrs
 
 from kschedfw.config.catalog import PluginCatalog
 from kschedfw.config.in_tree import default_plugins
-from kschedfw.config.schema import ALL, MULTI_POINT, POINTS, Plugins, PluginSet
-from kschedfw.framework.gates import DEFAULT_GATES, GENERIC_WORKLOAD, FeatureGates
+from kschedfw.config.schema import ALL, MULTI_POINT, Plugins, PluginSet
+from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.profile import ExtensionPoint
 
 
@@ -73,7 +73,6 @@ def expand(
             [placement for placement in everywhere if point in points[placement.name]],
         )
         for point in ExtensionPoint
-        if point in POINTS or gates.enabled(GENERIC_WORKLOAD)
     }
 
 

@@ -10,7 +10,7 @@ from kschedfw.config.effective import plain, settings_of
 from kschedfw.config.errors import ConfigurationError
 from kschedfw.config.in_tree import REMOVED_IN_V1
 from kschedfw.config.loading import KIND, VERSIONS
-from kschedfw.config.schema import ALL, POINTS
+from kschedfw.config.schema import ALL, MULTI_POINT, PLACEMENT_POINTS, POINTS
 from kschedfw.framework.profile import ExtensionPoint
 
 _VERSION, _OLDER_VERSION = VERSIONS[0], VERSIONS[1]
@@ -56,16 +56,17 @@ def _profile(profile: ProfileConfiguration, *, conceal: bool) -> dict[str, objec
     return {
         "schedulerName": profile.scheduler_name,
         **({} if percentage is None else {"percentageOfNodesToScore": percentage}),
-        "plugins": {str(point): _plugin_set(profile, point) for point in POINTS},
+        "plugins": {
+            MULTI_POINT: _plugin_set(profile, *PLACEMENT_POINTS),
+            **{str(point): _plugin_set(profile, point) for point in POINTS},
+        },
         "pluginConfig": [
             {"name": name, "args": plain(args, conceal=conceal)} for name, args in profile.args.items()
         ],
     }
 
 
-def _plugin_set(profile: ProfileConfiguration, point: ExtensionPoint) -> dict[str, object]:
-    enabled = [
-        {"name": plugin.name, **({"weight": plugin.weight} if plugin.weight else {})}
-        for plugin in profile.plugins.get(point, ())
-    ]
+def _plugin_set(profile: ProfileConfiguration, *points: ExtensionPoint) -> dict[str, object]:
+    weights = {plugin.name: plugin.weight for point in points for plugin in profile.plugins.get(point, ())}
+    enabled = [{"name": name, **({"weight": weight} if weight else {})} for name, weight in weights.items()]
     return {"enabled": enabled, "disabled": [{"name": ALL}]}

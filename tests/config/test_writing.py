@@ -198,8 +198,13 @@ def test_secrets_are_written_unless_they_are_to_be_concealed() -> None:
 def test_every_point_names_its_plugins_itself() -> None:
     profile: Any = written(loaded(document()))["profiles"]
     points = profile[0]["plugins"]
-    assert set(points) == {str(point) for point in POINTS}
+    assert set(points) == {"multiPoint", *map(str, POINTS)}
     assert all(listed["disabled"] == [{"name": "*"}] for listed in points.values())
     shown: Any = effective(loaded(document()))["profiles"]
     scores = [{"name": plugin["name"], "weight": plugin["weight"]} for plugin in shown[0]["plugins"]["score"]]
     assert points["score"]["enabled"] == scores
+
+
+def test_plugins_for_placements_are_named_at_multi_point_which_is_all_that_v1_has_for_them() -> None:
+    profile: Any = written(loaded(document()))["profiles"]
+    assert profile[0]["plugins"]["multiPoint"]["enabled"] == [{"name": "NodeResourcesFit", "weight": 1}]

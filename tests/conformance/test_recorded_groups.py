@@ -63,7 +63,7 @@ def test_a_value_that_differs_is_told_with_its_place(
 
     assert main(["check", str(path)]) == 1
 
-    told = "quirks-member-order round-0.cycle-0.binds.default/a: expected 'elsewhere', got 'n2'"
+    told = "quirks-member-order round-0.cycle-0 binds.default/a: expected 'elsewhere', got 'n2'"
     assert told in capsys.readouterr().out
 
 

@@ -621,7 +621,7 @@ class NamesEvents(Plugin):
         return ["Node/Add"]
 
 
-@caught(EVENTS, "`resource` is an EventResource")
+@caught(EVENTS, "resource: expected an EventResource or a CustomKind, found 'Node'")
 class NamesResources(Plugin):
     @hookimpl
     def events_to_register(self) -> Any:

@@ -152,7 +152,7 @@ def test_status_and_flags_are_told(replica: Replica) -> None:
 
 def test_profiles_show_what_the_threads_do(replica: Replica) -> None:
     stacks = replica.get("/debug/pprof/profile?seconds=0.2", replica.token).text.splitlines()
-    waiting = re.compile(r"MainThread;.*kschedfw\.serve\.process\.\S*_wait_for_ending\S* \d+")
+    waiting = re.compile(r"MainThread;.*kschedfw_kubernetes\.serve\.process\.\S*_wait_for_ending\S* \d+")
     assert any(map(waiting.fullmatch, stacks))
     threads = replica.get("/debug/pprof/goroutine", replica.token).text
     assert re.search(r"^thread kschedfw-scheduler \(\d+\):$", threads, re.MULTILINE)

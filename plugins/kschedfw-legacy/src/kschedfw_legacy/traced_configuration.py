@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kschedfw import ArgsError, EnabledPlugin
+from kschedfw import ArgsError, EnabledPlugin, ExtensionPoint
 from kschedfw.api import FieldError
 from kschedfw.config import (
-    POINTS,
     ConfigurationError,
     ConfiguredPlugin,
     ExtenderConfig,
@@ -47,7 +46,7 @@ def traced_configuration(
                 _configured(plugin, origin, profile.provenance, catalog)
                 for plugin in profile.points.get(point, ())
             )
-            for point in POINTS
+            for point in ExtensionPoint
         },
         args=args,
         run_all_filters=profile.run_all_filters,

@@ -101,7 +101,9 @@ class ConfigurationDocument:
     def _enabled(
         self, profile: str, point: ExtensionPoint, content: Mapping[str, Any] | None = None
     ) -> Listed:
-        listed: Listed = self._profile(content or self.content, profile)["plugins"][point.value]["enabled"]
+        plugins = self._profile(content or self.content, profile)["plugins"]
+        # v1 of the API has no lists for placements' plugins; `written` has them at multiPoint, and nothing else there.
+        listed: Listed = plugins.get(point.value, plugins["multiPoint"])["enabled"]
         return listed
 
     def _profile(self, content: Mapping[str, Any], name: str) -> dict[str, Any]:

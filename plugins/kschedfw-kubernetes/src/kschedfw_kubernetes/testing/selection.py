@@ -15,7 +15,7 @@ from kschedfw_kubernetes.testing.status import bad_request
 
 _COMMA = re.compile(r"(?<!\\),")
 
-_TERM: Final = re.compile(r"(?P<field>[^=!]+)(?P<operator>==|=|!=)(?P<value>.*)", re.DOTALL)
+_OPERATOR: Final = re.compile("==|!=|=")
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 _INVOLVED: Final = tuple(
@@ -100,21 +100,21 @@ def selection_of(resource: Resource, namespace: str, query: Mapping[str, str]) -
 
 
 def _term(part: str, fields: str, resource: Resource) -> FieldTerm:
-    match = _TERM.fullmatch(part)
-    if match is None:
+    operator = _OPERATOR.search(part)
+    if operator is None or not (label := part[: operator.start()]) or "!" in label:
         raise bad_request(f"invalid selector: '{fields}'; can't understand '{part}'")
-    field = match["field"]
+    field = label
     allowed = (*_ALWAYS, *_FIELDS.get(resource.kind, ())) if not resource.custom else _ALWAYS
     if resource.kept_as is not None:
         field = _OTHER_NAMES.get(field, field)
     if field not in allowed:
         if resource.kind in _FIELDS:
-            raise bad_request(f"field label not supported: {match['field']}")
+            raise bad_request(f"field label not supported: {label}")
         raise bad_request(
-            f'"{match["field"]}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+            f'"{label}" is not a known field selector: only "metadata.name", "metadata.namespace"'
         )
     path = tuple(_OTHER_NAMES["source"].split(".") if field == "source" else field.split("."))
-    return FieldTerm(path, _ESCAPED.sub(r"\1", match["value"]), match["operator"] != "!=")
+    return FieldTerm(path, _ESCAPED.sub(r"\1", part[operator.end() :]), operator.group() != "!=")
 
 
 _FALSE: Final = (("spec", "hostNetwork"), ("spec", "unschedulable"))
