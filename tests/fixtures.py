@@ -8,18 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from tests.control_plane import ControlPlane, control_plane
+from tests.properties import register_profiles
 
 REPOSITORY = Path(__file__).parents[1]
 
-# In CI a test either fails for everyone or for no one, and a slow machine is no failure. `make quick` asks for its own.
-SPEED_IS_NO_VERDICT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", SPEED_IS_NO_VERDICT, derandomize=True, max_examples=60)
-settings.register_profile("default", SPEED_IS_NO_VERDICT)
-settings.register_profile("quick", SPEED_IS_NO_VERDICT, max_examples=10)
-settings.load_profile("ci" if os.environ.get("CI") else "default")
+register_profiles()
 
 
 def pytest_collection_finish() -> None:

@@ -21,6 +21,7 @@ from kschedfw.cel import (
     Version,
     compile_selector,
 )
+from tests.properties import examples
 from tests.steps import assert_linear
 
 DEVICE = DeviceInput(
@@ -154,7 +155,7 @@ class TestLogic:
 
 
 class TestNumbers:
-    @settings(max_examples=60)
+    @settings(max_examples=examples(60))
     @given(a=st.integers(INT_MIN, INT_MAX), b=st.integers(INT_MIN, INT_MAX), op=st.sampled_from("+-*"))
     def test_integers_overflow(self, a: int, b: int, op: str) -> None:
         exact = {"+": a + b, "-": a - b, "*": a * b}[op]
@@ -164,7 +165,7 @@ class TestNumbers:
         else:
             assert error(expression) == "integer overflow"
 
-    @settings(max_examples=60)
+    @settings(max_examples=examples(60))
     @given(a=st.integers(INT_MIN, INT_MAX), b=st.integers(INT_MIN, INT_MAX))
     def test_division_rounds_to_zero(self, a: int, b: int) -> None:
         if b == 0:
@@ -184,7 +185,7 @@ class TestNumbers:
         assert matches('double("NaN") != double("NaN")')
         assert error('double("NaN") < 1.0') == "NaN values cannot be ordered"
 
-    @settings(max_examples=60)
+    @settings(max_examples=examples(60))
     @given(
         a=st.integers(-(2**53), 2**53),
         b=st.integers(-(2**53), 2**53) | st.floats(-(2.0**60), 2.0**60),
@@ -197,7 +198,7 @@ class TestNumbers:
             assert matches(f"dyn({a}u) >= dyn({other})") is (a >= b)
         assert matches(f"dyn({a}) in [dyn({other})]") is (a == b)
 
-    @settings(max_examples=60)
+    @settings(max_examples=examples(60))
     @given(number=st.floats(allow_nan=False, allow_infinity=False))
     def test_doubles_survive_their_text(self, number: float) -> None:
         assert matches(f"double(string({literal(number)})) == {literal(number)}")
@@ -265,7 +266,7 @@ class TestTypes:
 
 
 class TestStrings:
-    @settings(max_examples=60)
+    @settings(max_examples=examples(60))
     @given(text=st.text(max_size=12), part=st.text(max_size=3))
     def test_code_points_count(self, text: str, part: str) -> None:
         a, b = literal(text), literal(part)
@@ -328,7 +329,7 @@ class TestPatterns:
 
 
 class TestCollections:
-    @settings(max_examples=40)
+    @settings(max_examples=examples(40))
     @given(numbers=st.lists(st.integers(-9, 9), max_size=6))
     def test_lists(self, numbers: list[int]) -> None:
         text = str(numbers)
@@ -382,7 +383,7 @@ class TestCollections:
 
 
 class TestTimes:
-    @settings(max_examples=40)
+    @settings(max_examples=examples(40))
     @given(seconds=st.integers(0, 4 * 10**9), step=st.integers(-(10**6), 10**6))
     def test_arithmetic(self, seconds: int, step: int) -> None:
         assert matches(f"int(timestamp({seconds}) + duration('{step}s')) == {seconds + step}")
@@ -422,7 +423,7 @@ versions = st.builds(
 
 
 class TestKubernetes:
-    @settings(max_examples=60)
+    @settings(max_examples=examples(60))
     @given(a=versions, b=versions)
     def test_versions_are_ordered_as_semver_says(self, a: Version, b: Version) -> None:
         assert Version.parse(str(a)) == a
@@ -457,7 +458,7 @@ class TestKubernetes:
         )
         assert matches(f"{OWN}.driverVersion.major() == 2 && {OWN}.driverVersion.minor() == 1")
 
-    @settings(max_examples=60)
+    @settings(max_examples=examples(60))
     @given(
         a=st.integers(-(10**6), 10**6),
         b=st.integers(-(10**6), 10**6),
@@ -566,7 +567,7 @@ class TestLimits:
     def test_the_same_expression_is_compiled_once(self) -> None:
         assert compile_selector("1 < 2") is compile_selector("1 < 2")
 
-    @settings(max_examples=150)
+    @settings(max_examples=examples(150))
     @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join) | st.text(max_size=20))
     def test_any_text_compiles_or_says_why_not(self, text: str) -> None:
         selector = compile_selector(text)

@@ -13,6 +13,7 @@ from kschedfw.api.meta import OwnerReference
 from kschedfw.api.pod import Pod, PodPhase
 from kschedfw.cluster import InMemoryCluster, free_pods
 from kschedfw.testing.strategies import Cluster, clusters
+from tests.properties import examples
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -65,7 +66,7 @@ def test_nothing_of_the_former_place_is_left() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(clusters(most_nodes=4, most_bound=6, most_pending=3), st.sets(st.integers(0, 5)))
 def test_only_what_is_wanted_and_the_order_of_pods_stays(cluster: Cluster, chosen: set[int]) -> None:
     filled = InMemoryCluster([*cluster.nodes, *cluster.bound, *cluster.pending])

@@ -20,6 +20,7 @@ from kschedfw.framework.status import Status
 from kschedfw.testing import decide
 from kschedfw.testing.strategies import Cluster, clusters
 from tests.explain.test_faithful import in_memory, simulated
+from tests.properties import examples
 
 pytestmark = pytest.mark.slow
 
@@ -217,7 +218,7 @@ ABLE = {
 }
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(clusters(most_nodes=6, most_bound=8, most_pending=4))
 def test_each_refusal_of_the_plugins_that_can_say_has_evidence_with_one_gap_per_shortage(
     cluster: Cluster,

@@ -26,6 +26,7 @@ from kschedfw.testing.conformance.decide import _profile_of
 from kschedfw.testing.conformance.mode import Mode
 from kschedfw.testing.conformance.scenario import LISTS, Scenario, read_scenarios
 from kschedfw.testing.strategies import Cluster, clusters
+from tests.properties import examples
 
 pytestmark = pytest.mark.slow
 
@@ -59,7 +60,7 @@ def equal_nodes(count: int) -> list[Node]:
 
 
 class TestNothingChanges:
-    @settings(max_examples=10)  # each is a simulation or two
+    @settings(max_examples=examples(10))  # each is a simulation or two
     @given(clusters(most_nodes=6, most_pending=5), st.integers(0, 3), st.booleans())
     def test_the_decisions_are_the_same_with_and_without(
         self, cluster: Cluster, seed: int, beyond: bool
@@ -102,7 +103,7 @@ def placements(*, asking: bool) -> list[str]:
 
 
 class TestWhatItSays:
-    @settings(max_examples=10)  # each is a simulation or two
+    @settings(max_examples=examples(10))  # each is a simulation or two
     @given(clusters(most_nodes=6, most_pending=5))
     def test_of_every_pod_it_has_the_outcome_of_the_simulation(self, cluster: Cluster) -> None:
         decisions, found = simulated(in_memory(cluster), explained=True)
@@ -114,7 +115,7 @@ class TestWhatItSays:
             else:
                 assert explanation.message == decision.message
 
-    @settings(max_examples=10)  # each is a simulation or two
+    @settings(max_examples=examples(10))  # each is a simulation or two
     @given(clusters(most_nodes=6, most_pending=5))
     def test_weighted_scores_sum_up_to_the_total_that_the_scheduler_compared(self, cluster: Cluster) -> None:
         _, found = simulated(in_memory(cluster), explained=True)
@@ -125,7 +126,7 @@ class TestWhatItSays:
                 if row.total is not None:
                     assert row.total == sum(score.weighted for score in row.scores.values())
 
-    @settings(max_examples=10)  # each is a simulation or two
+    @settings(max_examples=examples(10))  # each is a simulation or two
     @given(clusters(most_nodes=6, most_pending=5))
     def test_every_node_has_one_verdict_and_the_chosen_one_is_among_the_tied(self, cluster: Cluster) -> None:
         _, found = simulated(in_memory(cluster), explained=True)
@@ -136,7 +137,7 @@ class TestWhatItSays:
             if explanation.tied:
                 assert explanation.node in explanation.tied
 
-    @settings(max_examples=10)  # each is a simulation or two
+    @settings(max_examples=examples(10))  # each is a simulation or two
     @given(clusters(most_nodes=6, most_pending=3))
     def test_what_goes_beyond_the_decision_agrees_with_what_it_came_to(self, cluster: Cluster) -> None:
         _, found = simulated(in_memory(cluster), explained=True, beyond=True)

@@ -21,6 +21,7 @@ from kschedfw.explain.json_columns import packed, unpacked
 from kschedfw.explain.text import as_text
 from kschedfw.testing.strategies import Cluster, clusters
 from tests.explain.test_faithful import in_memory, simulated
+from tests.properties import examples
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 
@@ -47,7 +48,7 @@ def test_what_is_no_column_of_that_length_is_refused(column: object) -> None:
         unpacked(column, 3)
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(cluster=clusters(most_nodes=6, most_pending=4), beyond=st.booleans())
 def test_explanations_come_back_as_they_were(
     cluster: Cluster, beyond: bool, tmp_path_factory: pytest.TempPathFactory

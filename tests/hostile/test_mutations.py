@@ -20,6 +20,7 @@ from kschedfw.plugins.default_binder import DefaultBinder
 from tests.hostile import fuzz, trial
 from tests.hostile.mutations import CLUSTER, CONFIGURATION, POLICY, cluster, configuration
 from tests.hostile.trial import COMMANDS, read_cluster, read_configuration, simulate, try_seed
+from tests.properties import examples
 
 pytestmark = pytest.mark.slow
 
@@ -32,25 +33,25 @@ def test_what_is_changed_is_right_before() -> None:
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_clusters_are_read_or_refused(seed: int) -> None:
     simulate(read_cluster(cluster(Random(seed))))
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_configurations_are_read_or_refused(seed: int) -> None:
     read_configuration(configuration(Random(seed)))
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_answers_of_extenders_are_taken_or_refused(seed: int) -> None:
     try_answer(Random(seed))
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_requests_to_extenders_are_answered_or_refused(seed: int) -> None:
     try_request(Random(seed))
 

@@ -11,6 +11,7 @@ from kschedfw.pages.cluster_map import ABSENT, cluster_map
 from kschedfw.pages.columns import NONE, Coded, Column, column
 from kschedfw.testing.strategies import Cluster, clusters
 from tests.pages.clusters import HOSTILE, nodes, pods
+from tests.properties import examples
 
 
 def listed(given: Column, length: int) -> list[int]:
@@ -30,7 +31,7 @@ def test_a_coded_column_has_all_its_texts(texts: list[str | None]) -> None:
     assert [None if code == NONE else coded.values[code] for code in codes] == texts
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(clusters(most_nodes=4, most_bound=6, most_pending=3))
 def test_the_map_adds_up_to_what_plugins_see(cluster: Cluster) -> None:
     every = [*cluster.bound, *cluster.pending]

@@ -12,6 +12,7 @@ from kschedfw.pages.columns import NONE, Column
 from kschedfw.pages.decision_matrix import TOP, DecisionMatrix, decision_matrix
 from kschedfw.testing.strategies import Cluster, clusters
 from tests.pages.clusters import cluster, pods
+from tests.properties import examples
 
 
 def at(column: Column, row: int) -> int:
@@ -45,7 +46,7 @@ def agrees(matrix: DecisionMatrix, explanation: Explanation) -> None:
                 )
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(clusters(most_nodes=5, most_pending=1))
 def test_it_has_what_the_explanation_has_of_every_node(given: Cluster) -> None:
     if not given.pending:

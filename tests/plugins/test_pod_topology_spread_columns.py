@@ -22,6 +22,7 @@ from kschedfw.plugins.pod_topology_spread import PodTopologySpread, PodTopologyS
 from kschedfw.testing import strategies
 from tests.plugins import spread_oracle as oracle
 from tests.plugins.cycles import Cycle, make, make_node, make_pod, short
+from tests.properties import examples
 
 HOST = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -228,7 +229,7 @@ def test_so_they_do_with_the_systems_defaults(infos: list[NodeInfo], data: st.Da
 
 
 @pytest.mark.slow
-@settings(max_examples=40)  # drawing all that pods can have takes long
+@settings(max_examples=examples(40))  # drawing all that pods can have takes long
 @given(strategies.clusters(), st.data())
 def test_so_they_do_on_clusters_of_all_kinds(cluster: strategies.Cluster, data: st.DataObject) -> None:
     run = Cycle.of(PodTopologySpread, PodTopologySpreadArgs(), cluster.nodes, cluster.bound)

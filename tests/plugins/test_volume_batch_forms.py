@@ -26,6 +26,7 @@ from tests.plugins.volume_objects import (
     volume_nodes,
     volume_pods,
 )
+from tests.properties import examples
 
 pytestmark = pytest.mark.slow
 
@@ -59,7 +60,7 @@ def refuses_before_nodes(harness: FrameworkHarness, pod: Pod) -> bool:
 
 
 @pytest.mark.parametrize("plugin", [VolumeRestrictions, VolumeZone], ids=lambda plugin: plugin.name)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(volume_clusters(), st.data())
 def test_both_forms_agree_and_answers_hold_while_the_cluster_changes(
     plugin: type[AnyPlugin], cluster: VolumeCluster, data: st.DataObject
@@ -76,7 +77,7 @@ def test_both_forms_agree_and_answers_hold_while_the_cluster_changes(
         change(snapshot, data)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(volume_clusters(), st.data())
 def test_both_forms_of_node_volume_limits_agree_unless_the_batch_form_leaves_it_to_the_other(
     cluster: VolumeCluster, data: st.DataObject
@@ -104,7 +105,7 @@ def verdicts(
     return [answer.of(index) for index in range(len(rows))]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(volume_clusters(), st.data())
 def test_the_uses_of_claims_are_kept_in_step(cluster: VolumeCluster, data: st.DataObject) -> None:
     snapshot = Snapshot.of(cluster.nodes, cluster.bound)

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from kschedfw import Cache, KschedfwError, Node, NodeInfo, Pod, Snapshot, make_node, make_pod
 from kschedfw.scheduler import CacheError
 from kschedfw.testing import FakeClock
+from tests.properties import examples
 
 NODES = [make_node(name).capacity(cpu=8).image(f"{name}:1", "shared:1", size=5).build() for name in "abc"]
 
@@ -382,7 +383,7 @@ class CacheMachine(RuleBasedStateMachine):
 
 
 TestWhateverHappens = CacheMachine.TestCase
-TestWhateverHappens.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestWhateverHappens.settings = settings(max_examples=examples(40), stateful_step_count=30, deadline=None)
 
 
 def test_many_threads_may_use_it_at_once() -> None:

@@ -34,6 +34,7 @@ from kschedfw.framework.runtime.totals import Totals
 from kschedfw.scheduler import SchedulingError, num_feasible_nodes_to_find
 from kschedfw.scheduler.errors import SnapshotMismatchError
 from tests.framework.support import PluginClass, answering, make_framework, nodes, plugin, pod
+from tests.properties import examples
 from tests.scheduler.support import POOL, Bench
 
 POD = pod()
@@ -448,7 +449,7 @@ STATUSES = {
 
 
 class TestSearch:
-    @settings(deadline=None, max_examples=25)
+    @settings(deadline=None, max_examples=examples(25))
     @given(
         size=st.integers(1, 20) | st.integers(95, 300),
         percentage=st.integers(0, 100),
@@ -511,7 +512,7 @@ class TestSearch:
         assert diagnosis.pending_plugins == ({"A"} if "pending" in refused.values() else set())
         assert diagnosis.unschedulable_plugins == ({"A"} if refused else set())
 
-    @settings(deadline=None, max_examples=10)
+    @settings(deadline=None, max_examples=examples(10))
     @given(
         seed=st.integers(0, 1000),
         scores=st.lists(st.integers(0, 3), min_size=120, max_size=120),
@@ -595,7 +596,7 @@ class TestObserver:
         assert [step[0] for step in self.steps(bench)] == ["candidates", "filtered", SchedulingError]
 
     @given(st.lists(st.sampled_from(["observed", "plain", "trial"]), max_size=8), st.integers(0, 3))
-    @settings(max_examples=20)
+    @settings(max_examples=examples(20))
     def test_neither_it_nor_a_trial_changes_what_is_decided(self, kinds: list[str], seed: int) -> None:
         """Of many equal nodes a part is searched each time, and one is drawn."""
         bench, other = (Bench(SCORES_NOTHING, nodes=POOL, seed=seed) for _ in range(2))

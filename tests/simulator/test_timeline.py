@@ -10,6 +10,7 @@ from kschedfw.simulator import Arrivals, Simulation, Timeline
 from kschedfw.simulator.arrivals import DURATION
 from kschedfw.simulator.timeline import PENDING
 from kschedfw.testing.strategies import Cluster, clusters
+from tests.properties import examples
 
 
 def replayed(timeline: Timeline, step: int) -> dict[str, str]:
@@ -25,7 +26,7 @@ def replayed(timeline: Timeline, step: int) -> dict[str, str]:
     return places
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(clusters(most_nodes=4, most_bound=4, most_pending=5))
 def test_the_moves_lead_from_the_start_to_the_end(given: Cluster) -> None:
     cluster = InMemoryCluster([*given.nodes, *given.bound, *given.pending])
@@ -39,7 +40,7 @@ def test_the_moves_lead_from_the_start_to_the_end(given: Cluster) -> None:
     assert all(step <= last for step, _, _ in timeline.moves)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(clusters(most_nodes=4, most_bound=4, most_pending=5))
 def test_it_changes_no_decision(given: Cluster) -> None:
     objects = [*given.nodes, *given.bound, *given.pending]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kschedfw import FitError, InMemoryCluster, Profile, Scheduler, WhatIf, default_profile
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.framework.diagnosis import NoNodesAvailableError
+from tests.properties import examples
 from tests.what_if.programs import (
     PROGRAMS,
     Answers,
@@ -29,7 +30,7 @@ _WORLDS = worlds() | worlds_with_volumes_and_devices()
 
 
 @given(_WORLDS, PROGRAMS)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_after_a_revert_everything_is_as_if_nothing_had_happened(world: World, program: Program) -> None:
     what_if, untouched = WhatIf(world.objects), WhatIf(world.objects)
     before = list(what_if.objects())
@@ -45,7 +46,7 @@ def test_after_a_revert_everything_is_as_if_nothing_had_happened(world: World, p
 
 
 @given(_WORLDS, PROGRAMS, st.booleans())
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_reverted_parts_leave_no_trace_in_the_rest(world: World, program: Program, preempt: bool) -> None:
     what_if, straight = WhatIf(world.objects), WhatIf(world.objects)
     with what_if.transaction() as trial, straight.transaction() as reference:
@@ -57,7 +58,7 @@ def test_reverted_parts_leave_no_trace_in_the_rest(world: World, program: Progra
 
 
 @given(_WORLDS, st.lists(st.tuples(PROGRAMS, st.booleans()), min_size=1, max_size=3))
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_transactions_after_one_another_are_those_that_were_committed(
     world: World, transactions: list[tuple[Program, bool]]
 ) -> None:
@@ -81,7 +82,7 @@ _PROFILE = Profile([plugin for plugin in default_profile().multi_point if plugin
 
 
 @given(worlds(), PROGRAMS)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_answers_are_those_of_a_fresh_scheduler_on_the_resulting_objects(
     world: World, program: Program
 ) -> None:

@@ -20,6 +20,7 @@ from kschedfw import (
     hookimpl,
 )
 from kschedfw.cluster import EventType, RevertibleCluster, WatchEvent
+from tests.properties import examples
 from tests.what_if.programs import PROGRAMS, Answers, Program, World, run, surviving, worlds
 
 
@@ -65,7 +66,7 @@ def _what_if(world: World) -> WhatIf:
 
 @pytest.mark.slow
 @given(worlds(), PROGRAMS)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_its_answers_are_those_of_one_that_has_seen_only_what_is_left(world: World, program: Program) -> None:
     what_if, straight = _what_if(world), _what_if(world)
     with what_if.transaction() as trial, straight.transaction() as reference:

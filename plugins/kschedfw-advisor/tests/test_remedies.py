@@ -13,6 +13,7 @@ from kschedfw.api.builders import NodeBuilder, PodBuilder
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.testing.strategies import Cluster, clusters
 from kschedfw.what_if.what_if import WhatIf
+from tests.properties import examples
 from tests.what_if.builders import node, owned, running, what_if
 
 
@@ -183,7 +184,7 @@ WITHOUT_PREEMPTION = Profile(
 
 @pytest.mark.slow
 @given(clusters(most_nodes=3, most_pending=2))
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_a_scheduler_that_starts_after_the_changes_places_as_many_pods(world: Cluster) -> None:
     """Of each remedy in generated clusters: the changes are written down, and a scheduler is run on the result."""
     cluster = WhatIf((*world.nodes, *world.bound, *world.pending), profiles=[WITHOUT_PREEMPTION])

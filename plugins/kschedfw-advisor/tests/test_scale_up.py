@@ -14,6 +14,7 @@ from kschedfw import InMemoryCluster, Pod, Scheduler, make_pod
 from kschedfw.api.builders import NodeBuilder
 from kschedfw.api.selectors import Selector
 from kschedfw.framework.clock import VirtualClock
+from tests.properties import examples
 from tests.what_if.builders import node, owned, what_if
 
 
@@ -107,7 +108,7 @@ SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=6)
 
 @pytest.mark.slow
 @given(SIZES, st.lists(st.sampled_from([2, 4, 8]), min_size=1, max_size=2, unique=True))
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_a_scheduler_on_the_cluster_with_these_nodes_places_as_many_pods_and_with_one_less_it_does_not(
     sizes: list[int], capacities: list[int]
 ) -> None:

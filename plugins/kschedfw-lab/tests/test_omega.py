@@ -22,6 +22,7 @@ from kschedfw_lab.report.statistics import Estimate
 
 from kschedfw import InMemoryCluster, Pod, make_node, make_pod
 from kschedfw.cluster import Claim, ClaimTransaction, CommitMode, Detection, SharedState
+from tests.properties import examples
 
 SHORT = 400.0
 
@@ -62,7 +63,7 @@ class TestMachines:
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.lists(st.integers(0, 2), min_size=1, max_size=4)), max_size=5),
     st.sampled_from(Detection),

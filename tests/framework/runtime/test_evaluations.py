@@ -39,6 +39,7 @@ from kschedfw.framework.plugin import per_signature
 from kschedfw.framework.runtime.columns import UNKNOWN_SCORE
 from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, plugin
+from tests.properties import examples
 
 pytestmark = pytest.mark.slow
 
@@ -397,7 +398,7 @@ class Question:
         return answers
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(st.integers(0, 2**32 - 1))
 def test_every_evaluation_answers_as_the_scalar_one_through_a_whole_history(seed: int) -> None:
     random = Random(seed)

@@ -21,6 +21,7 @@ from kschedfw.scheduler.queue import Place
 from kschedfw.scheduler.queue.appointments import Appointments
 from kschedfw.testing import FakeClock
 from tests.framework.support import answering, make_framework, plugin
+from tests.properties import examples
 from tests.scheduler.queue.support import NODE_ADD, Queue, pod, subscriber
 from tests.scheduler.stage import Stage, node
 
@@ -44,7 +45,7 @@ def test_pods_with_the_same_time_come_in_the_order_in_which_they_got_one() -> No
     assert appointments.pop_due(5) == ["d", "b", "a", "c", "e"]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     st.lists(
         st.one_of(

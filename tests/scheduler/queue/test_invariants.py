@@ -21,6 +21,7 @@ from kschedfw.framework.status import Status
 from kschedfw.scheduler.queue import Place
 from kschedfw.testing import FakeClock
 from tests.framework.support import plugin
+from tests.properties import examples
 from tests.scheduler.queue.support import NODE_ADD, NODE_LABEL, Queue, subscriber
 
 pytestmark = pytest.mark.slow
@@ -448,4 +449,4 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 TestInvariants = QueueMachine.TestCase
-TestInvariants.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+TestInvariants.settings = settings(max_examples=examples(200), stateful_step_count=50, deadline=None)

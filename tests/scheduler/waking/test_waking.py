@@ -23,12 +23,13 @@ from kschedfw import (
     make_pod,
 )
 from kschedfw.testing.waking import Gap, NotWokenError, Scene, Tally, Trial
+from tests.properties import examples
 from tests.scheduler.waking.run import run_trial
 
 pytestmark = pytest.mark.slow
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.integers(0, 2**32))
 def test_a_pod_that_waited_is_placed_as_by_a_new_scheduler(seed: int) -> None:
     tally = run_trial(seed, pods=12)

@@ -27,6 +27,7 @@ from kschedfw import InMemoryCluster
 from kschedfw.api.errors import KschedfwError
 from kschedfw.testing.strategies import Cluster, clusters
 from tests.pages.clusters import PROFILE, cluster, default_configuration
+from tests.properties import examples
 
 POD = "{apiVersion: v1, kind: Pod, metadata: {name: new}, spec: {containers: [{name: c, image: i}]}}"
 
@@ -189,7 +190,7 @@ def changes_of(given: Cluster) -> st.SearchStrategy[tuple[Change, ...]]:
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.data())
 def test_an_outcome_is_that_of_the_resulting_objects_and_configuration(data: st.DataObject) -> None:
     given = data.draw(clusters(most_nodes=4, most_bound=4, most_pending=4))

@@ -14,6 +14,7 @@ from kschedfw.api.node import Node
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
+from tests.properties import examples
 
 IMAGES = ("app:1", "db:2", "web:3")
 
@@ -48,7 +49,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(steps, st.booleans())
 def test_it_is_what_a_new_one_would_be(steps: list[tuple[str, object]], with_table: bool) -> None:
     cluster, snapshot = InMemoryCluster(), Snapshot()

@@ -25,6 +25,8 @@ from kschedfw_kubernetes.http_extender.go_json import (
     strings,
 )
 
+from tests.properties import examples
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -111,7 +113,7 @@ def test_another_type_is_an_error(read: object, value: object, says: str) -> Non
     assert str(caught.value) == says
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.dictionaries(st.text(), JSON, max_size=3))
 def test_an_object_is_taken_apart(value: dict[str, object]) -> None:
     lowered = {key.lower(): content for key, content in value.items()}
@@ -119,7 +121,7 @@ def test_an_object_is_taken_apart(value: dict[str, object]) -> None:
     assert {key: decode(part) for key, part in parts.items()} == lowered
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.lists(JSON, max_size=3), st.sampled_from(["", "\n", " trailing", "]"]))
 def test_a_list_is_taken_apart(value: list[object], rest: str) -> None:
     parts = elements(Json(json.dumps(value).encode() + rest.encode()), "it")

@@ -13,10 +13,11 @@ from kschedfw_kubernetes.testing import ApiServer
 from serve.replicas import Replica, configuration
 
 from kschedfw import Pod, make_node, make_pod
+from tests.properties import examples
 
 
 class TestShare:
-    @settings(max_examples=20)
+    @settings(max_examples=examples(20))
     @given(st.text(min_size=1), st.integers(1, 9))
     def test_each_pod_is_in_one_share(self, uid: str, parts: int) -> None:
         pod = make_pod().uid(uid).build(check=False)

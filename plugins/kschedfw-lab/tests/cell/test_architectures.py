@@ -26,6 +26,7 @@ from kschedfw import InMemoryCluster, Pod, Scheduler, make_node, make_pod
 from kschedfw.api.meta import Named
 from kschedfw.testing import FakeClock
 from kschedfw.testing.strategies import Cluster, clusters
+from tests.properties import examples
 
 SLOW, FAST = ThinkTime(10, 0), ThinkTime(1, 0)
 
@@ -123,7 +124,7 @@ class TestTime:
 
 
 @pytest.mark.slow
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(clusters(most_nodes=3, most_bound=3, most_pending=3), st.sampled_from(ARCHITECTURES))
 def test_with_one_scheduler_every_architecture_decides_like_the_monolithic_one(
     given_cluster: Cluster, architecture: Architecture

@@ -17,6 +17,7 @@ from kschedfw.cluster import Claim, ClaimTransaction, CommitMode, Detection, Sha
 from kschedfw.scheduler.still_fits import StillFits
 from kschedfw.testing import FakeClock
 from kschedfw.testing.strategies import Cluster, clusters
+from tests.properties import examples
 
 
 class Stage:
@@ -197,7 +198,7 @@ def test_a_pod_for_which_others_were_evicted_does_not_wait_for_its_backoff() -> 
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(clusters(most_nodes=3, most_bound=3, most_pending=3))
 def test_one_scheduler_decides_as_without_a_shared_state(given_cluster: Cluster) -> None:
     objects = [*given_cluster.nodes, *given_cluster.bound, *given_cluster.pending]

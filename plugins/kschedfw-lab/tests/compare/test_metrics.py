@@ -12,6 +12,7 @@ from kschedfw_lab.compare import Fragmentation, NodeAllocation, Workload, fragme
 from kschedfw import Pod, make_node, make_pod
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.testing.strategies import Cluster, clusters
+from tests.properties import examples
 
 
 def allocated(*infos: NodeInfo) -> list[NodeAllocation]:
@@ -76,7 +77,7 @@ class TestFragmentation:
         assert fragmentation([], Workload.of([pod("a")])) == []
 
     @given(clusters(most_pending=4))
-    @settings(max_examples=25)
+    @settings(max_examples=examples(25))
     def test_is_a_share_of_what_is_free(self, cluster: Cluster) -> None:
         nodes = [
             NodeAllocation.of(NodeInfo.of(each, [pod for pod in cluster.bound if pod.node_name == each.name]))
@@ -87,7 +88,7 @@ class TestFragmentation:
             assert found.free == sum(each.free(found.resource) for each in nodes)
 
     @given(clusters(most_pending=4))
-    @settings(max_examples=25)
+    @settings(max_examples=examples(25))
     def test_is_total_exactly_where_no_pod_fits_and_none_where_each_fits_everywhere(
         self, cluster: Cluster
     ) -> None:

@@ -15,6 +15,7 @@ from kschedfw import InMemoryCluster, Pod, make_pod
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.simulator import Outcome, Simulation
 from kschedfw.testing.strategies import Cluster, clusters
+from tests.properties import examples
 
 
 def only_move(comparison: Comparison) -> Move:
@@ -169,7 +170,7 @@ class TestJson:
 @pytest.mark.slow
 class TestProperties:
     @given(clusters(most_nodes=4, most_pending=5))
-    @settings(max_examples=8)
+    @settings(max_examples=examples(8))
     def test_a_configuration_compared_with_itself_moves_nothing(self, found: Cluster) -> None:
         cluster = InMemoryCluster([*found.nodes, *found.bound, *found.pending])
         comparison = compare(cluster, [packing("a"), packing("b")])
@@ -180,7 +181,7 @@ class TestProperties:
         assert first.imbalance_within == second.imbalance_within
 
     @given(clusters(most_nodes=4, most_pending=5))
-    @settings(max_examples=8)
+    @settings(max_examples=examples(8))
     def test_whoever_moved_has_something_against_the_other_node_on_both_sides(self, found: Cluster) -> None:
         cluster = InMemoryCluster([*found.nodes, *found.bound, *found.pending])
         comparison = compare(cluster, [spreading(), packing()], seed=Random(1).randrange(9))

@@ -37,6 +37,7 @@ from kschedfw.framework.runtime.registry import Registry
 from kschedfw.simulator import Arrivals, Simulation
 from kschedfw.testing.strategies import Cluster as DrawnCluster
 from kschedfw.testing.strategies import clusters
+from tests.properties import examples
 
 REGISTRY = Registry()  # one for all: finding plugins takes longer than an episode
 Kind = Literal["nodes", "weights"]
@@ -146,7 +147,7 @@ def feasible_nodes(cluster: Cluster, pod: Pod) -> set[str]:
 
 
 @given(clusters(most_nodes=5, most_pending=4), st.randoms(use_true_random=False))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_the_mask_is_what_the_filters_say(cluster: DrawnCluster, random: Random) -> None:
     environment = Environment([*cluster.nodes, *cluster.bound, *cluster.pending], registry=REGISTRY)
     try:
@@ -176,7 +177,7 @@ A_DAY = DrawnCluster(
     seed=st.integers(0, 9),
     comes_and_goes=st.booleans(),
 )
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @example(cluster=A_DAY, seed=1, comes_and_goes=True)
 def test_the_scheduler_s_own_choices_give_the_simulation(
     actions: Kind, cluster: DrawnCluster, seed: int, comes_and_goes: bool

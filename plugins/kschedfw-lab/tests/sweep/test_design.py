@@ -14,6 +14,8 @@ from kschedfw_lab.sweep.factors import Factor
 from kschedfw_lab.sweep.values import Choices
 from sweep.scenes import cells, tiny
 
+from tests.properties import examples
+
 few = st.lists(st.integers(0, 100), min_size=1, max_size=5, unique=True)
 
 
@@ -120,7 +122,7 @@ def test_a_design_is_read_as_it_is_written(design: Design) -> None:
 
 
 class TestInASweep:
-    @settings(max_examples=20)
+    @settings(max_examples=examples(20))
     @given(seeds=few, weights=few)
     def test_the_plan_has_the_runs_of_the_design_that_keep_the_constraints(
         self, seeds: list[int], weights: list[int]

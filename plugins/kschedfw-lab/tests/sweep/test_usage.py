@@ -9,6 +9,7 @@ from kschedfw_lab.sweep.usage import Usage, mean_over_time
 
 from kschedfw import InMemoryCluster, make_node, make_pod
 from kschedfw.simulator import Arrivals, Simulation
+from tests.properties import examples
 
 DURATION = "kschedfw/duration-seconds"
 
@@ -29,7 +30,7 @@ def followed(amounts: list[tuple[int, int]], rate: float | None) -> Usage:
     return usage
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(amounts=jobs, rate=st.sampled_from([None, 0.05, 1.0]))
 def test_the_mean_is_what_the_jobs_hold_times_how_long(
     amounts: list[tuple[int, int]], rate: float | None
@@ -43,7 +44,7 @@ def test_the_mean_is_what_the_jobs_hold_times_how_long(
     assert price == pytest.approx(5 * nodes)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(amounts=jobs, rate=st.sampled_from([None, 1.0]))
 def test_in_the_end_nobody_holds_anything_and_nobody_is_pending(
     amounts: list[tuple[int, int]], rate: float | None
@@ -55,7 +56,7 @@ def test_in_the_end_nobody_holds_anything_and_nobody_is_pending(
     assert len(usage.gone) == len(amounts)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(amounts=jobs)
 def test_at_any_time_the_nodes_together_hold_what_is_held(amounts: list[tuple[int, int]]) -> None:
     usage = followed(amounts, 0.5)

@@ -1,0 +1,33 @@
+"""How many examples the properties of all suites try.
+
+By default few, and the same ones each time: a test fails for everyone or for no one, and all suites take minutes.
+`--hypothesis-profile nightly` tries many, drawn anew; what it finds is kept by an `@example`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hypothesis import HealthCheck, settings
+
+_NIGHTLY: Final = 100
+
+# A slow machine is no failure.
+_SPEED_IS_NO_VERDICT: Final = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def register_profiles() -> None:
+    """Make the profiles known to Hypothesis, and load the default one."""
+    settings.register_profile("nightly", _SPEED_IS_NO_VERDICT, max_examples=_NIGHTLY)
+    settings.register_profile("default", _SPEED_IS_NO_VERDICT, derandomize=True, max_examples=_NIGHTLY // 5)
+    settings.register_profile("quick", _SPEED_IS_NO_VERDICT, derandomize=True, max_examples=_NIGHTLY // 10)
+    settings.load_profile("default")
+
+
+def examples(nightly: int) -> int:
+    """The number of examples for a property whose examples cost more, or less, than others', under the loaded profile.
+
+    Args:
+        nightly: the number under the profile nightly, where a property tries 100 unless it says otherwise.
+    """
+    return -(-nightly * settings().max_examples // _NIGHTLY)
