@@ -25,7 +25,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help demo docs quick test downstream coverage waking soak fuzz benchmark lint fmt changelog build clean
+.PHONY: help demo docs quick test downstream nightly waking soak fuzz benchmark lint fmt changelog build clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -50,7 +50,7 @@ types: $(VENV)/.installed-dev
 affected: $(VENV)/.installed-dev
 	@tests="$$($(BIN)/python .ci/affected.py $(TESTS))"; \
 	if [ -z "$$tests" ]; then echo 'No test imports what changed.'; else \
-		$(BIN)/python -m pytest -q $$tests -m 'not slow' --hypothesis-profile quick --numprocesses auto --dist worksteal; fi
+		$(BIN)/python -m pytest -q $$tests -m 'not slow and not nightly' --hypothesis-profile quick --numprocesses auto --dist worksteal; fi
 
 test: lint ## all checks: those of lint, then all tests
 	@echo '== pytest $(TESTS)'
@@ -64,8 +64,8 @@ test: lint ## all checks: those of lint, then all tests
 downstream: $(VENV)/.installed-dev ## tests of other distributions (DIST='path-or-url …') against this checkout
 	@$(BIN)/python .ci/downstream.py --venv $(DOWNSTREAM) $(PARTS:%=--with ./%) $(DIST)
 
-coverage: $(VENV)/.installed-dev ## the tests with branch coverage, which takes more than twice as long
-	@$(BIN)/python -m pytest $(TESTS) --numprocesses auto --dist worksteal --cov --cov-report=term
+nightly: $(VENV)/.installed-dev ## all tests, those that take long too, with many new examples of each property; coverage has a floor
+	@$(BIN)/python -m pytest $(TESTS) -m '' --hypothesis-profile nightly --numprocesses auto --dist worksteal --cov --cov-report=term
 
 waking: $(VENV)/.installed-dev ## refused pods that fit after an event (PODS=50000): hints wake them
 	@$(BIN)/python -m tests.scheduler.waking.run $(PODS)

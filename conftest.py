@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -25,7 +26,12 @@ from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipParser
 from sybil.parsers.markdown.lexers import DirectiveInHTMLCommentLexer
 
+from tests.forked_commands import Ended, ForkedCommands
+
 REPOSITORY = Path(__file__).parent
+COMMANDS = ForkedCommands()
+atexit.register(COMMANDS.close)
+SHELLS = frozenset("|&;<>$`*?~")
 
 pytest_plugins = ["tests.fixtures"]
 FLAGS = ELLIPSIS | NORMALIZE_WHITESPACE
@@ -49,34 +55,43 @@ def directories(document: Document) -> Iterator[Region]:
         yield Region(found.start, found.end, None, change_directory)
 
 
+def _run(command: str, cwd: Path) -> Ended:
+    """What a command line does in a shell: in most there is nothing that only a shell understands."""
+    env = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "COLUMNS": "100",
+        "NO_COLOR": "1",
+    }
+    name, *arguments = shlex.split(command)
+    if name == "kschedfw" and SHELLS.isdisjoint(command):
+        return COMMANDS.run(arguments, cwd, env)
+    done = subprocess.run(
+        command,
+        shell=True,
+        check=False,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=300,
+    )
+    return Ended(done.returncode, done.stdout)
+
+
 def run_console(example: Example) -> str | None:
     """What is wrong with the `kschedfw` commands of a block, if anything."""
     for step in f"\n{example.parsed}".split("\n$ ")[1:]:
         command, _, expected = step.replace("\\\n", " ").partition("\n")
         if command.split(maxsplit=1)[0] != "kschedfw":
             continue
-        result = subprocess.run(
-            command,
-            shell=True,
-            check=False,
-            cwd=example.namespace.get("console directory", REPOSITORY),
-            env=os.environ
-            | {
-                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
-                "COLUMNS": "100",
-                "NO_COLOR": "1",
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            timeout=300,
-        )
+        code, output = _run(command, example.namespace.get("console directory", REPOSITORY))
         if expected.strip():
-            if not OutputChecker().check_output(expected, result.stdout, FLAGS):
-                return f"$ {command}\nexpected:\n{expected}\ngot:\n{result.stdout}"
-        elif result.returncode:
-            return f"$ {command}\nexit code {result.returncode}\n{result.stdout}"
+            if not OutputChecker().check_output(expected, output, FLAGS):
+                return f"$ {command}\nexpected:\n{expected}\ngot:\n{output}"
+        elif code:
+            return f"$ {command}\nexit code {code}\n{output}"
     return None
 
 

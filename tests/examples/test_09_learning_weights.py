@@ -22,6 +22,7 @@ def learn(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return runpy.run_path(str(EXAMPLE / "learn.py"))
 
 
+@pytest.mark.nightly
 def test_what_was_learned_beats_the_default_on_held_out_days() -> None:
     lines = output_as_shown("09-learning-weights", "learn.py")
     runs = [line.split() for line in lines if line.startswith("held-out run")]

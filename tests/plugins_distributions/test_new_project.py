@@ -60,10 +60,17 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-def test_it_passes_its_linters_and_type_checks_whatever_its_name(projects: dict[str, Path]) -> None:
-    for kind, project in projects.items():  # one after the other, as they share mypy's cache
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        pytest.param(["usual", "with a command"], id="usual names"),
+        pytest.param(["short", "capitals and digits", "long"], id="other names", marks=pytest.mark.nightly),
+    ],
+)
+def test_it_passes_its_linters_and_type_checks(projects: dict[str, Path], kinds: list[str]) -> None:
+    for kind in kinds:  # one after the other, as they share mypy's cache
         for name, command in CHECKS.items():
-            code, output = run(command, project)
+            code, output = run(command, projects[kind])
             assert code == 0, f"{kind}: {name}: {output}"
 
 
@@ -92,6 +99,7 @@ def test_its_tests_pass_its_plugin_is_listed_and_simulates_and_its_command_is_in
     assert [each["text"] for each in report["reasons"]] == ["node(s) had enough pods of the namespace"]
 
 
+@pytest.mark.nightly
 def test_the_recipe_takes_files_and_urls_and_says_whose_tests_fail(tmp_path: Path) -> None:
     good, bad = (new_project(tmp_path, name) for name in ("kschedfw-good", "kschedfw-bad"))
     plugin = bad / "src" / "kschedfw_bad" / "plugin.py"

@@ -69,7 +69,11 @@ TestSchedulerMachine.settings = settings(
 
 
 @pytest.mark.parametrize(
-    "seeds", [SEEDS[start::4] for start in range(4)], ids=lambda seeds: f"from-{seeds[0]}"
+    "seeds",
+    [
+        pytest.param(SEEDS[start::4], id=f"from-{SEEDS[start]}", marks=[pytest.mark.nightly] if start else ())
+        for start in range(4)
+    ],
 )
 def test_many_steps(seeds: tuple[int, ...]) -> None:
     """Much happens in them: properties that nothing could violate would prove nothing."""

@@ -19,11 +19,16 @@ def test_every_interleaving_of_two_schedulers_two_nodes_and_two_pods() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        partial(ClaimsWorld, crashes=0),
-        partial(ClaimsWorld, nodes=1, slots=2),
-        partial(ClaimsWorld, nodes=1, slots=2, batch=2, eager=True, crashes=0),
+        pytest.param(partial(ClaimsWorld, crashes=0), id="two nodes", marks=pytest.mark.nightly),
+        pytest.param(
+            partial(ClaimsWorld, nodes=1, slots=2),
+            id="one node with room for two, and a crash",
+            marks=pytest.mark.nightly,
+        ),
+        pytest.param(
+            partial(ClaimsWorld, nodes=1, slots=2, batch=2, eager=True, crashes=0), id="two claims at once"
+        ),
     ],
-    ids=["two nodes", "one node with room for two, and a crash", "two claims at once"],
 )
 def test_every_interleaving_of_two_schedulers_and_three_pods(make: Callable[[], ClaimsWorld]) -> None:
     """A crash loses what a scheduler knew, and whether it binds the pod of its claim.
