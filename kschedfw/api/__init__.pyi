@@ -210,6 +210,7 @@ from .volume_matching import BIND_COMPLETED as BIND_COMPLETED
 from .volume_matching import BOUND_BY_CONTROLLER as BOUND_BY_CONTROLLER
 from .volume_matching import CLASS_ANNOTATION as CLASS_ANNOTATION
 from .volume_matching import SELECTED_NODE as SELECTED_NODE
+from .volume_matching import class_of_claim as class_of_claim
 from .volumes import AWSElasticBlockStoreSource as AWSElasticBlockStoreSource
 from .volumes import AzureDiskSource as AzureDiskSource
 from .volumes import AzureFileSource as AzureFileSource

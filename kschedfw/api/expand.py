@@ -12,6 +12,7 @@ a Job starts when others have finished, the Jobs of a CronJob).
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -22,6 +23,7 @@ from kschedfw.api.daemons import pods_of_daemon_set
 from kschedfw.api.defaults import default_metadata
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.kinds import KIND_OF
 from kschedfw.api.limits import DEFAULT_LIMITS, Limits, how_to_raise
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.node import Node
@@ -49,6 +51,9 @@ def expand(
     objects: Iterable[Named],
     limits: Limits = DEFAULT_LIMITS,
     refuse: Callable[[Named, FieldError], None] | None = None,
+    *,
+    make_pods: bool = True,
+    made: Counter[str] | None = None,
 ) -> Iterator[Named]:
     """All objects in their order, with Deployments, DaemonSets and Jobs replaced by the objects that their
     controllers create.
@@ -56,14 +61,19 @@ def expand(
     The pods of a workload are at its position; ReplicaSets, ReplicationControllers and StatefulSets are kept, since
     scheduling reads them, too. A workload whose pods would exceed the limit is left out, and `refuse` is called with
     the error.
+
+    No pods are made for a workload that was exported from a cluster together with pods of its own: its controller had
+    made those that there were to be. Without `make_pods`, none are made for any. `made` gets the numbers of pods that
+    were made, by workload.
     """
     everything = list(objects)
     nodes = [obj for obj in everything if isinstance(obj, Node)]
     owners = Owners(everything)
     left = limits.pods
-    allowed = []
+    allowed: list[tuple[Named, bool]] = []
     for obj in everything:
-        wanted, path = _wanted(obj, len(nodes), owners)
+        lacking = make_pods and not _has_its_pods(obj, owners)
+        wanted, path = _wanted(obj, len(nodes), owners) if lacking else (0, "")
         if wanted > left:
             if refuse is not None:
                 limit = how_to_raise("pods", limits.pods)
@@ -71,26 +81,44 @@ def expand(
                 refuse(obj, FieldError(path, why))
             continue
         left -= wanted
-        allowed.append(obj)
+        allowed.append((obj, lacking))
         if isinstance(obj, StatefulSet):
             # The names of a StatefulSet's pods are fixed, so no other pod may get them.
             owners.names.update((obj.namespace, f"{obj.name}-{ordinal}") for ordinal in _ordinals(obj))
-    for obj in allowed:
-        match obj:
-            case Deployment():
-                yield from _of_deployment(obj, owners)
-            case ReplicaSet() | ReplicationController():
-                yield obj
-                yield from _of_replicas(obj, owners)
-            case StatefulSet():
-                yield obj
-                yield from _of_stateful_set(obj, owners)
-            case Job():
-                yield from _of_job(obj, owners)
-            case DaemonSet():
-                yield from pods_of_daemon_set(obj, nodes, owners, _hash_of(obj.spec.template))
-            case _:
-                yield obj
+    for obj, lacking in allowed:
+        for each in _replaced(obj, nodes, owners):
+            if each is not obj and isinstance(each, Pod):
+                if not lacking:
+                    break  # pods come last
+                if made is not None:
+                    made[f"{KIND_OF[type(obj)].name} {obj.key}"] += 1
+            yield each
+
+
+def _has_its_pods(obj: Named, owners: Owners) -> bool:
+    """Whether the workload was stored by an API server, and pods of it are among the objects."""
+    if obj.metadata.creation_timestamp is None:
+        return False
+    return bool(owners.pods_of(obj) or (isinstance(obj, Deployment) and owners.pods_by_template_hash(obj)))
+
+
+def _replaced(obj: Named, nodes: Sequence[Node], owners: Owners) -> Iterator[Named]:
+    """What stands in the place of an object: of a workload that is kept, itself; then the pods that it lacks."""
+    match obj:
+        case Deployment():
+            yield from _of_deployment(obj, owners)
+        case ReplicaSet() | ReplicationController():
+            yield obj
+            yield from _of_replicas(obj, owners)
+        case StatefulSet():
+            yield obj
+            yield from _of_stateful_set(obj, owners)
+        case Job():
+            yield from _of_job(obj, owners)
+        case DaemonSet():
+            yield from pods_of_daemon_set(obj, nodes, owners, _hash_of(obj.spec.template))
+        case _:
+            yield obj
 
 
 def _wanted(obj: Named, nodes: int, owners: Owners) -> tuple[int, str]:

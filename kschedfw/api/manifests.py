@@ -89,6 +89,7 @@ class Manifests:
         problems: the errors.
         warnings: one for each unknown field, and each namespace of a cluster-scoped object, that was ignored.
         admission: what an API server's admission plugins did to the pods that no API server has written.
+        made: how many of the pods were made for workloads, by workload: `Deployment default/web`.
     """
 
     loaded: FrozenDict[type[Named], tuple[Named, ...]] = EMPTY
@@ -96,6 +97,7 @@ class Manifests:
     problems: tuple[ManifestError, ...] = ()
     warnings: tuple[ManifestError, ...] = ()
     admission: AdmissionOutcome = attrs.field(factory=AdmissionOutcome)
+    made: FrozenDict[str, int] = EMPTY
 
     @classmethod
     def collect(
@@ -163,6 +165,7 @@ def read_manifests(
     field_validation: FieldValidation = FieldValidation.STRICT,
     limits: Limits = DEFAULT_LIMITS,
     progress: Progress | None = None,
+    expand_workloads: bool = True,
 ) -> Manifests:
     """Load files, directories (with all in them, in the order of their names) and `-`, the standard input.
 
@@ -170,9 +173,9 @@ def read_manifests(
     by its own path may have any name. Files are read in pieces; `progress` is called after each.
 
     A field that Kubernetes doesn't know is a problem, and its object isn't loaded, unless `field_validation` says
-    otherwise.
+    otherwise. Deployments, Jobs and the like get the pods that they lack, unless `expand_workloads` is false.
     """
-    return _load(list(sources(paths)), field_validation, limits, progress)
+    return _load(list(sources(paths)), field_validation, limits, progress, expand_workloads)
 
 
 def parse_manifests(
@@ -181,22 +184,27 @@ def parse_manifests(
     *,
     field_validation: FieldValidation = FieldValidation.STRICT,
     limits: Limits = DEFAULT_LIMITS,
+    expand_workloads: bool = True,
 ) -> Manifests:
     """Load a YAML or JSON text with any number of documents; `source` is what problems call it.
 
-    For `field_validation` see `read_manifests`.
+    For `field_validation` and `expand_workloads` see `read_manifests`.
     """
-    return _load([Source(source, text)], field_validation, limits, None)
+    return _load([Source(source, text)], field_validation, limits, None, expand_workloads)
 
 
 def _load(
-    texts: Sequence[Source], field_validation: FieldValidation, limits: Limits, progress: Progress | None
+    texts: Sequence[Source],
+    field_validation: FieldValidation,
+    limits: Limits,
+    progress: Progress | None,
+    expand_workloads: bool,
 ) -> Manifests:
     loader = _Loader(field_validation, limits, progress, sum(source.size for source in texts))
     with without_collections():
         for source in texts:
             loader.load(source)
-        return loader.result()
+        return loader.result(expand_workloads)
 
 
 class _Loader:
@@ -243,10 +251,14 @@ class _Loader:
             self._told = position
             self._progress(position, max(position, self._total))
 
-    def result(self) -> Manifests:
-        objects = expand(self._objects.values(), self._limits, self._refuse)
+    def result(self, expand_workloads: bool) -> Manifests:
+        made: Counter[str] = Counter()
+        objects = list(
+            expand(self._objects.values(), self._limits, self._refuse, make_pods=expand_workloads, made=made)
+        )
         ignored = FrozenDict(sorted(self._ignored.items()))
-        return Manifests.collect(objects, ignored, self._problems, self._warnings, self._stored)
+        collected = Manifests.collect(objects, ignored, self._problems, self._warnings, self._stored)
+        return attrs.evolve(collected, made=FrozenDict(made))
 
     def _load_document(self, document: Document) -> None:
         self._document = document.number

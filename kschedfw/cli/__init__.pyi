@@ -11,6 +11,8 @@ from .exits import complain as complain
 from .exits import failure_summary as failure_summary
 from .exits import tell as tell
 from .exits import tell_failures as tell_failures
+from .input_options import with_input_options as with_input_options
+from .inputs import DEFAULT_READING as DEFAULT_READING
 from .inputs import InputFormat as InputFormat
 from .inputs import ReadingOptions as ReadingOptions
 from .inputs import read_input as read_input
@@ -22,18 +24,15 @@ from .live import Progress as Progress
 from .live import Source as Source
 from .live import SourceCluster as SourceCluster
 from .live import SourceOption as SourceOption
-from .live import with_sources as with_sources
 from .missing_output import lack_of_work as lack_of_work
 from .missing_output import missing_lines as missing_lines
 from .names import check_name as check_name
 from .options import AttemptTimeOption as AttemptTimeOption
 from .options import ClusterArgument as ClusterArgument
 from .options import ConfigOption as ConfigOption
-from .options import FieldValidationOption as FieldValidationOption
 from .options import FormatOption as FormatOption
 from .options import GatesOption as GatesOption
 from .options import KubeVersionOption as KubeVersionOption
-from .options import LimitOption as LimitOption
 from .options import NoProgressOption as NoProgressOption
 from .options import ParallelismOption as ParallelismOption
 from .options import PodsOption as PodsOption
@@ -41,7 +40,6 @@ from .options import ProviderOption as ProviderOption
 from .options import SeedOption as SeedOption
 from .options import SelectHost as SelectHost
 from .options import SelectHostOption as SelectHostOption
-from .options import SkipInvalidOption as SkipInvalidOption
 from .options import StartTimeOption as StartTimeOption
 from .output import labelled_progress_bar as labelled_progress_bar
 from .output import progress_bar as progress_bar

@@ -11,33 +11,29 @@ from typing import Annotated
 
 import typer
 
-from kschedfw.api.limits import Limits
-from kschedfw.api.manifests import FieldValidation
 from kschedfw.api.pod import Pod
 from kschedfw.cli.configurations import selected_configuration
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.explain_output import Context, print_explanation
 from kschedfw.cli.html import page_of
-from kschedfw.cli.inputs import Input, InputFormat, ReadingOptions, read_input
-from kschedfw.cli.live import NO_LIVE_CLUSTER, Live, with_sources
+from kschedfw.cli.input_options import with_input_options
+from kschedfw.cli.inputs import DEFAULT_READING, Input, InputFormat, ReadingOptions, read_input
+from kschedfw.cli.live import NO_LIVE_CLUSTER, Live
 from kschedfw.cli.missing_output import missing_of
 from kschedfw.cli.names import check_name
 from kschedfw.cli.options import (
     AttemptTimeOption,
     ConfigOption,
-    FieldValidationOption,
     FormatOption,
     GatesOption,
     HtmlOption,
     KubeVersionOption,
-    LimitOption,
     PodsOption,
     ProviderOption,
     SeedOption,
     SelectHost,
     SelectHostOption,
-    SkipInvalidOption,
     StartTimeOption,
 )
 from kschedfw.cli.output import reading_bar
@@ -81,7 +77,7 @@ explain_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @explain_app.command(help=EXPLAIN_HELP)
-@with_sources
+@with_input_options
 def explain(
     arguments: Annotated[
         list[str], typer.Argument(metavar="CLUSTER... POD", help="Manifests, and the pod to explain.")
@@ -102,9 +98,7 @@ def explain(
         int | None,
         typer.Option(min=0, max=100, metavar="X", help="percentageOfNodesToScore."),
     ] = None,
-    skip_invalid: SkipInvalidOption = False,
-    field_validation: FieldValidationOption = FieldValidation.STRICT,
-    limit: LimitOption = None,
+    reading: ReadingOptions = DEFAULT_READING,
     now: Annotated[
         bool, typer.Option("--now", help="Schedule the pod first, with the cluster as it is in the files.")
     ] = False,
@@ -136,11 +130,10 @@ def explain(
                 f"{name}: a cluster and a pod are needed: CLUSTER... POD, --context NAME POD, or --from FILE POD"
             )
         paths = [Path(path) for path in files]
-        options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
         # First, since a live cluster is asked for the kinds of objects that the enabled plugins know.
         configuration = selected_configuration(config, algorithm_provider, feature_gates, kube_version)
-        with reading_bar(enabled=not live.is_wanted) as reading:
-            loaded = read_input(format, paths, pods or [], options, live=live, progress=reading)
+        with reading_bar(enabled=not live.is_wanted) as bar:
+            loaded = read_input(format, paths, pods or [], reading, live=live, progress=bar)
         tell(loaded.problems)
         loaded, freed = free_bound_pods(loaded, reschedule or ())
         pod = _pending(loaded, name)

@@ -61,9 +61,10 @@ class ReadingOptions:
     skip_invalid: bool = False
     field_validation: FieldValidation = FieldValidation.STRICT
     limits: Limits = DEFAULT_LIMITS
+    expand: bool = True
 
 
-DEFAULT_OPTIONS = ReadingOptions()
+DEFAULT_READING = ReadingOptions()
 
 
 @attrs.frozen
@@ -84,7 +85,7 @@ def read_input(
     format: InputFormat,
     cluster: Sequence[Path],
     pods: Sequence[Path],
-    options: ReadingOptions = DEFAULT_OPTIONS,
+    options: ReadingOptions = DEFAULT_READING,
     *,
     live: Live = NO_LIVE_CLUSTER,
     progress: Progress | None = None,
@@ -118,7 +119,7 @@ def read_input(
 
 def read_manifest_input(
     paths: Sequence[Path],
-    options: ReadingOptions = DEFAULT_OPTIONS,
+    options: ReadingOptions = DEFAULT_READING,
     *,
     csv_hint: str = "",
     progress: Progress | None = None,
@@ -159,6 +160,7 @@ def _read_files(
         *(path for path in paths if path not in csvs),
         field_validation=options.field_validation,
         limits=options.limits,
+        expand_workloads=options.expand,
         progress=progress,
     )
     problems = [f"{path}: a CSV is no manifest, expected YAML or JSON{csv_hint}" for path in csvs]
@@ -200,6 +202,8 @@ def _notes(manifests: Manifests) -> list[str]:
         notes.append(f"scheduling has no use for some of the input: {_counted(manifests.ignored)}")
     if custom:
         notes.append(f"kept for plugins that know what it is: {_counted(custom)}")
+    if manifests.made:
+        notes.append(f"pods made for workloads, which --no-expand leaves out: {_made(manifests.made)}")
     return [*notes, *_admission_notes(manifests)]
 
 
@@ -224,6 +228,14 @@ def _admission_notes(manifests: Manifests) -> Iterator[str]:
         yield f"not created: {pods_of_reason[0].message}{also}"
     if rest := sum(map(len, list(reasons.values())[REASONS_NAMED:])):
         yield f"not created for other reasons: {counted(rest, 'pod')}"
+
+
+def _made(pods: Mapping[str, int]) -> str:
+    most = sorted(pods.items(), key=lambda item: (-item[1], item[0]))
+    told = [f"{printable(workload)} {number:,}" for workload, number in most[:KINDS_NAMED]]
+    if (rest := len(most) - KINDS_NAMED) > 0:
+        told.append(counted(rest, "more workload"))
+    return f"{sum(pods.values()):,} ({', '.join(told)})"
 
 
 def _counted(numbers: Mapping[str, int]) -> str:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
-import typer
 
-from kschedfw.api.extensions import ExtensionError, Extensions
+from kschedfw.api.extensions import Extensions
 from kschedfw.api.manifests import Manifests
-from kschedfw.cli.enabled import UsageError
-from kschedfw.cli.exits import tell
 from kschedfw.cli.output import progress_bar
 
 Given: TypeAlias = Mapping[str, str | Path]
@@ -119,104 +115,3 @@ class Live:
 
 
 NO_LIVE_CLUSTER = Live()
-
-
-def with_sources(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of the installed sources in place of its parameter `live: Live`.
-
-    Typer reads a function's signature: the one that is returned has a parameter for each option. Options of known
-    sources that aren't installed are there, too, hidden, and are refused with the name of the distribution.
-    """
-    signature = inspect.signature(command, eval_str=True)
-    sources = dict(_installed())
-    offered = [option for source in sources.values() for option in source.options]
-    parameters: list[inspect.Parameter] = []
-    for parameter in signature.parameters.values():
-        if parameter.name == "live":
-            parameters += map(_parameter, offered)
-            parameters += [_hidden(name) for name in _absent(sources)]
-        else:
-            parameters.append(parameter)
-
-    def expanded(**arguments: object) -> None:
-        given = {option.name: arguments.pop(option.parameter) for option in offered}
-        for name, home in _absent(sources).items():
-            if (value := arguments.pop(name)) is not None:
-                raise UsageError(
-                    f"--{name} {value}: live clusters are read by the distribution {home}, which isn't installed: "
-                    f"pip install {home}"
-                )
-        stated = {name: value for name, value in given.items() if isinstance(value, (str, Path))}
-        command(**arguments, live=_live(sources, stated))
-
-    expanded.__name__, expanded.__doc__ = command.__name__, command.__doc__
-    expanded.__annotations__ = {each.name: each.annotation for each in parameters}
-    expanded.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return expanded
-
-
-def _installed() -> Iterator[tuple[str, Source]]:
-    """The sources that can be loaded; one that can't is told, and harms no command."""
-    for name in SOURCES.names():
-        try:
-            yield name, SOURCES.load(name)
-        except ExtensionError as error:
-            tell([f"warning: {error}"])
-
-
-def _absent(sources: Mapping[str, Source]) -> dict[str, str]:
-    """The distributions of options whose sources aren't installed."""
-    taken = {option.name for source in sources.values() for option in source.options}
-    return {
-        name: home
-        for source, (home, names) in ABSENT.items()
-        if source not in sources
-        for name in names
-        if name not in taken
-    }
-
-
-def _parameter(option: SourceOption) -> inspect.Parameter:
-    shown = typer.Option(f"--{option.name}", metavar=option.metavar, help=option.help)
-    return inspect.Parameter(
-        option.parameter,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        default=None,
-        annotation=Annotated[option.type | None, shown],
-    )
-
-
-def _hidden(name: str) -> inspect.Parameter:
-    return inspect.Parameter(
-        name,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        default=None,
-        annotation=Annotated[str | None, typer.Option(f"--{name}", hidden=True)],
-    )
-
-
-def _live(sources: Mapping[str, Source], given: Given) -> Live:
-    """The cluster that the given options name.
-
-    Raises:
-        UsageError: options of two sources are given, or only some that go with a cluster.
-    """
-    asked = [
-        (name, source) for name, source in sources.items() if any(o.name in given for o in source.options)
-    ]
-    if not asked:
-        return NO_LIVE_CLUSTER
-    if len(asked) > 1:
-        raise UsageError(
-            f"{_stated(given)}: a cluster is read from one source, not from {' and '.join(n for n, _ in asked)}"
-        )
-    ((_, source),) = asked
-    naming = [option.name for option in source.options if option.names_cluster]
-    if not any(name in given for name in naming):
-        which = " or ".join(f"--{name}" for name in reversed(naming))
-        raise UsageError(f"{_stated(given)}: goes with a live cluster; say which with {which}")
-    return Live(source, given)
-
-
-def _stated(given: Given) -> str:
-    return ", ".join(f"--{name} {value}" for name, value in given.items())

@@ -39,6 +39,12 @@ FormatOption = Annotated[
 SkipInvalidOption = Annotated[
     bool, typer.Option("--skip-invalid", help="Leave invalid objects out instead of ending with an error.")
 ]
+NoExpandOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-expand", help="Make no pods of Deployments, Jobs and the like that the input has no pods of."
+    ),
+]
 LimitOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -8,40 +8,39 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
+import attrs
 import typer
 
-from kschedfw.api.limits import Limits
-from kschedfw.api.manifests import FieldValidation
 from kschedfw.api.node import Node
+from kschedfw.api.storage import PersistentVolumeClaim
 from kschedfw.cli.configurations import selected_configuration
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.html import page_of
-from kschedfw.cli.inputs import InputFormat, ReadingOptions, read_input
-from kschedfw.cli.live import NO_LIVE_CLUSTER, Live, with_sources
+from kschedfw.cli.input_options import with_input_options
+from kschedfw.cli.inputs import DEFAULT_READING, Input, InputFormat, ReadingOptions, read_input
+from kschedfw.cli.live import NO_LIVE_CLUSTER, Live
 from kschedfw.cli.missing_output import lack_of_work
 from kschedfw.cli.options import (
     AttemptTimeOption,
     ClusterArgument,
     ConfigOption,
-    FieldValidationOption,
     FormatOption,
     GatesOption,
     HtmlOption,
     KubeVersionOption,
-    LimitOption,
     NoProgressOption,
     ParallelismOption,
     PodsOption,
     ProviderOption,
     SelectHost,
     SelectHostOption,
-    SkipInvalidOption,
     StartTimeOption,
 )
 from kschedfw.cli.output import print_report, progress_bar, reading_bar
 from kschedfw.cli.reschedule import RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
+from kschedfw.cli.tables import counted
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.explain import Explaining, ExplanationWriter
 from kschedfw.scheduler.extenders import close_extenders, make_extenders
@@ -70,7 +69,7 @@ simulate_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @simulate_app.command(help=SIMULATE_HELP)
-@with_sources
+@with_input_options
 def simulate(
     cluster: ClusterArgument = None,
     pods: PodsOption = None,
@@ -122,9 +121,7 @@ def simulate(
         ),
     ] = None,
     parallelism: ParallelismOption = 1,
-    skip_invalid: SkipInvalidOption = False,
-    field_validation: FieldValidationOption = FieldValidation.STRICT,
-    limit: LimitOption = None,
+    reading: ReadingOptions = DEFAULT_READING,
     explanations: Annotated[
         Path | None,
         typer.Option(
@@ -144,12 +141,11 @@ def simulate(
     ] = False,
 ) -> None:
     page = page_of(html)
-    options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
-    with reading_bar(enabled=not no_progress and not live.is_wanted) as reading:
-        loaded = read_input(format, cluster or [], pods or [], options, live=live, progress=reading)
+    with reading_bar(enabled=not no_progress and not live.is_wanted) as bar:
+        loaded = read_input(format, cluster or [], pods or [], reading, live=live, progress=bar)
     tell(loaded.problems)
     configuration = selected_configuration(config, algorithm_provider, feature_gates, kube_version)
-    loaded, _ = free_bound_pods(loaded, reschedule or ())
+    loaded, _ = free_bound_pods(_with_note_on_volumes(loaded), reschedule or ())
     with ExitStack() as stack:
         extenders = make_extenders(configuration.extenders)
         stack.callback(close_extenders, extenders)
@@ -210,6 +206,19 @@ def _absent(configuration: SchedulerConfiguration) -> list[str]:
         for profile in configuration.profiles
         if (names := profile.absent_by_name)
     ]
+
+
+def _with_note_on_volumes(loaded: Input) -> Input:
+    """With a note on claims that an API server left without a volume, which the simulation's provisioner makes."""
+    pending = sum(
+        claim.metadata.creation_timestamp is not None and not claim.spec.volume_name
+        for claim in loaded.cluster.list(PersistentVolumeClaim)
+    )
+    if not pending:
+        return loaded
+    what = f"without a volume in the input: {counted(pending, 'claim')}"
+    note = f"{what}; here, provisioners make volumes as soon as they can"
+    return attrs.evolve(loaded, notes=[*loaded.notes, note])
 
 
 def _arrivals(

@@ -55,10 +55,17 @@ class VolumeController:
     * Pods get the claims of their generic ephemeral volumes, which are deleted with them.
 
     It reacts to a change before the write that made it returns; or, if `on_demand`, not before `sync` is called.
+
+    An API server gives the objects that it stores a creation timestamp. A claim that has one, and neither a volume nor
+    a consumer to wait for, is one that its real provisioner has left pending: it stays so with
+    `provision_observed=False`.
     """
 
-    def __init__(self, cluster: InMemoryCluster, *, on_demand: bool = False) -> None:
+    def __init__(
+        self, cluster: InMemoryCluster, *, on_demand: bool = False, provision_observed: bool = True
+    ) -> None:
         self._cluster = cluster
+        self._provision_observed = provision_observed
         self._on_demand = True
         self._due: dict[_Due, None] = {}
         self._naming: defaultdict[str, dict[str, None]] = defaultdict(dict)
@@ -207,7 +214,10 @@ class VolumeController:
         elif SELECTED_NODE not in claim.annotations:
             return  # it is bound when a pod needs it
         self._waiting[claim.key] = None
-        if storage_class is not None and storage_class.provisioner not in ("", NO_PROVISIONER):
+        if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
+            return
+        observed = claim.metadata.creation_timestamp is not None and SELECTED_NODE not in claim.annotations
+        if self._provision_observed or not observed:
             self._provision(claim, storage_class)
 
     def _with_default_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:

@@ -69,7 +69,8 @@ class Engine:
         self._algorithm = scheduler.algorithm
         self._probe = GenericScheduler(scheduler.cache, scheduler.snapshot, random=chance, exhaustive=True)
         self._explainer = ExplainingScheduler(scheduler.algorithm, beyond=True)
-        self._controllers = VolumeController(cluster), ClaimController(cluster)
+        volumes = VolumeController(cluster, provision_observed=False)
+        self._controllers = volumes, ClaimController(cluster)
         cluster.forget_log()
         for framework in scheduler.frameworks.values():
             _warn_of_plugins_that_cannot_undo(framework)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -115,6 +115,48 @@ class TestReplicas:
             "x",
             "a-0",
         ]
+
+
+class TestExports:
+    """An API server has stored their objects, so they have creation timestamps."""
+
+    STORED: ClassVar[dict[str, Any]] = {"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}}
+
+    @pytest.mark.parametrize(
+        "kind", ["ReplicaSet", "StatefulSet", "ReplicationController", "Job", "DaemonSet"]
+    )
+    def test_no_pods_are_made_for_a_workload_that_came_with_pods(self, kind: str) -> None:
+        number: dict[str, Any] = (
+            {"parallelism": 3} if kind == "Job" else {} if kind == "DaemonSet" else {"replicas": 3}
+        )
+        given = [node("n1"), node("n2"), workload(kind, **self.STORED, **number), owned("web-x", kind, "web")]
+        assert pod_names(*given) == ["web-x"]
+
+    def test_a_deployment_keeps_its_replica_set_though_that_lacks_pods(self) -> None:
+        pod = owned(
+            "web-5d8f-x", "ReplicaSet", "web-5d8f", metadata={"labels": {"pod-template-hash": "5d8f"}}
+        )
+        loaded = load(workload("Deployment", **self.STORED, replicas=3), pod)
+        assert [each.name for each in loaded.pods] == ["web-5d8f-x"]
+        assert [each.name for each in loaded.of(ReplicaSet)] == ["web-5d8f"]
+
+    def test_pods_are_made_for_a_workload_that_came_without_any(self) -> None:
+        loaded = load(workload("ReplicaSet", **self.STORED, replicas=2))
+        assert loaded.made == {"ReplicaSet default/web": 2}
+
+    def test_pods_that_were_made_are_counted_by_the_workload_that_users_made(self) -> None:
+        loaded = load(workload("Deployment", replicas=2), owned("a", "X", "y"), workload("Job", "j"))
+        assert loaded.made == {"Deployment default/web": 2, "Job default/j": 1}
+
+
+def test_without_expansion_no_pods_are_made_and_what_scheduling_reads_of_workloads_stays() -> None:
+    text = "\n".join(
+        map(json.dumps, [workload("Deployment", replicas=2), workload("Job", "j"), owned("a", "X", "y")])
+    )
+    loaded = parse_manifests(text, expand_workloads=False)
+    assert [pod.name for pod in loaded.pods] == ["a"]
+    assert len(loaded.of(ReplicaSet)) == 1
+    assert not loaded.made
 
 
 class TestDeployments:

@@ -25,7 +25,7 @@ from kschedfw.cli import (
     SourceOption,
     UsageError,
     read_input,
-    with_sources,
+    with_input_options,
 )
 from kschedfw.cli import live as live_module
 
@@ -81,7 +81,7 @@ def asking() -> tuple[typer.Typer, list[Live]]:
     app, asked = typer.Typer(), list[Live]()
 
     @app.command()
-    @with_sources
+    @with_input_options
     def ask(live: Live = NO_LIVE_CLUSTER) -> None:
         asked.append(live)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import attrs
 import pytest
 
@@ -160,6 +162,36 @@ class TestEnds:
         VolumeController(cluster).close()
         cluster.add(claim(storage_class="now").build())
         assert not is_bound(cluster)
+
+
+class TestWhatAnApiServerHasStored:
+    @pytest.mark.parametrize("provision_observed", [True, False])
+    def test_a_claim_that_its_provisioner_left_pending_stays_so_if_asked(
+        self, provision_observed: bool
+    ) -> None:
+        stored = stamped(claim(storage_class="make-now").build())
+        cluster = InMemoryCluster(
+            [storage_class("make-now", delayed=False, provisioner="csi.example.com"), stored]
+        )
+        VolumeController(cluster, provision_observed=provision_observed)
+        assert is_bound(cluster) == provision_observed
+
+    def test_a_volume_for_it_binds_it(self) -> None:
+        cluster = InMemoryCluster([NOW, stamped(claim(storage_class="now").build())])
+        VolumeController(cluster, provision_observed=False)
+        cluster.add(volume(storage_class="now").build())
+        assert is_bound(cluster)
+
+    def test_one_that_waited_for_a_consumer_is_provisioned_on_the_consumers_node(self) -> None:
+        stored = stamped(claim(storage_class="make").annotations(FOR_NODE).build())
+        cluster = InMemoryCluster([make_node("n1").zone("1").build(), csi_node("n1"), MAKE, stored])
+        VolumeController(cluster, provision_observed=False)
+        assert is_bound(cluster)
+
+
+def stamped(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    made = datetime(2026, 1, 1, tzinfo=UTC)
+    return claim.with_metadata(attrs.evolve(claim.metadata, creation_timestamp=made))
 
 
 def test_ephemeral_volumes_have_claims_that_go_with_the_pod() -> None:

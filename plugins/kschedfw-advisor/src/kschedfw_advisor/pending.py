@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
 import attrs
 
-from kschedfw import FrozenDict, Node, Pod, WhatIf
+from kschedfw import Node, Pod, WhatIf
+from kschedfw.cluster import Cluster
 from kschedfw.what_if import Refused
 from kschedfw_advisor.changes import AddNodes, RemoveGates
 from kschedfw_advisor.node_groups import NodeGroup, node_shapes
+from kschedfw_advisor.observed import Disagreement, disagreements_of, unbound_claims
 from kschedfw_advisor.remedies import Remedy, attempt, find_remedies
 from kschedfw_advisor.settling import Settled, settle
+from kschedfw_advisor.workloads import Workload, likeness, workload_of
 
 MOST_SHAPES: Final = 25
 """How many kinds of nodes of the cluster are tried as new nodes: those of which there are the most."""
 
-_OF_ONE_POD: Final = frozenset(
-    (
-        "apps.kubernetes.io/pod-index",
-        "batch.kubernetes.io/job-completion-index",
-        "statefulset.kubernetes.io/pod-name",
-    )
-)
-"""Labels by which the pods of one workload differ."""
-
 
 @attrs.frozen
 class PodKind:
-    """Pending pods that are alike: of one namespace, with the same labels and the same spec.
+    """Pending pods of one workload that are alike (`likeness`).
 
     `message` is why the first of them has no place, in kube-scheduler's words; `remedies` are the smallest changes that
     help, the smallest first; `tried` is how many changes were tried. A kind that wasn't looked at has tried none, and
-    one that `fits` needs none: it waits for pods of other kinds, such as the rest of its gang.
+    one that `fits` needs none: it waits for pods of other kinds, such as the rest of its gang. `notes` tell of what no
+    change to pods and nodes helps against. `workload` is None for pods without a controller.
     """
 
     pods: tuple[Pod, ...]
@@ -42,6 +38,8 @@ class PodKind:
     fits: bool = False
     remedies: tuple[Remedy, ...] = ()
     tried: int = 0
+    workload: Workload | None = None
+    notes: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -62,12 +60,14 @@ class Pending:
     """What became of the pending pods of a cluster.
 
     `settled` says which of them have a place now, and which have none. `whys` groups the latter, those with the most
-    pods first. `elsewhere` are for schedulers that the configuration has no profile for.
+    pods first. `elsewhere` are for schedulers that the configuration has no profile for. `disagreements` are about pods
+    that have a place here and none in the cluster itself.
     """
 
     settled: Settled
     whys: tuple[Why, ...]
     elsewhere: tuple[Pod, ...] = ()
+    disagreements: tuple[Disagreement, ...] = ()
 
     @property
     def pods(self) -> int:
@@ -96,10 +96,11 @@ def explain_pending(
         scheduling = None if progress is None else partial(progress, "scheduling")
         settled = settle(what_if, trial, wanted, preempt=True, progress=scheduling)
         trial.commit()
-    kinds = [*_kinds(settled.refused), *_gated_kinds(gated)]
+    cluster = what_if.cluster
+    kinds = [*_kinds(settled.refused, cluster), *_gated_kinds(gated, cluster)]
     additions = [
         *(AddNodes(group, exists=False) for group in groups),
-        *(AddNodes(shape, exists=True) for shape in node_shapes(what_if.cluster.list(Node))[:MOST_SHAPES]),
+        *(AddNodes(shape, exists=True) for shape in node_shapes(cluster.list(Node))[:MOST_SHAPES]),
     ]
     siblings = [each.pod for each in settled.refused if each.node_name]
     found: dict[tuple[str, ...], list[PodKind]] = {}
@@ -110,35 +111,45 @@ def explain_pending(
             kind = _with_remedies(what_if, kind, additions, siblings)
         found.setdefault(reasons, []).append(kind)
     whys = [Why(reasons, tuple(each)) for reasons, each in found.items()]
-    return Pending(settled, tuple(sorted(whys, key=lambda why: -why.pods)), elsewhere)
+    evicted = {pod.key for pod in settled.evicted}
+    placed = (each for each in settled.placed if each.pod.key not in evicted)
+    disagreements = tuple(disagreements_of(placed, cluster))
+    return Pending(settled, tuple(sorted(whys, key=lambda why: -why.pods)), elsewhere, disagreements)
 
 
-def _kinds(refused: Sequence[Refused]) -> list[tuple[tuple[str, ...], PodKind]]:
-    """The pods that are alike and were refused for the same reasons, with these."""
-    found: dict[tuple[object, tuple[str, ...]], list[Refused]] = {}
+def _kinds(refused: Sequence[Refused], cluster: Cluster) -> list[tuple[tuple[str, ...], PodKind]]:
+    """The kinds of the refused pods, each with the reasons that most of its pods have.
+
+    Pods of a kind may be refused for different reasons, since each is tried at another moment. What would help is
+    found out for all of them at one moment, in the end.
+    """
+    found: dict[Hashable, list[Refused]] = {}
     for each in refused:
-        found.setdefault((_likeness(each.pod), each.reasons), []).append(each)
-    return [
-        (reasons, PodKind(tuple(each.pod for each in alike), alike[0].message, bool(alike[0].node_name)))
-        for (_, reasons), alike in found.items()
-    ]
+        found.setdefault((workload_of(each.pod, cluster), likeness(each.pod)), []).append(each)
+    kinds = []
+    for alike in found.values():
+        reasons = Counter(each.reasons for each in alike).most_common(1)[0][0]
+        first = next(each for each in alike if each.reasons == reasons)
+        pods = tuple(each.pod for each in alike)
+        kinds.append((reasons, _kind(pods, first.message, cluster, fits=bool(first.node_name))))
+    return kinds
 
 
-def _gated_kinds(pods: Sequence[Pod]) -> list[tuple[tuple[str, ...], PodKind]]:
-    found: dict[object, list[Pod]] = {}
+def _kind(pods: tuple[Pod, ...], message: str, cluster: Cluster, *, fits: bool = False) -> PodKind:
+    notes = tuple(unbound_claims(pods[0], cluster))
+    return PodKind(pods, message, fits, workload=workload_of(pods[0], cluster), notes=notes)
+
+
+def _gated_kinds(pods: Sequence[Pod], cluster: Cluster) -> list[tuple[tuple[str, ...], PodKind]]:
+    found: dict[Hashable, list[Pod]] = {}
     for pod in pods:
-        found.setdefault(_likeness(pod), []).append(pod)
+        found.setdefault((workload_of(pod, cluster), likeness(pod)), []).append(pod)
     kinds: list[tuple[tuple[str, ...], PodKind]] = []
     for alike in found.values():
         gates = ", ".join(gate.name for gate in alike[0].spec.scheduling_gates)
         message = f"waiting for scheduling gates: [{gates}]"
-        kinds.append(((message,), PodKind(tuple(alike), message)))
+        kinds.append(((message,), _kind(tuple(alike), message, cluster)))
     return kinds
-
-
-def _likeness(pod: Pod) -> object:
-    labels = FrozenDict({key: value for key, value in pod.labels.items() if key not in _OF_ONE_POD})
-    return pod.namespace, labels, pod.spec
 
 
 def _with_remedies(

@@ -9,33 +9,31 @@ from typing import Annotated
 
 import typer
 
-from kschedfw import FieldValidation, Node
+from kschedfw import Node
 from kschedfw.cli import (
+    DEFAULT_READING,
     NO_LIVE_CLUSTER,
     ConfigOption,
     ExitCode,
-    FieldValidationOption,
     FormatOption,
     GatesOption,
     InputFormat,
-    LimitOption,
     Live,
     NoProgressOption,
     PodsOption,
     ProviderOption,
+    ReadingOptions,
     SeedOption,
-    SkipInvalidOption,
     UsageError,
     check_name,
     labelled_progress_bar,
-    with_sources,
+    with_input_options,
 )
 from kschedfw_advisor.cli.drain_output import print_drain, to_json
 from kschedfw_advisor.cli.what_if_input import (
     IgnorePendingOption,
     JsonOption,
     asked_about,
-    reading_options,
     schedule_pending,
 )
 from kschedfw_advisor.drain_plan import plan_drain
@@ -63,7 +61,7 @@ drain_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @drain_app.command(help=DRAIN_HELP)
-@with_sources
+@with_input_options
 def drain(
     arguments: Annotated[
         list[str], typer.Argument(metavar="CLUSTER NODE...", help="Manifests, and the nodes to drain.")
@@ -76,9 +74,7 @@ def drain(
     feature_gates: GatesOption = None,
     ignore_pending: IgnorePendingOption = False,
     seed: SeedOption = 0,
-    skip_invalid: SkipInvalidOption = False,
-    field_validation: FieldValidationOption = FieldValidation.STRICT,
-    limit: LimitOption = None,
+    reading: ReadingOptions = DEFAULT_READING,
     as_json: JsonOption = False,
     no_progress: NoProgressOption = False,
 ) -> None:
@@ -96,7 +92,7 @@ def drain(
         algorithm_provider=algorithm_provider,
         feature_gates=feature_gates,
         seed=seed,
-        options=reading_options(skip_invalid, field_validation, limit),
+        options=reading,
         show_progress=not no_progress,
     ) as asked:
         with labelled_progress_bar(enabled=not no_progress) as progress:

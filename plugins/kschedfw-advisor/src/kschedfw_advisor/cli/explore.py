@@ -11,18 +11,15 @@ from typing import Annotated
 
 import typer
 
-from kschedfw import FieldValidation
-from kschedfw.api import Limits
 from kschedfw.cli import (
+    DEFAULT_READING,
     NO_LIVE_CLUSTER,
     ClusterArgument,
     ConfigOption,
     ExitCode,
-    FieldValidationOption,
     FormatOption,
     GatesOption,
     InputFormat,
-    LimitOption,
     Live,
     NoProgressOption,
     PodsOption,
@@ -30,14 +27,13 @@ from kschedfw.cli import (
     ReadingOptions,
     RescheduleOption,
     SeedOption,
-    SkipInvalidOption,
     candidates_of,
     complain,
     read_input,
     reading_bar,
     selected_configuration,
     tell,
-    with_sources,
+    with_input_options,
 )
 from kschedfw.cli import reschedule as free_bound_pods
 from kschedfw.config import WHAT_THERE_IS
@@ -67,7 +63,7 @@ explore_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @explore_app.command(help=EXPLORE_HELP)
-@with_sources
+@with_input_options
 def explore(
     cluster: ClusterArgument = None,
     pods: PodsOption = None,
@@ -85,9 +81,7 @@ def explore(
     ] = None,
     reschedule: RescheduleOption = None,
     seed: SeedOption = 0,
-    skip_invalid: SkipInvalidOption = False,
-    field_validation: FieldValidationOption = FieldValidation.STRICT,
-    limit: LimitOption = None,
+    reading: ReadingOptions = DEFAULT_READING,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0 takes a free port.")] = 0,
     allowed_host: Annotated[
@@ -113,11 +107,10 @@ def explore(
     except ModuleNotFoundError:
         raise typer.Exit(complain(NEEDS_EXTRA, ExitCode.NOTHING_TO_DO)) from None
 
-    options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
     configuration = selected_configuration(config, algorithm_provider, feature_gates)
     others = candidates_of(profile or [], at_least=0)
-    with reading_bar(enabled=not no_progress and not live.is_wanted) as reading:
-        loaded = read_input(format, cluster or [], pods or [], options, live=live, progress=reading)
+    with reading_bar(enabled=not no_progress and not live.is_wanted) as bar:
+        loaded = read_input(format, cluster or [], pods or [], reading, live=live, progress=bar)
     loaded, _ = free_bound_pods(loaded, reschedule or ())
     tell((*loaded.problems, *loaded.notes))
     bench = Workbench(loaded.cluster, configuration)

@@ -10,26 +10,24 @@ from typing import Annotated
 
 import typer
 
-from kschedfw import FieldValidation
 from kschedfw.cli import (
+    DEFAULT_READING,
     NO_LIVE_CLUSTER,
     ClusterArgument,
     ConfigOption,
     ExitCode,
-    FieldValidationOption,
     FormatOption,
     GatesOption,
     InputFormat,
-    LimitOption,
     Live,
     NoProgressOption,
     PodsOption,
     ProviderOption,
+    ReadingOptions,
     SeedOption,
-    SkipInvalidOption,
     UsageError,
     labelled_progress_bar,
-    with_sources,
+    with_input_options,
 )
 from kschedfw_advisor.cli.fit_output import Answer, print_fit
 from kschedfw_advisor.cli.pod_templates import PodOptions, PodTemplate, read_pod_templates
@@ -37,7 +35,6 @@ from kschedfw_advisor.cli.what_if_input import (
     IgnorePendingOption,
     JsonOption,
     asked_about,
-    reading_options,
     schedule_pending,
 )
 from kschedfw_advisor.turns import fit as fit_one
@@ -65,7 +62,7 @@ fit_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @fit_app.command(help=FIT_HELP)
-@with_sources
+@with_input_options
 def fit(
     cluster: ClusterArgument = None,
     pod: Annotated[
@@ -93,14 +90,11 @@ def fit(
     feature_gates: GatesOption = None,
     ignore_pending: IgnorePendingOption = False,
     seed: SeedOption = 0,
-    skip_invalid: SkipInvalidOption = False,
-    field_validation: FieldValidationOption = FieldValidation.STRICT,
-    limit: LimitOption = None,
+    reading: ReadingOptions = DEFAULT_READING,
     top: Annotated[int, typer.Option(min=1, metavar="N", help="How many nodes to name in each row.")] = 5,
     as_json: JsonOption = False,
     no_progress: NoProgressOption = False,
 ) -> None:
-    options = reading_options(skip_invalid, field_validation, limit)
     given = PodOptions(image, cpu, memory)
     with asked_about(
         cluster or [],
@@ -111,11 +105,11 @@ def fit(
         algorithm_provider=algorithm_provider,
         feature_gates=feature_gates,
         seed=seed,
-        options=options,
+        options=reading,
         show_progress=not no_progress,
     ) as asked:
         with labelled_progress_bar(enabled=not no_progress) as progress:
-            found = read_pod_templates(pod or [], given, options, asked.what_if.cluster)
+            found = read_pod_templates(pod or [], given, reading, asked.what_if.cluster)
             templates = found.templates
             _check_schedulers(templates, asked.scheduler_names)
             schedule_pending(asked, ignore=ignore_pending, progress=progress)

@@ -7,29 +7,27 @@ from typing import Annotated
 
 import typer
 
-from kschedfw import FieldValidation
 from kschedfw.cli import (
+    DEFAULT_READING,
     NO_LIVE_CLUSTER,
     ClusterArgument,
     ConfigOption,
     ExitCode,
-    FieldValidationOption,
     FormatOption,
     GatesOption,
     InputFormat,
-    LimitOption,
     Live,
     NoProgressOption,
     PodsOption,
     ProviderOption,
+    ReadingOptions,
     SeedOption,
-    SkipInvalidOption,
     labelled_progress_bar,
-    with_sources,
+    with_input_options,
 )
 from kschedfw_advisor.cli.node_groups import NodeGroupOption, node_groups_of
 from kschedfw_advisor.cli.pending_output import print_pending, to_json
-from kschedfw_advisor.cli.what_if_input import JsonOption, asked_about, reading_options
+from kschedfw_advisor.cli.what_if_input import JsonOption, asked_about
 from kschedfw_advisor.pending import explain_pending
 
 PENDING_HELP = """Show why pods are pending, and what would help: for each kind of them the smallest changes that do.
@@ -52,7 +50,7 @@ pending_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @pending_app.command(help=PENDING_HELP)
-@with_sources
+@with_input_options
 def pending(
     cluster: ClusterArgument = None,
     node_group: NodeGroupOption = None,
@@ -63,9 +61,7 @@ def pending(
     algorithm_provider: ProviderOption = None,
     feature_gates: GatesOption = None,
     seed: SeedOption = 0,
-    skip_invalid: SkipInvalidOption = False,
-    field_validation: FieldValidationOption = FieldValidation.STRICT,
-    limit: LimitOption = None,
+    reading: ReadingOptions = DEFAULT_READING,
     top: Annotated[
         int, typer.Option(min=1, metavar="N", help="How many changes to show for each kind of pod.")
     ] = 3,
@@ -90,7 +86,7 @@ def pending(
         algorithm_provider=algorithm_provider,
         feature_gates=feature_gates,
         seed=seed,
-        options=reading_options(skip_invalid, field_validation, limit),
+        options=reading,
         show_progress=not no_progress,
     ) as asked:
         with labelled_progress_bar(enabled=not no_progress) as progress:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 from rich.padding import Padding
@@ -10,6 +10,7 @@ from rich.text import Text
 
 from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
 from kschedfw_advisor.cli.what_if_output import Background, counts_text, pods_text
+from kschedfw_advisor.observed import Disagreement, recorded_message
 from kschedfw_advisor.pending import Pending, PodKind, Why
 from kschedfw_advisor.remedies import Remedy
 
@@ -22,6 +23,10 @@ def to_json(answer: Pending, background: Background) -> dict[str, object]:
         "placed": [{"pod": each.pod.key, "node": each.node_name} for each in settled.placed],
         "preempted": [pod.key for pod in settled.evicted],
         "elsewhere": [pod.key for pod in answer.elsewhere],
+        "disagreements": [
+            {"pod": each.pod.key, "recorded": each.recorded, "node": each.node_name, "likely": each.likely}
+            for each in answer.disagreements
+        ],
         "groups": [
             {"reasons": list(why.reasons), "pods": why.pods, "kinds": [_kind(kind) for kind in why.kinds]}
             for why in answer.whys
@@ -32,8 +37,11 @@ def to_json(answer: Pending, background: Background) -> dict[str, object]:
 
 def _kind(kind: PodKind) -> dict[str, object]:
     return {
+        "workload": None if kind.workload is None else str(kind.workload),
         "pods": [pod.key for pod in kind.pods],
         "message": kind.message,
+        "recorded": recorded_message(kind.pods[0]),
+        "notes": list(kind.notes),
         "fits": kind.fits,
         "changesTried": kind.tried,
         "helps": [
@@ -62,6 +70,8 @@ def _parts(answer: Pending, background: Background, top: int) -> Iterator[Render
         yield f"{counted(len(evicted), 'pod')} would be preempted for them"
     for number, why in enumerate(answer.whys, 1):
         yield from _why(number, why, top)
+    if answer.disagreements:
+        yield from _disagreements(answer.disagreements)
     if answer.elsewhere:
         yield block(f"for other schedulers: {pods_text(answer.elsewhere)}")
     yield from background.parts()
@@ -91,7 +101,27 @@ def _why(number: int, why: Why, top: int) -> Iterator[RenderableType]:
 
 
 def _kind_text(kind: PodKind) -> Text:
-    return Text(f"{counted(len(kind.pods), 'pod')}: {pods_text(kind.pods)}")
+    of = "" if kind.workload is None else f" of {kind.workload}"
+    lines = [f"{counted(len(kind.pods), 'pod')}{of}: {pods_text(kind.pods)}", *kind.notes]
+    recorded = recorded_message(kind.pods[0])
+    if recorded and recorded != kind.message:
+        lines.append(f"in the cluster: {recorded}")
+    return Text("\n".join(lines))
+
+
+def _disagreements(disagreements: Sequence[Disagreement]) -> Iterator[RenderableType]:
+    """The pods that the cluster calls unschedulable and that have a place here, by the likely cause."""
+    by_cause: dict[tuple[str, str], list[Disagreement]] = {}
+    for each in disagreements:
+        by_cause.setdefault((each.likely, each.recorded), []).append(each)
+    number = counted(len(disagreements), "pod")
+    have = "has" if len(disagreements) == 1 else "have"
+    headline = f"{number} that the cluster calls unschedulable {have} a place here"
+    yield Padding(Text(headline, "bold"), (1, 0, 0, 0))
+    for (likely, recorded), alike in by_cause.items():
+        places = counts_text(each.node_name for each in alike)
+        pods = f"{pods_text(each.pod for each in alike)}; placed on {places}"
+        yield Padding(Text(f"{pods}\nin the cluster: {recorded}\nlikely: {likely}"), (0, 0, 0, 3))
 
 
 def _helps(kind: PodKind, top: int) -> RenderableType:

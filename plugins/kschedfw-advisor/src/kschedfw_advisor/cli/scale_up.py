@@ -6,30 +6,28 @@ import json
 
 import typer
 
-from kschedfw import FieldValidation
 from kschedfw.cli import (
+    DEFAULT_READING,
     NO_LIVE_CLUSTER,
     ClusterArgument,
     ConfigOption,
     ExitCode,
-    FieldValidationOption,
     FormatOption,
     GatesOption,
     InputFormat,
-    LimitOption,
     Live,
     NoProgressOption,
     PodsOption,
     ProviderOption,
+    ReadingOptions,
     SeedOption,
-    SkipInvalidOption,
     UsageError,
     labelled_progress_bar,
-    with_sources,
+    with_input_options,
 )
 from kschedfw_advisor.cli.node_groups import NodeGroupOption, node_groups_of
 from kschedfw_advisor.cli.scale_up_output import print_scale_up, to_json
-from kschedfw_advisor.cli.what_if_input import JsonOption, asked_about, reading_options
+from kschedfw_advisor.cli.what_if_input import JsonOption, asked_about
 from kschedfw_advisor.scale_up import plan_scale_up
 
 SCALE_UP_HELP = """Show how many nodes of which group get the pending pods a place, and what they cost.
@@ -54,7 +52,7 @@ scale_up_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @scale_up_app.command(help=SCALE_UP_HELP)
-@with_sources
+@with_input_options
 def scale_up(
     cluster: ClusterArgument = None,
     node_group: NodeGroupOption = None,
@@ -65,9 +63,7 @@ def scale_up(
     algorithm_provider: ProviderOption = None,
     feature_gates: GatesOption = None,
     seed: SeedOption = 0,
-    skip_invalid: SkipInvalidOption = False,
-    field_validation: FieldValidationOption = FieldValidation.STRICT,
-    limit: LimitOption = None,
+    reading: ReadingOptions = DEFAULT_READING,
     as_json: JsonOption = False,
     no_progress: NoProgressOption = False,
 ) -> None:
@@ -83,7 +79,7 @@ def scale_up(
         algorithm_provider=algorithm_provider,
         feature_gates=feature_gates,
         seed=seed,
-        options=reading_options(skip_invalid, field_validation, limit),
+        options=reading,
         show_progress=not no_progress,
     ) as asked:
         with labelled_progress_bar(enabled=not no_progress) as progress:

@@ -11,8 +11,7 @@ from typing import Annotated, TypeAlias
 import attrs
 import typer
 
-from kschedfw import FieldValidation, Node, Pod, SchedulingError, WhatIf
-from kschedfw.api import Limits
+from kschedfw import Node, Pod, SchedulingError, WhatIf
 from kschedfw.cli import (
     ExitCode,
     InputFormat,
@@ -94,12 +93,6 @@ def asked_about(
     tell_failures(failures)
     if failures.count:
         raise typer.Exit(complain(failure_summary(failures), ExitCode.FAILED))
-
-
-def reading_options(
-    skip_invalid: bool, field_validation: FieldValidation, limit: list[str] | None
-) -> ReadingOptions:
-    return ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
 
 
 def schedule_pending(asked: Asked, *, ignore: bool, progress: LabelledProgress | None) -> None:

@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kschedfw import FieldValidation, Profile, Registry
-from kschedfw.api import Limits, without_collections
+from kschedfw import Profile, Registry
+from kschedfw.api import without_collections
 from kschedfw.cli import (
+    DEFAULT_READING,
     ExitCode,
-    FieldValidationOption,
-    LimitOption,
     ReadingOptions,
-    SkipInvalidOption,
     UsageError,
     complain,
     enabled_plugin,
@@ -144,9 +142,7 @@ def serve_extender(
     parallelism: Annotated[
         int, typer.Option(min=1, metavar="N", help="Threads for plugins. Faster only if plugins block.")
     ] = 1,
-    skip_invalid: SkipInvalidOption = False,
-    field_validation: FieldValidationOption = FieldValidation.STRICT,
-    limit: LimitOption = None,
+    reading: ReadingOptions = DEFAULT_READING,
 ) -> None:
     try:
         # Imported here, since other commands don't need it.
@@ -158,8 +154,7 @@ def serve_extender(
 
     registry = Registry()
     profile = _profile(plugin or [], args or [], config, scheduler_name, registry)
-    options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
-    with _cluster(cluster or [], options, kubeconfig, context) as known:
+    with _cluster(cluster or [], reading, kubeconfig, context) as known:
         app = ExtenderApp(
             profile,
             registry=registry,
@@ -243,7 +238,7 @@ def _profile(
 
 @contextmanager
 def _cluster(
-    files: list[Path], options: ReadingOptions, kubeconfig: Path | None, context: str | None
+    files: list[Path], reading: ReadingOptions, kubeconfig: Path | None, context: str | None
 ) -> Iterator[Cluster | None]:
     """The cluster that plugins see, if one is named: a live one is followed until the end of the block.
 
@@ -253,7 +248,7 @@ def _cluster(
     """
     if kubeconfig is None and context is None:
         if files:
-            loaded = read_manifest_input(files, options)
+            loaded = read_manifest_input(files, reading)
             tell((*loaded.problems, *loaded.notes))
         yield loaded.cluster if files else None
         return

@@ -9,17 +9,14 @@ from typing import Annotated
 
 import typer
 
-from kschedfw import FieldValidation
-from kschedfw.api import Limits
 from kschedfw.cli import (
+    DEFAULT_READING,
     NO_LIVE_CLUSTER,
     AttemptTimeOption,
     ClusterArgument,
     ExitCode,
-    FieldValidationOption,
     FormatOption,
     InputFormat,
-    LimitOption,
     Live,
     NoProgressOption,
     ParallelismOption,
@@ -29,7 +26,6 @@ from kschedfw.cli import (
     SeedOption,
     SelectHost,
     SelectHostOption,
-    SkipInvalidOption,
     StartTimeOption,
     candidates_of,
     complain,
@@ -40,7 +36,7 @@ from kschedfw.cli import (
     reading_bar,
     tell,
     tell_failures,
-    with_sources,
+    with_input_options,
 )
 from kschedfw.cli import reschedule as free_bound_pods
 from kschedfw.config import WHAT_THERE_IS
@@ -75,7 +71,7 @@ compare_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @compare_app.command(help=COMPARE_HELP)
-@with_sources
+@with_input_options
 def compare(
     cluster: ClusterArgument = None,
     profile: Annotated[
@@ -91,9 +87,7 @@ def compare(
     attempt_time: AttemptTimeOption = None,
     seed: SeedOption = 0,
     parallelism: ParallelismOption = 1,
-    skip_invalid: SkipInvalidOption = False,
-    field_validation: FieldValidationOption = FieldValidation.STRICT,
-    limit: LimitOption = None,
+    reading: ReadingOptions = DEFAULT_READING,
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -124,9 +118,8 @@ def compare(
     write_page = None if html is None else page_writer(html)
     conditions = conditions_of(fail_on or ())
     candidates = candidates_of(profile or [])
-    options = ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []))
-    with reading_bar(enabled=not no_progress and not live.is_wanted) as reading:
-        loaded = read_input(format, cluster or [], pods or [], options, live=live, progress=reading)
+    with reading_bar(enabled=not no_progress and not live.is_wanted) as bar:
+        loaded = read_input(format, cluster or [], pods or [], reading, live=live, progress=bar)
     tell(loaded.problems)
     loaded, _ = free_bound_pods(loaded, reschedule or ())
     check_pods(candidates, loaded.cluster)

@@ -1,0 +1,152 @@
+"""Options that stand for one parameter of a command: those of live clusters, and those of how input is read."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final
+
+import attrs
+import typer
+
+from kschedfw.api.extensions import ExtensionError
+from kschedfw.api.limits import Limits
+from kschedfw.api.manifests import FieldValidation
+from kschedfw.cli.enabled import UsageError
+from kschedfw.cli.exits import tell
+from kschedfw.cli.inputs import ReadingOptions
+from kschedfw.cli.live import ABSENT, NO_LIVE_CLUSTER, SOURCES, Given, Live, Source, SourceOption
+from kschedfw.cli.options import FieldValidationOption, LimitOption, NoExpandOption, SkipInvalidOption
+
+
+def with_input_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command options in place of its parameters `live: Live` and `reading: ReadingOptions`.
+
+    Typer reads a function's signature: the one that is returned has a parameter for each option. For `live` these are
+    the options of the installed sources; those of known sources that aren't installed are there, too, hidden, and are
+    refused with the name of the distribution. For `reading` they are `--skip-invalid` and the others about manifests.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    groups = {name: _GROUPS[name]() for name in signature.parameters if name in _GROUPS}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in signature.parameters.items():
+        parameters += groups[name].parameters if name in groups else [parameter]
+
+    def expanded(**arguments: object) -> None:
+        for name, group in groups.items():
+            arguments[name] = group.value({each.name: arguments.pop(each.name) for each in group.parameters})
+        command(**arguments)
+
+    expanded.__name__, expanded.__doc__ = command.__name__, command.__doc__
+    expanded.__annotations__ = {each.name: each.annotation for each in parameters}
+    expanded.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return expanded
+
+
+@attrs.frozen
+class _Options:
+    """The options in place of one parameter: theirs, and its value from their values by name."""
+
+    parameters: Sequence[inspect.Parameter]
+    value: Callable[[dict[str, Any]], object]
+
+
+def _reading(
+    skip_invalid: SkipInvalidOption = False,
+    field_validation: FieldValidationOption = FieldValidation.STRICT,
+    limit: LimitOption = None,
+    no_expand: NoExpandOption = False,
+) -> ReadingOptions:
+    return ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []), expand=not no_expand)
+
+
+def _reading_options() -> _Options:
+    parameters = inspect.signature(_reading, eval_str=True).parameters.values()
+    return _Options(tuple(parameters), lambda given: _reading(**given))
+
+
+def _live_options() -> _Options:
+    sources = dict(_installed())
+    offered = [option for source in sources.values() for option in source.options]
+
+    def value(given: dict[str, Any]) -> Live:
+        for name, home in _absent(sources).items():
+            if (text := given[name]) is not None:
+                raise UsageError(
+                    f"--{name} {text}: live clusters are read by the distribution {home}, which isn't installed: "
+                    f"pip install {home}"
+                )
+        stated = {option.name: given[option.parameter] for option in offered}
+        return _live(sources, {name: text for name, text in stated.items() if text is not None})
+
+    return _Options([*map(_parameter, offered), *map(_hidden, _absent(sources))], value)
+
+
+_GROUPS: Final = {"live": _live_options, "reading": _reading_options}
+
+
+def _installed() -> Iterator[tuple[str, Source]]:
+    """The sources that can be loaded; one that can't is told, and harms no command."""
+    for name in SOURCES.names():
+        try:
+            yield name, SOURCES.load(name)
+        except ExtensionError as error:
+            tell([f"warning: {error}"])
+
+
+def _absent(sources: Mapping[str, Source]) -> dict[str, str]:
+    """The distributions of options whose sources aren't installed."""
+    taken = {option.name for source in sources.values() for option in source.options}
+    return {
+        name: home
+        for source, (home, names) in ABSENT.items()
+        if source not in sources
+        for name in names
+        if name not in taken
+    }
+
+
+def _parameter(option: SourceOption) -> inspect.Parameter:
+    shown = typer.Option(f"--{option.name}", metavar=option.metavar, help=option.help)
+    return inspect.Parameter(
+        option.parameter,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        default=None,
+        annotation=Annotated[option.type | None, shown],
+    )
+
+
+def _hidden(name: str) -> inspect.Parameter:
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        default=None,
+        annotation=Annotated[str | None, typer.Option(f"--{name}", hidden=True)],
+    )
+
+
+def _live(sources: Mapping[str, Source], given: Given) -> Live:
+    """The cluster that the given options name.
+
+    Raises:
+        UsageError: options of two sources are given, or only some that go with a cluster.
+    """
+    asked = [
+        (name, source) for name, source in sources.items() if any(o.name in given for o in source.options)
+    ]
+    if not asked:
+        return NO_LIVE_CLUSTER
+    if len(asked) > 1:
+        raise UsageError(
+            f"{_stated(given)}: a cluster is read from one source, not from {' and '.join(n for n, _ in asked)}"
+        )
+    ((_, source),) = asked
+    naming = [option.name for option in source.options if option.names_cluster]
+    if not any(name in given for name in naming):
+        which = " or ".join(f"--{name}" for name in reversed(naming))
+        raise UsageError(f"{_stated(given)}: goes with a live cluster; say which with {which}")
+    return Live(source, given)
+
+
+def _stated(given: Given) -> str:
+    return ", ".join(f"--{name} {value}" for name, value in given.items())

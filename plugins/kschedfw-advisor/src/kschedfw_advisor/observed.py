@@ -1,0 +1,93 @@
+"""What the cluster itself says of its pending pods: conditions, nominations and claims, as they were exported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import attrs
+
+from kschedfw import Pod
+from kschedfw.api import PersistentVolumeClaim, StorageClass, VolumeBindingMode, class_of_claim
+from kschedfw.cluster import Cluster
+from kschedfw.what_if import Placed
+
+
+@attrs.frozen
+class Disagreement:
+    """A pod that the cluster's scheduler called unschedulable, and that has a place here.
+
+    `recorded` is the message of its condition, `node_name` the place that it has here, `likely` why the two differ.
+    """
+
+    pod: Pod
+    recorded: str
+    node_name: str
+    likely: str
+
+
+def recorded_message(pod: Pod) -> str:
+    """Why the cluster's scheduler refused the pod last, by its condition PodScheduled; empty if it didn't."""
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.reason == "Unschedulable":
+            return condition.message
+    return ""
+
+
+def disagreements_of(placed: Iterable[Placed], cluster: Cluster) -> Iterator[Disagreement]:
+    """The pods that have a place now although their conditions say that they are unschedulable."""
+    for each in placed:
+        if recorded := recorded_message(each.pod):
+            yield Disagreement(each.pod, recorded, each.node_name, _likely(each.pod, cluster))
+
+
+def _likely(pod: Pod, cluster: Cluster) -> str:
+    if node := pod.status.nominated_node_name:
+        return _preemption_under_way(node, cluster)
+    claims = [key for key, claim in _claims(pod, cluster) if claim is None or not claim.spec.volume_name]
+    if claims:
+        return f"its volumes aren't bound yet: {', '.join(claims)}"
+    return "the cluster has changed since, or the pod's next attempt is still to come"
+
+
+def _preemption_under_way(node: str, cluster: Cluster) -> str:
+    """Preemption has freed a place on the node, and the pod waits there for its victims to end."""
+    ending = [pod for pod in cluster.list(Pod) if pod.node_name == node and pod.is_terminating]
+    if not ending:
+        return f"it is nominated to {node}, where preemption has made room"
+    until = max(pod.metadata.deletion_timestamp for pod in ending if pod.metadata.deletion_timestamp)
+    victims = ", ".join(pod.key for pod in ending)
+    return f"it is nominated to {node}, and waits for pods that end there by {until:%H:%M:%S}: {victims}"
+
+
+def unbound_claims(pod: Pod, cluster: Cluster) -> Iterator[str]:
+    """Why the pod's claims that wait for no consumer have no volume, a line each: no scheduler can change that."""
+    for key, claim in _claims(pod, cluster):
+        if claim is None:
+            yield f"claim {key} doesn't exist"
+            continue
+        name = class_of_claim(claim)
+        storage_class = cluster.get(StorageClass, name) if name else None
+        if claim.spec.volume_name or _waits_for_consumer(storage_class):
+            continue
+        if storage_class is not None:
+            who = f"provisioner {storage_class.provisioner} of StorageClass {name} has to make it a volume"
+        elif name:
+            who = f"there is no StorageClass {name} to make it a volume"
+        else:
+            who = "it has no StorageClass, so it waits for a PersistentVolume that fits"
+        yield f"claim {key} is pending: {who}; kubectl -n {claim.namespace} describe pvc {claim.name} says what it did"
+
+
+def _waits_for_consumer(storage_class: StorageClass | None) -> bool:
+    return (
+        storage_class is not None
+        and storage_class.volume_binding_mode == VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER
+    )
+
+
+def _claims(pod: Pod, cluster: Cluster) -> Iterator[tuple[str, PersistentVolumeClaim | None]]:
+    """The claims that the pod names, by key; None for one that isn't there. Ephemeral ones come with the pod."""
+    for volume in pod.spec.volumes:
+        if (source := volume.persistent_volume_claim) is not None:
+            key = f"{pod.namespace}/{source.claim_name}"
+            yield key, cluster.get(PersistentVolumeClaim, key)

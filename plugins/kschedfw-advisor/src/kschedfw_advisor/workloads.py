@@ -1,0 +1,103 @@
+"""The workload that a pod belongs to, and which pods are alike: admission and controllers give each some of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from typing import Final
+
+import attrs
+
+from kschedfw import FrozenDict, Pod
+from kschedfw.api import TEMPLATE_HASH, Affinity, NodeSelectorTerm, OwnerReference, ReplicaSet, Volume
+from kschedfw.cluster import Cluster
+
+_OF_ONE_POD: Final = frozenset(
+    (
+        "apps.kubernetes.io/pod-index",
+        "batch.kubernetes.io/controller-uid",
+        "batch.kubernetes.io/job-completion-index",
+        "batch.kubernetes.io/job-name",
+        "controller-revision-hash",
+        "controller-uid",
+        "job-name",
+        "pod-template-generation",
+        "statefulset.kubernetes.io/pod-name",
+        TEMPLATE_HASH,
+    )
+)
+"""Labels that controllers add, and by which the pods of one workload may differ."""
+
+_OF_CRON_JOB: Final = re.compile(r"-\d{8}$")
+"""The end of the name of a CronJob's Job: the minute for which it was scheduled."""
+
+
+@attrs.frozen
+class Workload:
+    """What users made, and controllers made pods for; `kind` is a Deployment's rather than its ReplicaSet's."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+def workload_of(pod: Pod, cluster: Cluster) -> Workload | None:
+    """The workload of the pod; None for a pod without a controller.
+
+    Deployments and CronJobs needn't be in the cluster: an export often lacks them. They are told by the names that
+    their controllers give.
+    """
+    owner = pod.metadata.controller
+    if owner is None:
+        return None
+    if owner.kind == "ReplicaSet":
+        return _above_replica_set(pod, owner, cluster)
+    if owner.kind == "Job" and (minute := _OF_CRON_JOB.search(owner.name)):
+        return Workload("CronJob", pod.namespace, owner.name[: minute.start()])
+    return Workload(owner.kind, pod.namespace, owner.name)
+
+
+def _above_replica_set(pod: Pod, owner: OwnerReference, cluster: Cluster) -> Workload:
+    replica_set = cluster.get(ReplicaSet, f"{pod.namespace}/{owner.name}")
+    above = None if replica_set is None else replica_set.metadata.controller
+    if above is not None:
+        return Workload(above.kind, pod.namespace, above.name)
+    template = pod.labels.get(TEMPLATE_HASH)
+    if replica_set is None and template and owner.name.endswith(f"-{template}"):
+        return Workload("Deployment", pod.namespace, owner.name.removesuffix(f"-{template}"))
+    return Workload(owner.kind, pod.namespace, owner.name)
+
+
+def likeness(pod: Pod) -> Hashable:
+    """Equal for pods of a namespace that are the same to a scheduler, but for what their own names bring along.
+
+    Left out are volumes that scheduling doesn't read, such as `kube-api-access-<random>`, labels that controllers add,
+    the name of the pod in that of its claims, and the node in the affinity of a DaemonSet's pod.
+    """
+    labels = FrozenDict({key: value for key, value in pod.labels.items() if key not in _OF_ONE_POD})
+    volumes = tuple(_claimed(volume, pod) for volume in pod.spec.volumes if volume.is_storage or volume.image)
+    spec = attrs.evolve(pod.spec, volumes=volumes)
+    owner = pod.metadata.controller
+    if owner is not None and owner.kind == "DaemonSet":
+        spec = attrs.evolve(spec, affinity=_anywhere(spec.affinity))
+    return pod.namespace, labels, spec
+
+
+def _claimed(volume: Volume, pod: Pod) -> Volume:
+    claim = volume.persistent_volume_claim
+    if claim is None or not claim.claim_name.endswith(f"-{pod.name}"):
+        return volume
+    template = claim.claim_name.removesuffix(pod.name)  # `data-` of the claim `data-web-0`
+    return attrs.evolve(volume, persistent_volume_claim=attrs.evolve(claim, claim_name=template))
+
+
+def _anywhere(affinity: Affinity) -> Affinity:
+    rules = affinity.node_affinity
+    if rules is None or rules.required is None:
+        return affinity
+    terms = tuple(NodeSelectorTerm(term.match_expressions) for term in rules.required.node_selector_terms)
+    required = attrs.evolve(rules.required, node_selector_terms=terms)
+    return attrs.evolve(affinity, node_affinity=attrs.evolve(rules, required=required))

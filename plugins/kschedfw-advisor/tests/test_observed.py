@@ -1,0 +1,134 @@
+"""What the cluster itself says of its pending pods stands beside what is found here."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from kschedfw_advisor.observed import recorded_message, unbound_claims
+from kschedfw_advisor.pending import Pending, explain_pending
+
+from kschedfw import WhatIf
+from kschedfw.api import parse_manifests
+
+STORED = {"creationTimestamp": "2026-01-01T00:00:00Z"}
+NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "n1"},
+    "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
+}
+FAST: dict[str, Any] = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "fast"},
+    "provisioner": "ebs.csi.aws.com",
+}
+MESSAGE = "0/1 nodes are available: 1 Insufficient cpu."
+
+
+def claim(storage_class: str = "fast") -> dict[str, Any]:
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": storage_class,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", **STORED},
+        "spec": spec,
+    }
+
+
+def pod(
+    name: str = "p", *, nominated: str = "", metadata: dict[str, Any] | None = None, **spec: Any
+) -> dict[str, Any]:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": MESSAGE}
+    bound = "nodeName" in spec
+    status = {"nominatedNodeName": nominated, **({} if bound else {"conditions": [condition]})}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "uid": name, **STORED, **(metadata or {})},
+        "spec": {"containers": [{"name": "c"}], **spec},
+        "status": status,
+    }
+
+
+def pending(*manifests: dict[str, Any]) -> Pending:
+    loaded = parse_manifests("\n".join(map(json.dumps, manifests)))
+    assert not loaded.problems, loaded.problems
+    with WhatIf(list(loaded.objects())) as what_if:
+        return explain_pending(what_if)
+
+
+CLAIMED: dict[str, Any] = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
+
+
+def test_a_pod_with_an_unbound_immediate_claim_is_stuck_on_its_claim() -> None:
+    (why,) = pending(NODE, FAST, claim(), pod(**CLAIMED)).whys
+    (kind,) = why.kinds
+    assert why.reasons == ("pod has unbound immediate PersistentVolumeClaims",)
+    (note,) = kind.notes
+    assert note == (
+        "claim default/data is pending: provisioner ebs.csi.aws.com of StorageClass fast has to make it a volume; "
+        "kubectl -n default describe pvc data says what it did"
+    )
+    assert kind.remedies == ()
+
+
+@pytest.mark.parametrize(
+    ("manifests", "note"),
+    [
+        ([], "claim default/data doesn't exist"),
+        ([claim("gone")], "there is no StorageClass gone to make it a volume"),
+        ([claim("")], "it has no StorageClass, so it waits for a PersistentVolume that fits"),
+    ],
+)
+def test_whoever_would_have_to_make_the_volume_is_named(manifests: list[dict[str, Any]], note: str) -> None:
+    (why,) = pending(NODE, *manifests, pod(**CLAIMED)).whys
+    (told,) = why.kinds[0].notes
+    assert note in told
+
+
+def test_a_claim_that_waits_for_its_consumer_is_no_obstacle() -> None:
+    found = pending(NODE, {**FAST, "volumeBindingMode": "WaitForFirstConsumer"}, claim(), pod(**CLAIMED))
+    assert [each.pod.name for each in found.settled.placed] == ["p"]
+
+
+def test_a_pod_that_the_cluster_calls_unschedulable_and_that_has_a_place_is_named() -> None:
+    (found,) = pending(NODE, pod()).disagreements
+    assert (found.pod.name, found.node_name, found.recorded) == ("p", "n1", MESSAGE)
+    assert found.likely == "the cluster has changed since, or the pod's next attempt is still to come"
+
+
+def test_preemption_under_way_is_told_with_its_victims_and_their_end() -> None:
+    ending = pod("victim", metadata={"deletionTimestamp": "2026-01-01T10:00:30Z"}, nodeName="n1")
+    (found,) = pending(NODE, ending, pod(nominated="n1")).disagreements
+    assert (
+        found.likely == "it is nominated to n1, and waits for pods that end there by 10:00:30: default/victim"
+    )
+
+
+def test_a_pod_that_was_never_tried_has_no_recorded_message() -> None:
+    (untried,) = parse_manifests(json.dumps({**pod(), "status": {}})).pods
+    assert recorded_message(untried) == ""
+
+
+def test_pods_of_a_workload_are_one_kind_which_names_the_workload() -> None:
+    owner: dict[str, Any] = {
+        "ownerReferences": [{"kind": "StatefulSet", "name": "db", "uid": "u", "controller": True}]
+    }
+    container = [{"name": "c", "resources": {"requests": {"cpu": "9"}}}]
+    pods = [pod(f"db-{n}", metadata=owner, containers=container) for n in range(3)]
+    ((kind,),) = [why.kinds for why in pending(NODE, *pods).whys]
+    assert [each.name for each in kind.pods] == ["db-0", "db-1", "db-2"]
+    assert str(kind.workload) == "StatefulSet default/db"
+
+
+def test_claims_are_those_that_the_pod_names() -> None:
+    (plain,) = parse_manifests(json.dumps(pod())).pods
+    with WhatIf([]) as what_if:
+        assert list(unbound_claims(plain, what_if.cluster)) == []
