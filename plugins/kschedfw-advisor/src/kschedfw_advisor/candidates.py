@@ -33,6 +33,7 @@ from kschedfw_advisor.changes import (
     Uncordon,
 )
 from kschedfw_advisor.node_groups import CONDITIONS, HOSTNAME
+from kschedfw_advisor.typos import typos
 
 Changes: TypeAlias = tuple[Change, ...]
 
@@ -63,7 +64,10 @@ def candidates(
     """The candidates, those with the fewest and then the smallest changes first."""
     by_node = _PodsByNode(cluster)
     keys = _separating_keys(pod, explanation)
+    misspelt = tuple(typos(pod, cluster))
     found = chain(
+        ((each,) for each in misspelt),
+        (misspelt,) if misspelt else (),
         *(_for_node(pod, cluster, explained, by_node) for explained in _promising(explanation)),
         *(_with_new_node(pod, addition, keys) for addition in groups),
     )

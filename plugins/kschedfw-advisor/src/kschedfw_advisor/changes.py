@@ -31,20 +31,28 @@ _HALF: Final = 0.5
 CORDONED: Final = "node.kubernetes.io/unschedulable"
 """The key of the taint that the node controller gives a cordoned node, and takes away with the cordon."""
 
+_CONTROL_PLANE: Final = frozenset(("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"))
+"""Keys of the taints that keep nodes free for the control plane."""
+_PLATFORM: Final = frozenset(
+    ("beta.kubernetes.io/arch", "beta.kubernetes.io/os", "kubernetes.io/arch", "kubernetes.io/os")
+)
+"""Labels that say which images run on a node."""
+
 
 class Effort(IntEnum):
     """How much a change takes, from little to much: the order in which changes are offered."""
 
-    GATE = 0
-    NODE_STATE = 1
-    POD_RULE = 2
-    NODE_LABEL = 3
-    POD_REQUEST = 4
-    NODE_SIZE = 5
-    OTHER_POD = 6
-    NEW_NODES = 7
-    TOO_MUCH = 8
-    """A request or a node that would be another one altogether."""
+    TYPO = 0
+    GATE = 1
+    NODE_STATE = 2
+    POD_RULE = 3
+    NODE_LABEL = 4
+    POD_REQUEST = 5
+    NODE_SIZE = 6
+    OTHER_POD = 7
+    NEW_NODES = 8
+    TOO_MUCH = 9
+    """A request or a node that would be another one altogether, or a place that is kept for others."""
 
 
 @attrs.frozen
@@ -71,7 +79,8 @@ class Change:
         return pod
 
 
-def _with_spec(pod: Pod, spec: PodSpec) -> Pod:
+def with_spec(pod: Pod, spec: PodSpec) -> Pod:
+    """The pod with another spec."""
     return attrs.evolve(pod, spec=spec)
 
 
@@ -92,7 +101,7 @@ class RemoveGates(Change):
         return f"remove the scheduling gate{'s' * (len(self.gates) > 1)} {', '.join(self.gates)}"
 
     def changed(self, pod: Pod) -> Pod:
-        return _with_spec(pod, attrs.evolve(pod.spec, scheduling_gates=()))
+        return with_spec(pod, attrs.evolve(pod.spec, scheduling_gates=()))
 
 
 @attrs.frozen
@@ -135,13 +144,22 @@ class Tolerate(Change):
     taint: Taint
 
     def __str__(self) -> str:
-        return f"tolerate {taint_text(self.taint)}"
+        for_whom = "; such nodes are kept for the control plane" if self._is_of_control_plane else ""
+        return f"tolerate {taint_text(self.taint)}{for_whom}"
+
+    @property
+    def _is_of_control_plane(self) -> bool:
+        return self.taint.key in _CONTROL_PLANE
+
+    @property
+    def effort(self) -> Effort:
+        return Effort.TOO_MUCH if self._is_of_control_plane else self.usual_effort
 
     def changed(self, pod: Pod) -> Pod:
         taint = self.taint
         operator = TolerationOperator.EQUAL if taint.value else TolerationOperator.EXISTS
         added = Toleration(taint.key, operator, taint.value, taint.effect)
-        return _with_spec(pod, attrs.evolve(pod.spec, tolerations=(*pod.spec.tolerations, added)))
+        return with_spec(pod, attrs.evolve(pod.spec, tolerations=(*pod.spec.tolerations, added)))
 
 
 @attrs.frozen
@@ -152,13 +170,22 @@ class DropSelector(Change):
     labels: FrozenDict[str, str]
 
     def __str__(self) -> str:
-        return f"drop {_labels_text(self.labels)} from the pod's nodeSelector"
+        platform = "; its image may not run on another platform" if self._is_of_platform else ""
+        return f"drop {_labels_text(self.labels)} from the pod's nodeSelector{platform}"
+
+    @property
+    def _is_of_platform(self) -> bool:
+        return not _PLATFORM.isdisjoint(self.labels)
+
+    @property
+    def effort(self) -> Effort:
+        return Effort.TOO_MUCH if self._is_of_platform else self.usual_effort
 
     def changed(self, pod: Pod) -> Pod:
         left = FrozenDict(
             {key: each for key, each in pod.spec.node_selector.items() if key not in self.labels}
         )
-        return _with_spec(pod, attrs.evolve(pod.spec, node_selector=left))
+        return with_spec(pod, attrs.evolve(pod.spec, node_selector=left))
 
 
 @attrs.frozen
@@ -187,7 +214,7 @@ class Spread(Change):
             else attrs.evolve(each, max_skew=max(self.max_skew, each.max_skew))
             for each in pod.spec.topology_spread_constraints
         )
-        return _with_spec(pod, attrs.evolve(pod.spec, topology_spread_constraints=constraints))
+        return with_spec(pod, attrs.evolve(pod.spec, topology_spread_constraints=constraints))
 
 
 @attrs.frozen
@@ -218,7 +245,7 @@ class DropPodRule(Change):
             affinity = attrs.evolve(affinity, pod_anti_affinity=fewer)
         else:
             affinity = attrs.evolve(affinity, pod_affinity=fewer)
-        return _with_spec(pod, attrs.evolve(pod.spec, affinity=affinity))
+        return with_spec(pod, attrs.evolve(pod.spec, affinity=affinity))
 
 
 @attrs.frozen
@@ -273,7 +300,7 @@ class RequestLess(Change):
             return pod
         containers = list(pod.spec.containers)
         containers[largest] = _with_request(containers[largest], self.resource, sizes[largest] - less)
-        return _with_spec(pod, attrs.evolve(pod.spec, containers=tuple(containers)))
+        return with_spec(pod, attrs.evolve(pod.spec, containers=tuple(containers)))
 
 
 def _request(container: Container, resource: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import attrs
 
@@ -10,6 +10,7 @@ from kschedfw import Pod
 from kschedfw.api import PersistentVolumeClaim, StorageClass, VolumeBindingMode, class_of_claim
 from kschedfw.cluster import Cluster
 from kschedfw.what_if import Placed
+from kschedfw_advisor.typos import close_to
 
 
 @attrs.frozen
@@ -63,7 +64,10 @@ def unbound_claims(pod: Pod, cluster: Cluster) -> Iterator[str]:
     """Why the pod's claims that wait for no consumer have no volume, a line each: no scheduler can change that."""
     for key, claim in _claims(pod, cluster):
         if claim is None:
-            yield f"claim {key} doesn't exist"
+            names = [
+                each.name for each in cluster.list(PersistentVolumeClaim) if each.namespace == pod.namespace
+            ]
+            yield f"claim {key} doesn't exist{_did_you_mean(key.partition('/')[2], names)}"
             continue
         name = class_of_claim(claim)
         storage_class = cluster.get(StorageClass, name) if name else None
@@ -72,10 +76,16 @@ def unbound_claims(pod: Pod, cluster: Cluster) -> Iterator[str]:
         if storage_class is not None:
             who = f"provisioner {storage_class.provisioner} of StorageClass {name} has to make it a volume"
         elif name:
-            who = f"there is no StorageClass {name} to make it a volume"
+            meant = _did_you_mean(name, [each.name for each in cluster.list(StorageClass)])
+            who = f"there is no StorageClass {name} to make it a volume{meant}"
         else:
             who = "it has no StorageClass, so it waits for a PersistentVolume that fits"
         yield f"claim {key} is pending: {who}; kubectl -n {claim.namespace} describe pvc {claim.name} says what it did"
+
+
+def _did_you_mean(name: str, names: Collection[str]) -> str:
+    meant = close_to(name, names)
+    return "" if meant is None else f" (did you mean {meant}?)"
 
 
 def _waits_for_consumer(storage_class: StorageClass | None) -> bool:

@@ -55,8 +55,8 @@ def test_where_nothing_helps_that_is_said(kschedfw: Kschedfw, cluster_dir: Path)
     assert "   1 pod: default/gated\n" in gated
     assert "   remove the scheduling gate example.com/quota; placed on n" in gated
     assert (
-        'persistentvolumeclaim "absent" not found\n   1 pod: default/claiming\n   nothing found that helps'
-        in out
+        'persistentvolumeclaim "absent" not found\n   1 pod: default/claiming\n'
+        "   claim default/absent doesn't exist\n   nothing found that helps" in out
     )
     assert "PersistentVolumeClaim default/absent: default/claiming" in out
 

@@ -28,6 +28,7 @@ from kschedfw.cli import (
     selected_configuration,
     selected_profile,
     tell,
+    with_input_options,
 )
 from kschedfw.cluster import Cluster
 from kschedfw_kubernetes.cluster import KubernetesCluster, NotSyncedError, connect
@@ -70,6 +71,7 @@ serve_extender_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @serve_extender_app.command(help=SERVE_EXTENDER_HELP)
+@with_input_options
 def serve_extender(
     plugin: Annotated[
         list[str] | None,

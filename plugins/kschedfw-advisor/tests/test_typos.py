@@ -1,0 +1,91 @@
+"""A misspelt name is the first thing that is told of a pending pod."""
+
+from __future__ import annotations
+
+import pytest
+from kschedfw_advisor.pending import explain_pending
+from kschedfw_advisor.typos import close_to
+
+from kschedfw import Node, Pod, make_node, make_pod
+from tests.what_if.builders import what_if
+
+NODES = [
+    make_node("n1")
+    .labels(disk="ssd", zone="a", name="n1")
+    .capacity(cpu=8, memory="16Gi", pods=10, **{"nvidia.com/gpu": 2})
+    .build(),
+    make_node("n2").labels(disk="hdd", zone="b", name="n2").capacity(cpu=8, memory="16Gi", pods=10).build(),
+]
+TAINTED = make_node("n3").capacity(cpu=8, memory="16Gi", pods=10).taint("dedicated", value="batch").build()
+CONTROL = (
+    make_node("c")
+    .capacity(cpu=64, memory="16Gi", pods=10)
+    .taint("node-role.kubernetes.io/control-plane")
+    .build()
+)
+
+
+def first_help(pod: Pod, *nodes: Node) -> str:
+    found = explain_pending(what_if([*(nodes or NODES)], pod))
+    ((kind,),) = [why.kinds for why in found.whys]
+    return str(kind.remedies[0])
+
+
+@pytest.mark.parametrize(
+    ("pod", "told"),
+    [
+        (
+            make_pod().node_selector(disk="sdd").build(),
+            "correct disk=sdd to disk=ssd, which nodes have, in the labels that the pod wants",
+        ),
+        (
+            make_pod().node_selector(zones="a").build(),
+            "correct zones=a to zone=a, which nodes have, in the labels that the pod wants",
+        ),
+        (
+            make_pod().node_affinity_in("disk", "sdd").build(),
+            "correct disk=sdd to disk=ssd, which nodes have, in the labels that the pod wants",
+        ),
+        (
+            make_pod().requests(cpu=1, **{"nvidia.com/gpus": 1}).build(),
+            "correct nvidia.com/gpus to nvidia.com/gpu, which nodes offer, in the pod's requests",
+        ),
+        (
+            make_pod().requests(cpu=4000).build(),
+            "request 4000m of cpu: 4000 is a number of cores, and m for millicores is missing",
+        ),
+    ],
+)
+def test_a_misspelt_name_is_told_first(pod: Pod, told: str) -> None:
+    assert first_help(pod) == told
+
+
+def test_a_misspelt_toleration_is_told_first() -> None:
+    pod = make_pod().toleration("dedicated", value="bach", effect="NoSchedule").build()
+    assert first_help(pod, TAINTED) == (
+        "correct dedicated=bach to dedicated=batch, a taint of nodes, in the pod's tolerations"
+    )
+
+
+def test_a_name_that_is_close_to_none_is_no_typo() -> None:
+    assert not first_help(make_pod().node_selector(disk="tape").build()).startswith("correct")
+
+
+def test_a_place_that_is_kept_for_the_control_plane_is_offered_last() -> None:
+    pod = make_pod().requests(cpu=6).build()
+    full = make_pod("full").requests(cpu=4).node("n1").build()
+    found = explain_pending(what_if([NODES[0], CONTROL], full, pod))
+    ((kind,),) = [why.kinds for why in found.whys]
+    assert "tolerate" not in str(kind.remedies[0])
+    last = (
+        "tolerate node-role.kubernetes.io/control-plane:NoSchedule; such nodes are kept for the control plane"
+    )
+    assert str(kind.remedies[-1]) == last
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "meant"),
+    [("sdd", ["ssd", "hdd"], "ssd"), ("ssd", ["ssd", "sdd"], None), ("red", ["blue"], None), ("a", [], None)],
+)
+def test_what_is_close(name: str, names: list[str], meant: str | None) -> None:
+    assert close_to(name, names) == meant
