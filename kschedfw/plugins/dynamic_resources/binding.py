@@ -1,4 +1,4 @@
-"""Takes the devices that were found, and writes them into the claims' status (kube-scheduler `bindClaim`)."""
+"""Reserves allocated devices in memory, then writes them into the claims' status (kube-scheduler `bindClaim`)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _POLL_INTERVAL: Final = 5.0
 
 
 class ClaimBindingError(KschedfwError):
-    """The claims of a pod couldn't be made its own; it has to be scheduled anew."""
+    """The claims of a pod couldn't be reserved for it; it has to be scheduled again."""
 
 
 class DeviceBindingTimeoutError(ClaimBindingError):
@@ -61,7 +61,7 @@ class DeviceBindingFailedError(ClaimBindingError):
 
 @attrs.define(eq=False)
 class Reservation:
-    """What a pod gets on its node: its claims, with what is new for some of them, by uid.
+    """The claims of a pod on its node, and by uid the new allocations among them.
 
     `special` is the claim for extended resources, which `extended` describes; `made` that claim once it is in the
     cluster. `shared` is what other members of the pod's group were given and isn't written yet: who is bound first
@@ -77,7 +77,7 @@ class Reservation:
 
 
 class ClaimBinder:
-    """Carries out what was decided for a node: at first in the scheduler's own books alone, then in the cluster."""
+    """Reserves devices for a pod in memory, then writes the allocations to the cluster."""
 
     def __init__(self, claims: Claims, handle: Handle, timeout: float) -> None:
         self._claims = claims
@@ -87,7 +87,7 @@ class ClaimBinder:
     def reserve(
         self, devices: PodDevices, node: Node, decided: NodeDevices, trial: MemberStates | None = None
     ) -> Reservation:
-        """Take the devices, so that no other pod gets them but members of the group on trial that share the claim."""
+        """Reserve the devices in memory. Only members of the same group, while it is on trial, may share the claim."""
         allocations = {
             wanted.claim.uid: allocation_result(wanted, found, node, self._share_id)
             for wanted, found in decided.found
@@ -106,7 +106,7 @@ class ClaimBinder:
         return str(uuid.UUID(int=self._handle.random.getrandbits(128), version=4))
 
     def give_up(self, reservation: Reservation, pod: Pod) -> None:
-        """Give back what was taken; what is in the cluster by now isn't the pod's any more."""
+        """Release the devices, and withdraw the pod's reservations of claims in the cluster."""
         for uid in reservation.allocations:
             self._claims.landed(uid)
         if reservation.made is not None:
@@ -121,7 +121,7 @@ class ClaimBinder:
     def bind(
         self, reservation: Reservation, pod: Pod, node_name: str, in_pre_bind: PodInPreBind | None = None
     ) -> None:
-        """Write what was decided, and wait until devices that have to be prepared are, or the pod is cancelled.
+        """Write the allocations, and wait until devices that need preparation are ready, or the pod is cancelled.
 
         Raises:
             ClaimBindingError: a claim is gone or somebody else's by now, or its devices aren't ready in time.
@@ -192,7 +192,7 @@ class ClaimBinder:
         return attrs.evolve(claim, metadata=metadata, status=status)
 
     def _make(self, reservation: Reservation, special: ResourceClaim, pod: Pod) -> None:
-        """Put the claim for extended resources into the cluster, and tell the pod of it."""
+        """Create the claim for extended resources, and name it in the pod's status."""
         suffix = uuid.UUID(int=self._handle.random.getrandbits(128), version=4).hex[:5]
         metadata = attrs.evolve(special.metadata, name=f"{pod.name}-extended-resources-{suffix}", uid="")
         spec = ResourceClaimSpec(DeviceClaim(reservation.extended.requests))

@@ -1,4 +1,4 @@
-"""Why a request can't have one device or another of a node, for explanations."""
+"""Reasons why a device of a node doesn't satisfy a request, for explanations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _nothing(_: PublishedDevice) -> str:
 
 @attrs.frozen
 class Reason:
-    """What a request asks of devices, and what is to be said of those that don't have it.
+    """A requirement of a request, and the text about devices that fail it.
 
     `found` goes before their number. `of_device` says more about a single one. `values` are for programs.
     """
@@ -62,7 +62,7 @@ class Viewer:
     budget: Budget
 
     def reasons(self, option: Option) -> dict[Reason, list[PublishedDevice]]:
-        """All devices by why the request can't have them; with `WOULD_DO` it can."""
+        """Devices by the reason why the request can't have them; usable ones are under `WOULD_DO`."""
         found: dict[Reason, list[PublishedDevice]] = {}
         for pool in self.reach.pools:
             for slice_ in pool.slices:
@@ -72,7 +72,7 @@ class Viewer:
         return found
 
     def _reasons(self, option: Option, pool: NodePool, published: PublishedDevice) -> Iterator[Reason]:
-        """All that is wrong with a device; what it is comes before who has it."""
+        """All reasons against a device: first its properties, then its present use."""
         device = published.device
         for whose, key, expressions in (
             (f"class {option.device_class.name}", "class", option.selectors[0]),

@@ -1,4 +1,4 @@
-"""Which devices of a node a pod can't have, and why, for explanations.
+"""Evidence of refusals by DynamicResources: devices of the node, and why the pod can't have them.
 
 Devices are looked at one by one, as if nothing else was taken for the pod; those with the same reason are counted
 together. What constraints say of the devices that would do comes last.
@@ -102,7 +102,7 @@ def _name(wanted: WantedClaim, option: Option, extended: ExtendedRequests) -> st
 def _of_option(
     name: str, option: Option, groups: Mapping[Reason, Sequence[PublishedDevice]], would_do: int
 ) -> Iterator[Evidence]:
-    """How many devices would do, and what is wrong with the others."""
+    """The number of usable devices for an option, and the reasons against the others."""
     total = would_do + sum(map(len, groups.values()))
     count = total if option.wants_all else option.count
     what = "all devices" if option.wants_all else f"{count} device{'' if count == 1 else 's'}"
@@ -145,7 +145,7 @@ def _examples(reason: Reason, devices: Sequence[PublishedDevice]) -> str:
 
 
 def _of_constraint(claim: str, constraint: DeviceConstraint, devices: Sequence[PublishedDevice]) -> Evidence:
-    """How many of the devices that would do have which value."""
+    """The number of usable devices by the value of the constraint's attribute."""
     kind, name = "matchAttribute", constraint.match_attribute
     if not name:
         kind, name = "distinctAttribute", constraint.distinct_attribute

@@ -1,4 +1,4 @@
-"""Extended resources that device classes stand behind (KEP-5004).
+"""Extended resources backed by device classes (KEP-5004).
 
 A pod requests them as it does those of device plugins. On nodes that have none of a device plugin's, a special claim is
 made for the pod, with a request per container and resource.
@@ -32,7 +32,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def classes_by_resource(classes: Iterable[DeviceClass]) -> Mapping[str, DeviceClass]:
-    """The class behind each extended resource: by the name that the class gives it, and by the class's own name.
+    """The device class of each extended resource, by explicit name and by the implicit name made of the class's own.
 
     Of two classes with one name for it the newer has it; the older one, if it comes later, is left out altogether.
     """
@@ -132,5 +132,5 @@ def _request(held: _Held, device_class: str) -> DeviceRequest:
 
 
 def may_come_from_devices(name: str) -> bool:
-    """Whether it is a name that device plugins or device classes may offer."""
+    """Return whether the resource's name is one that device plugins or device classes may provide."""
     return is_extended(name) or name.startswith(IMPLICIT_RESOURCE_PREFIX)

@@ -41,7 +41,7 @@ _MOST_CANDIDATES: Final = 32
 
 
 class Refusal(Exception):
-    """A selector can't be evaluated for a device; whoever asked knows whose selector it is."""
+    """A selector fails to evaluate for a device. The caller adds whose selector it is."""
 
     def __init__(self, index: int, why: str) -> None:
         super().__init__(index, why)
@@ -63,7 +63,10 @@ class PublishedDevice:
         return _input(self.device, self.id[0])
 
     def attribute(self, name: str) -> DeviceAttribute | None:
-        """By its full name; attributes of the driver's own domain may be published without it."""
+        """The attribute by its qualified name.
+
+        Attributes in the driver's own domain may be published without domain.
+        """
         found = self.device.attributes.get(name)
         if found is None:
             domain, slash, bare = name.partition("/")
@@ -72,7 +75,7 @@ class PublishedDevice:
         return found
 
     def is_reached_by(self, node: Node) -> bool:
-        """Whether it can be used on the node, if its slice leaves that to its devices."""
+        """Return whether the device can be used on the node, if its slice has nodes per device."""
         device = self.device
         return not self.slice.spec.per_device_node_selection or reaches(
             node, device.node_name, device.node_selector, device.all_nodes
@@ -80,7 +83,7 @@ class PublishedDevice:
 
 
 class PublishedSlice:
-    """The devices of one state of a slice, and what is known of which selectors match them."""
+    """One state of a ResourceSlice, with cached matches of selectors."""
 
     def __init__(self, published: ResourceSlice) -> None:
         spec = published.spec
@@ -95,11 +98,11 @@ class PublishedSlice:
 
     @property
     def counter_sets(self) -> Sequence[CounterSet]:
-        """Counters for devices of the pool's other slices. All nodes see them, as in v1.36."""
+        """Counter sets for devices in other slices of the pool. As in v1.36, every node sees them."""
         return self.slice.spec.shared_counters
 
     def matches(self, position: int, expressions: tuple[str, ...], budget: Budget) -> bool:
-        """Whether all of the selectors are true for a device; the first that is false ends it.
+        """Return whether all selectors are true for a device; evaluation stops at the first that is false.
 
         Raises:
             Refusal: one before that can't be evaluated.
@@ -119,13 +122,13 @@ class PublishedSlice:
         return answer
 
     def devices_for(self, node: Node) -> Sequence[PublishedDevice]:
-        """The devices that the node can use, if the slice leaves that to its devices."""
+        """The slice's devices that the node can use, if the slice has nodes per device."""
         if not self.slice.spec.per_device_node_selection:
             return ()
         return [device for device in self.devices if device.is_reached_by(node)]
 
     def is_reached_by(self, node: Node) -> bool:
-        """Whether the node can use the slice, or any of its devices."""
+        """Return whether the node can use the whole slice, or any of its devices."""
         spec = self.slice.spec
         if spec.per_device_node_selection:
             return bool(self.devices_for(node))
@@ -153,7 +156,7 @@ def _evaluated(device: PublishedDevice, expressions: tuple[str, ...], budget: Bu
 
 
 def failing(device: PublishedDevice, expressions: Expressions, budget: Budget) -> tuple[int, str] | None:
-    """The first selector that doesn't match a device, and why it can't be evaluated, if it can't; None: they match.
+    """The first selector that a device fails, with the error if it can't be evaluated; None if all match.
 
     Raises:
         OutOfStepsError: the budget is spent.
@@ -166,7 +169,7 @@ def failing(device: PublishedDevice, expressions: Expressions, budget: Budget) -
 
 
 def reaches(node: Node, node_name: str, selector: NodeSelector | None, all_nodes: bool) -> bool:
-    """Whether what is for one node, for those that a selector matches, or for all, is for this node."""
+    """Return whether a node name, node selector or "all nodes" includes the node."""
     if node_name:
         return node_name == node.name
     return all_nodes or (selector is not None and any_matches(usable_terms(selector), node))
@@ -198,7 +201,7 @@ class NodePool:
 
     @classmethod
     def of(cls, pool: Pool, seen: Sequence[PublishedSlice], *, is_superseded: bool) -> NodePool | None:
-        """Judge a pool by the slices that the node sees, as v1.36 does: by the others only if those aren't all.
+        """Validate a pool by the slices that the node sees, as v1.36 does; by the others only if some are missing.
 
         None where the node sees a part of a generation that isn't the latest.
         """
@@ -228,7 +231,7 @@ class NodePool:
 
 
 def _lacks_counters(seen: Sequence[PublishedSlice], judged: Sequence[PublishedSlice]) -> bool:
-    """Whether devices consume counters that the slices which are seen don't have, or those have a set twice."""
+    """Return whether a device consumes counters that visible slices lack, or some counter set occurs twice."""
     sets = [each for slice_ in seen for each in slice_.counter_sets]
     there = {(each.name, counter) for each in sets for counter in each.counters} | {
         (each.name, "") for each in sets
@@ -245,7 +248,7 @@ def _lacks_counters(seen: Sequence[PublishedSlice], judged: Sequence[PublishedSl
 
 @attrs.frozen(eq=False, slots=False)
 class Reach:
-    """What nodes can use, in the order in which it is tried; all nodes that can use the same have the same.
+    """The pools that a node can use, in the order of the search. Nodes with the same pools share one reach.
 
     `number` counts those of an inventory, from 0. `node` is one of the nodes, and stands for all of them.
     """
@@ -256,7 +259,7 @@ class Reach:
     _candidates: dict[Selectors, Sequence[Candidate]] = attrs.field(factory=dict, init=False)
 
     def candidates(self, selectors: Selectors, budget: Budget) -> Sequence[Candidate]:
-        """The devices that can be taken at all and that the selectors of class and request match, in order.
+        """Usable devices that match the selectors of class and request, in the order of the search.
 
         Raises:
             OutOfStepsError: the budget is spent.
@@ -299,7 +302,7 @@ class Reach:
 
 
 class Inventory:
-    """All slices, in one state of the cluster."""
+    """All ResourceSlices, in one state of the cluster."""
 
     def __init__(self, slices: Sequence[PublishedSlice]) -> None:
         generations: dict[PoolId, dict[int, list[PublishedSlice]]] = defaultdict(lambda: defaultdict(list))
@@ -340,19 +343,19 @@ class Inventory:
                 yield from slices
 
     def on(self, node: Node) -> Reach:
-        """What the node can use."""
+        """The reach of the node."""
         known = self._on_node.get(node.name)
         if known is None or known[0] is not node:
             known = self._on_node[node.name] = node, self._find(node)
         return known[1]
 
     def reaching(self, pool: PoolId) -> Sequence[int]:
-        """The numbers of what nodes can use, where that has devices of the pool; as far as it was asked for yet."""
+        """The numbers of the reaches with devices of the pool, among those made so far."""
         return self._reaching.get(pool, ())
 
     @property
     def size(self) -> int:
-        """How many different reaches there are so far."""
+        """The number of distinct reaches so far."""
         return len(self._by_number)
 
     def reach(self, number: int) -> Reach:

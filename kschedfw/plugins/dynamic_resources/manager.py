@@ -1,4 +1,4 @@
-"""What all profiles of a scheduler know about devices (kube-scheduler `SharedDRAManager`)."""
+"""The state of devices and claims that all profiles of a scheduler share (kube-scheduler `SharedDRAManager`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STEPS_PER_DEVICE: Final = 100
 
 
 class DeviceManager:
-    """Classes, slices and claims of one cluster. What is in flight for one profile is so for all."""
+    """Classes, slices and claims of one cluster. Allocations in flight are shared by all profiles."""
 
     def __init__(self, cluster: ClusterClient) -> None:
         self.claims = Claims(cluster)
@@ -38,7 +38,7 @@ class DeviceManager:
 
     @classmethod
     def of(cls, cluster: ClusterClient) -> DeviceManager:
-        """The one for this cluster."""
+        """The manager of this cluster."""
         known = _MANAGERS.get(id(cluster))
         if known is None:
             known = _MANAGERS[id(cluster)] = cls(cluster)
@@ -80,7 +80,7 @@ class DeviceManager:
         return self._inventory
 
     def amounts(self, resource: str, node: Node, usage: Usage) -> tuple[int, int]:
-        """How many devices of the class behind a resource the node has, and how many of them are taken.
+        """The number of devices on the node that back the extended resource, and of those in use.
 
         As in v1.36, devices of stale slices and incomplete pools are counted, too. Where a selector of the class can't
         be evaluated, or all of them together take too long, there are none.

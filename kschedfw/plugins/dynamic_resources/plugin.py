@@ -52,7 +52,7 @@ RESERVATION = StateKey[Reservation]("DynamicResources.reservation")
 
 
 class DynamicResources(Plugin[DynamicResourcesArgs]):
-    """Lets a pod run where the devices of its claims are or can be had, and allocates what isn't yet.
+    """Lets a pod run where its claims' devices are or can be allocated, and allocates them.
 
     Devices are taken in the scheduling cycle, and written into the claims' status before the pod is bound.
     """
@@ -159,7 +159,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         return column.numbers(nodes, rows)
 
     def plan_freeing(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> Freeing:
-        """What post_filter could free for the pod; nothing is freed yet.
+        """The claims that post_filter could free for the pod; without effects.
 
         Raises:
             StateKeyError: pre_filter hasn't been called.
@@ -182,7 +182,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         return None, Status.unschedulable(freeing.message)
 
     def post_filter_status(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> Status:
-        """What `post_filter` would say, and nothing is freed."""
+        """The status that `post_filter` would return; without effects."""
         if DEVICES not in state:
             return Status.from_error("not found")
         return Status.unschedulable(self.plan_freeing(state, pod, node_to_status).message)

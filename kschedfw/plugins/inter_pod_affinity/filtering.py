@@ -1,4 +1,4 @@
-"""Required terms: in which domains they are met or broken, and which nodes that rules out."""
+"""Required affinity and anti-affinity terms: counts of matching pods by domain, and the nodes that they rule out."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class DomainCounts:
 
     @classmethod
     def of(cls, sums: Iterable[DomainSums]) -> DomainCounts:
-        """The sum of these."""
+        """Counts of matches, summed over all parts."""
         by_key: dict[str, tuple[DomainSums, ...]] = {}
         for each in sums:
             by_key[each.domains.key] = (*by_key.get(each.domains.key, ()), each)
@@ -69,7 +69,7 @@ class DomainCounts:
         return count > 0
 
     def any_around(self, node_labels: Mapping[str, str]) -> bool:
-        """Whether there is a match in any of the node's domains."""
+        """Return whether any of the node's domains has a match."""
         return any(key in node_labels and self.any_at(key, node_labels[key]) for key in self.keys)
 
     @property
@@ -102,7 +102,9 @@ class DomainCounts:
 
 @attrs.frozen(eq=False)
 class RequiredState:
-    """What pre_filter writes: the pod's required terms, and where pods are that matter to them, or mind the pod."""
+    """State written by pre_filter: the pod's required terms, and the domains with pods that match them or that repel
+    the pod.
+    """
 
     pod: Pod
     namespace_labels: FrozenDict[str, str]
@@ -155,7 +157,7 @@ class RequiredState:
                 self.avoided.add(term.topology_key, node_labels, by)
 
     def refusal(self, node_labels: Mapping[str, str]) -> Status | None:
-        """Why the pod can't go to a node with these labels, if it can't."""
+        """The refusal of a node with these labels; None if it passes."""
         if self.terms.company is not None and not self._has_company(node_labels):
             return _NO_COMPANY
         if self.avoided.any_around(node_labels):
@@ -199,7 +201,9 @@ class RequiredState:
 
     @property
     def _may_be_first(self) -> bool:
-        """The first of a group of pods that want to be together has nobody to join, wherever it goes."""
+        """Return whether the pod may be the first of its group: no pod matches its affinity terms yet, but it matches
+        them itself.
+        """
         company = self.terms.company
         return company is not None and not self.wanted and company.matches(self.pod)
 

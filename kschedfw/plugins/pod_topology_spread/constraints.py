@@ -26,7 +26,7 @@ class MalformedSelectorError(KschedfwError, ValueError):
 
 @attrs.frozen(cache_hash=True)
 class SiblingQuery:
-    """Which pods count towards a constraint: those of a namespace that a selector selects and that will stay.
+    """Selects the pods that count towards a constraint: in the namespace, matching the selector, and not terminating.
 
     An empty selector, although it selects every pod, counts none: so does kube-scheduler.
     """
@@ -44,7 +44,7 @@ class SiblingQuery:
         return self.matches_regardless(pod)
 
     def matches_regardless(self, pod: Pod) -> bool:
-        """The same without the two exceptions, pods on their way out and empty selectors."""
+        """Return whether labels and namespace match, for terminating pods and empty selectors, too."""
         meta = pod.metadata
         return meta.namespace == self.namespace and self.selector.matches(meta.labels)
 
@@ -86,7 +86,7 @@ def _own(
     labels: FrozenDict[str, str],
     action: UnsatisfiableAction,
 ) -> tuple[Constraint, ...]:
-    """Kept, since the pods of one controller are alike, and their constraints are asked for several times."""
+    """The pod's own constraints; cached, since pods of one controller have equal ones."""
     return tuple(
         _compile(constraint, SiblingQuery(namespace, _selector(constraint, labels)), labels)
         for constraint in constraints
@@ -110,7 +110,7 @@ def has_topologies(labels: Mapping[str, str], constraints: Iterable[Constraint])
 
 
 def _selector(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -> Selector:
-    """The constraint's selector with `match_label_keys` merged in, which changes nothing if the loader did so."""
+    """The selector with `match_label_keys` merged in; the merge changes nothing if the API server has done it."""
     if (error := selector_error(constraint.label_selector)) is not None:
         raise MalformedSelectorError(error)
     narrowed_to = {key: labels[key] for key in constraint.match_label_keys if key in labels}

@@ -51,7 +51,7 @@ class NodeInclusion:
         return included
 
     def signature(self, constraint: Constraint) -> Hashable:
-        """What of the pod the answers depend on."""
+        """The part of the pod that the answers depend on."""
         spec = self.pod.spec
         node_affinity = spec.affinity.node_affinity if constraint.honors_affinity else None
         return (
@@ -89,7 +89,7 @@ class Extent:
 
     @classmethod
     def of(cls, nodes: NodeTable, key: str, required: Sequence[str], included: Mask) -> Extent:
-        """That of a topology key, if these nodes are included and these labels required."""
+        """The extent of a topology key, given the included nodes and the required labels."""
         column = nodes.label(key)
         places = column.codes.astype(np.intp)
         complete = np.ones(len(nodes), dtype=np.bool_)
@@ -152,7 +152,7 @@ class Extent:
         return known
 
     def domains_of(self, rows: IntArray) -> int:
-        """In how many domains these nodes lie, whether they count or not; having no label is one of them."""
+        """The number of domains of these nodes, whether they count or not; nodes without the label form one."""
         if self.nodes.is_all(rows):
             return self._domains_of_all
         return int(np.count_nonzero(np.bincount(self.nodes.take(self._lie_in, rows))))
@@ -173,7 +173,7 @@ class Extents:
     def of(
         self, nodes: NodeTable, inclusion: NodeInclusion, constraint: Constraint, required: tuple[str, ...]
     ) -> Extent:
-        """That of one constraint of a pod, which requires labels of nodes."""
+        """The extent of one constraint of a pod; only nodes with all required labels count."""
         state = (nodes.layout, nodes.node_changes.version)
         if nodes is not self._nodes or state != self._state:
             self._known.clear()

@@ -73,7 +73,10 @@ class DomainCounts:
         return constraint.max_skew - constraint.self_match + least
 
     def evidence(self, domain: str | None) -> Evidence | None:
-        """The counts that keep the pod out of a domain, if they do; None as the domain: the node has no such label."""
+        """Evidence of the counts that keep the pod out of a domain; None if it may go there.
+
+        Domain None: a node without label.
+        """
         constraint = self.constraint
         key, max_skew = constraint.topology_key, constraint.max_skew
         asked = f"spread over {key}, maxSkew {max_skew}, of pods with {selector_text(constraint.siblings.selector)}"
@@ -130,7 +133,7 @@ class DomainCounts:
 
 @attrs.frozen(eq=False)
 class HardSpread:
-    """What pre_filter writes: the domains of each hard constraint of a pod."""
+    """State written by pre_filter: the pod counts by domain of each hard constraint."""
 
     inclusion: NodeInclusion
     constraints: tuple[Constraint, ...]
@@ -140,7 +143,7 @@ class HardSpread:
     def of(
         cls, pod: Pod, constraints: tuple[Constraint, ...], snapshot: Snapshot, extents: Extents
     ) -> HardSpread:
-        """Count over all nodes; only nodes that have all the topology labels take part."""
+        """The state with pods counted on all nodes; only nodes that have all topology labels take part."""
         inclusion = NodeInclusion(pod)
         required = tuple(constraint.topology_key for constraint in constraints)
         domains = []
@@ -168,7 +171,7 @@ class HardSpread:
                 domains.change(labels[constraint.topology_key], by)
 
     def refusal(self, node_labels: Mapping[str, str]) -> Status | None:
-        """Why the pod can't go to a node with these labels, if it can't."""
+        """The refusal of a node with these labels; None if it passes."""
         for constraint, domains in zip(self.constraints, self.domains, strict=True):
             domain = node_labels.get(constraint.topology_key)
             if domain is None:
@@ -178,14 +181,14 @@ class HardSpread:
         return None
 
     def evidence(self, node_labels: Mapping[str, str]) -> Iterator[Evidence]:
-        """What lies behind the refusal of such a node, of every constraint that it breaks."""
+        """Evidence for the refusal of a node: one entry for each constraint that it breaks."""
         for constraint, domains in zip(self.constraints, self.domains, strict=True):
             found = domains.evidence(node_labels.get(constraint.topology_key))
             if found is not None:
                 yield found
 
     def verdicts(self, rows: IntArray) -> Verdicts:
-        """The same for many nodes of the snapshot."""
+        """The refusals of many nodes of the snapshot."""
         deciding = []
         for domains in self.domains:
             by_domain = domains.verdicts()

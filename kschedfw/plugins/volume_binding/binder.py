@@ -24,7 +24,7 @@ class VolumeBindingError(KschedfwError):
 
 @attrs.define(eq=False)
 class Reservation:
-    """Volumes and claims as they are to be for a pod on its node.
+    """A pod's volumes and claims with the changes that bind them on its node.
 
     `bindings` have volumes that name the claim, `claims` are those that name the node their volume is to be made for.
     Another pod with the same claim may have assumed some of that already; `own_volumes` and `own_claims` are those that
@@ -38,7 +38,7 @@ class Reservation:
 
 
 class VolumeBinder:
-    """Carries out what was decided for a node: at first in the scheduler's own books alone, then in the cluster."""
+    """Assumes a pod's volume bindings in memory, then writes them to the cluster."""
 
     def __init__(self, claims: Claims, clock: Clock, timeout: float) -> None:
         self._claims = claims
@@ -77,7 +77,7 @@ class VolumeBinder:
         return reservation
 
     def give_up(self, reservation: Reservation) -> None:
-        """Assume no longer what was assumed for the pod; what is in the cluster by now stays there."""
+        """Drop the assumed state of the pod's volumes; bindings that are written to the cluster stay."""
         for volume in reservation.own_volumes:
             self._claims.volumes.restore(volume)
         for claim in reservation.own_claims:
@@ -201,7 +201,7 @@ def _lacking(volume: PersistentVolume, there: PersistentVolume | None, claim: Pe
 
 
 def _is_older(there: Named, written: Named | None) -> bool:
-    """Whether the cluster doesn't show yet what was written: its reads may lag behind."""
+    """Return whether the cluster's copy is older than the written object, since reads may lag."""
     if written is None:
         return False
     old, new = there.metadata.resource_version, written.metadata.resource_version

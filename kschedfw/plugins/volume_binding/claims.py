@@ -24,12 +24,12 @@ from kschedfw.plugins.volume_binding.reach import BoundReach, Reach
 
 
 class ClaimProblem(KschedfwError):
-    """The pod can't be scheduled before something is done about one of its claims; the text is for people."""
+    """A claim keeps the pod from being scheduled; the text says which and why."""
 
 
 @attrs.frozen(eq=False)
 class Claims:
-    """Claims and volumes, with what is assumed of them."""
+    """Claims and volumes of the cluster, with the assumed bindings."""
 
     cluster: ClusterClient
     claims: AssumeCache[PersistentVolumeClaim]
@@ -42,7 +42,7 @@ class Claims:
         )
 
     def needs(self, pod: Pod) -> PodVolumes | None:
-        """What the pod's claims need; None if it has none.
+        """The requirements of the pod's claims; None if it has no claims.
 
         Raises:
             ClaimProblem: one isn't there, or in no state to be used.
@@ -69,7 +69,9 @@ class Claims:
         return self._with_delayed(bound, delayed) if delayed else PodVolumes(tuple(bound))
 
     def reaches(self, pod: Pod) -> tuple[Reach, ...] | None:
-        """What limits the pod's choice of nodes if its claims are all bound, once and for all; None if they aren't."""
+        """The node restrictions of the pod's volumes; None unless all claims are bound and no volume was migrated to
+        CSI.
+        """
         reaches = []
         for name, _ in _claims_of(pod):
             claim = self.claims.get(f"{pod.namespace}/{name}")
@@ -105,7 +107,7 @@ class Claims:
             raise ClaimProblem(f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)")
 
     def _delaying_class(self, claim: PersistentVolumeClaim) -> StorageClass | None:
-        """The claim's class if that has claims wait for a pod."""
+        """The claim's storage class if it has WaitForFirstConsumer binding; else None."""
         name = class_of_claim(claim)
         storage_class = self.cluster.get(StorageClass, name) if name else None
         if storage_class is None:
