@@ -11,6 +11,5 @@ def queue_if(helps: bool) -> QueueingHint:
 
 
 def takes_a_place(pod: Pod) -> bool:
-    """Return whether the pod takes up room for pods of equal or lower priority: it is on a node, or nominated to one.
-    """
+    """Return whether the pod takes room from pods of equal or lower priority: it is on a node, or nominated to one."""
     return bool(pod.node_name or pod.status.nominated_node_name)

@@ -206,8 +206,7 @@ class ScoreOfTwo(Protocol):
         request_2: float,
         /,
     ) -> IntArray:
-        """Scores from allocatable and used amounts, shape (k,) each, and the pod's request, of both resources in turn.
-        """
+        """Scores from allocatable and used amounts, shape (k,), and the pod's request, of both resources in turn."""
         ...
 
 

@@ -230,8 +230,7 @@ class _SealedNodeInfo(NodeInfo):
 
 
 def _count_the_same(old: PodInfo, new: PodInfo) -> bool:
-    """Return whether two states of a pod add the same amounts to the sums for certain, as before and after its binding.
-    """
+    """Return whether two states of a pod surely add the same to the sums, as before and after its binding."""
     return (
         old.requests is new.requests
         and not (old.has_affinity or new.has_affinity)

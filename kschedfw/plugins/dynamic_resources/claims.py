@@ -72,8 +72,7 @@ class Claims:
             self._trials[uid] = trial
 
     def as_shared(self, claim: ResourceClaim, trial: MemberStates | None) -> ResourceClaim:
-        """The claim with the allocation that another member of the group got in this trial; unchanged if there is none.
-        """
+        """The claim with the allocation that another group member got in this trial; unchanged if there is none."""
         given = self.book.in_flight(claim.uid)
         if given is None or trial is None or self._trials.get(claim.uid) is not trial:
             return claim

@@ -169,16 +169,14 @@ class PodDevices:
         return (terms is None or any_matches(terms, node)) and self.may_be_ready(claim)
 
     def may_be_ready(self, claim: ResourceClaim) -> bool:
-        """Return whether the claim's devices are ready, or may become ready in time; True for a claim without devices.
-        """
+        """Return whether the claim's devices are or may become ready in time; True for a claim without devices."""
         readiness = binding_readiness(claim)
         if isinstance(readiness, DeviceCondition):
             return False
         return readiness or not is_overdue(claim, self.now, self.binding_timeout)
 
     def resources_on(self, allocatable: Resource) -> tuple[tuple[str, ...], str]:
-        """The extended resources that have to come from the node's devices, or the reason why the pod can't run there.
-        """
+        """The extended resources that have to come from the node's devices, or why the pod can't run there."""
         if self.left_over is not None:
             return (), LEFT_OVER
         if self.special is None:

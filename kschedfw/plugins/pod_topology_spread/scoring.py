@@ -18,8 +18,7 @@ FloatArray = npt.NDArray[np.float64]
 
 @attrs.frozen(eq=False)
 class Penalties:
-    """The penalty of one constraint by domain, with the last entry for nodes in no domain; by row for the hostname key.
-    """
+    """The penalty of one constraint by domain, the last for nodes in no domain; by row for the hostname key."""
 
     extent: Extent
     amounts: FloatArray

@@ -146,7 +146,7 @@ def dump(
 
 
 def _as_it_is(obj: Named, annotations: Collection[str]) -> Named:
-    """The object without what scheduling doesn't read, and such that nothing is made of it when it is loaded.
+    """The object without fields that scheduling doesn't read, in a form from which loading creates no further objects.
 
     A pod that isn't there wasn't to be scheduled, so workloads have no replicas.
     """
@@ -182,7 +182,7 @@ def _without_parameters(spec: ResourceClaimSpec) -> ResourceClaimSpec:
 
 
 def _allocated(status: ResourceClaimStatus) -> ResourceClaimStatus:
-    """The status whose allocation is without the parameters of its devices."""
+    """The claim's status, with its allocation but without device parameters."""
     if status.allocation is None:
         return status
     devices = attrs.evolve(status.allocation.devices, config=())
@@ -190,7 +190,7 @@ def _allocated(status: ResourceClaimStatus) -> ResourceClaimStatus:
 
 
 def _write(output: IO[str], objects: Iterable[Named]) -> int:
-    """Write a List, an object a line; how many there are."""
+    """Write a List, one object a line. Return the number of objects."""
     count = 0
     output.write('{"apiVersion": "v1", "kind": "List", "items": [')
     for obj in objects:
@@ -203,7 +203,7 @@ def _write(output: IO[str], objects: Iterable[Named]) -> int:
 
 @contextlib.contextmanager
 def _opened(file: Path) -> Iterator[IO[str]]:
-    """The file to write, which takes its name, and the place of an older one, when all is written.
+    """The file to write, which replaces an older one of its name only when it is complete.
 
     Only its owner may read it, whatever the mode of an older file was: names and labels tell much about a cluster.
     """
