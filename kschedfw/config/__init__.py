@@ -37,12 +37,10 @@ from kschedfw.config.schema import POINTS, KubeSchedulerConfiguration
 from kschedfw.config.writing import written
 from kschedfw.framework.gates import (
     BOOLEANS,
-    DECLARED_GATES,
     DEFAULT_GATES,
     FEATURE_GATES,
     GENERIC_WORKLOAD,
     REFERENCE,
-    VERSIONS,
     FeatureGate,
     FeatureGateError,
     FeatureGates,
@@ -53,7 +51,6 @@ from kschedfw.framework.gates import (
 __all__ = [
     "BOOLEANS",
     "CONFIGURATION_KINDS",
-    "DECLARED_GATES",
     "DEFAULT",
     "DEFAULT_GATES",
     "DEFAULT_PLUGINS",
@@ -62,7 +59,6 @@ __all__ = [
     "POINTS",
     "PRESETS",
     "REFERENCE",
-    "VERSIONS",
     "WHAT_THERE_IS",
     "ConfigurationDocument",
     "ConfigurationError",

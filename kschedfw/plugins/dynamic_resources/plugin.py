@@ -31,7 +31,8 @@ from kschedfw import (
     hookimpl,
     per_signature,
 )
-from kschedfw.api import EXTENDED_RESOURCE_ANNOTATION, OwnerReference, ResourceClaim
+from kschedfw.api import OwnerReference, ResourceClaim
+from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION
 from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins._normalize import normalized
 from kschedfw.plugins.dynamic_resources.args import DynamicResourcesArgs

@@ -8,7 +8,8 @@ from itertools import compress
 from operator import is_not
 from typing import Final
 
-from kschedfw.api import EXTENDED_RESOURCE_ANNOTATION, AllocationResult, ResourceClaim
+from kschedfw.api import AllocationResult, ResourceClaim
+from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION
 from kschedfw.plugins.dynamic_resources.inventory import DeviceId, PoolId
 from kschedfw.plugins.dynamic_resources.usage import (
     NOTHING_USED,

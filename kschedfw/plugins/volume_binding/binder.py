@@ -7,8 +7,8 @@ import threading
 import attrs
 
 from kschedfw import Clock, ClusterClient, KschedfwError, Node, Pod
-from kschedfw.api import SELECTED_NODE, Named, PersistentVolume, PersistentVolumeClaim
-from kschedfw.api.volume_matching import annotated, bound_to_claim, is_fully_bound
+from kschedfw.api import Named, PersistentVolume, PersistentVolumeClaim
+from kschedfw.api.volume_matching import SELECTED_NODE, annotated, bound_to_claim, is_fully_bound
 from kschedfw.framework.waiting_pods import PodInPreBind
 from kschedfw.plugins.volume_binding.claims import Claims
 from kschedfw.plugins.volume_binding.pod_volumes import Binding, NodeVolumes

@@ -18,12 +18,6 @@ import typer
 
 from kschedfw import CustomKind, FrozenDict, ObjectMeta
 from kschedfw.api import (
-    BIND_COMPLETED,
-    BOUND_BY_CONTROLLER,
-    CLASS_ANNOTATION,
-    EXTENDED_RESOURCE_ANNOTATION,
-    PRICE,
-    SELECTED_NODE,
     Anonymizer,
     DeviceClass,
     Named,
@@ -39,17 +33,8 @@ from kschedfw.api import (
     to_manifest,
 )
 from kschedfw.cli import NoProgressOption, UsageError, counted, progress_bar, tell
-from kschedfw.cluster import DEFAULT_CLASS, MIRROR_ANNOTATION, POD_CLAIM
 from kschedfw.plugins import MIGRATED_PLUGINS
-from kschedfw.simulator import (
-    DURATION,
-    GPU_COUNT,
-    GPU_MILLI,
-    GPU_MODEL,
-    OPENB_CREATION,
-    OPENB_DELETION,
-    OPENB_SCHEDULED,
-)
+from kschedfw.simulator import ANNOTATIONS
 from kschedfw_kubernetes.cluster.reading import kinds_of_plugins, read_cluster
 
 DUMP_HELP = """Write the state of a live cluster to one file, which all commands read.
@@ -69,13 +54,7 @@ Exit codes:
 
 _AVOIDED_PODS: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"  # which kschedfw-legacy reads
 
-_ANNOTATIONS: Final = frozenset(
-    {
-        *(SELECTED_NODE, BIND_COMPLETED, BOUND_BY_CONTROLLER, CLASS_ANNOTATION, DEFAULT_CLASS),
-        *(MIGRATED_PLUGINS, _AVOIDED_PODS, MIRROR_ANNOTATION, POD_CLAIM, EXTENDED_RESOURCE_ANNOTATION),
-        *(PRICE, DURATION, OPENB_CREATION, OPENB_SCHEDULED, OPENB_DELETION, GPU_COUNT, GPU_MILLI, GPU_MODEL),
-    }
-)
+_ANNOTATIONS: Final = ANNOTATIONS | {MIGRATED_PLUGINS, _AVOIDED_PODS}
 """The annotations that commands and in-tree plugins read; others may hold anything, such as a copy of a manifest."""
 _SUFFIXES: Final = (".json", ".json.gz")
 
