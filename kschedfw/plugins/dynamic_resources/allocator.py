@@ -26,8 +26,8 @@ from kschedfw.plugins.dynamic_resources.inventory import (
     PoolId,
     PublishedDevice,
     PublishedSlice,
-    Reach,
-    Refusal,
+    ReachablePools,
+    SelectorFailure,
 )
 from kschedfw.plugins.dynamic_resources.pruning import Pruning
 from kschedfw.plugins.dynamic_resources.requests import Option, WantedClaim
@@ -70,7 +70,9 @@ _Moves: TypeAlias = Generator[_Place, bool, bool]
 class Search:
     """One search among the devices that a node can use."""
 
-    def __init__(self, claims: Sequence[WantedClaim], reach: Reach, usage: Usage, budget: Budget) -> None:
+    def __init__(
+        self, claims: Sequence[WantedClaim], reach: ReachablePools, usage: Usage, budget: Budget
+    ) -> None:
         self._claims = claims
         self._reach = reach
         self._usage = usage
@@ -148,12 +150,12 @@ class Search:
         try:
             if not slice_.matches(position, option.selectors[0], self._budget):
                 return False
-        except Refusal as refusal:
+        except SelectorFailure as refusal:
             raise _selector_error(f"class {option.device_class.name}", refusal) from None
         try:
             if not slice_.matches(position, option.selectors[1], self._budget):
                 return False
-        except Refusal as refusal:
+        except SelectorFailure as refusal:
             raise _selector_error(f"claim {wanted.claim.key}", refusal) from None
         return slice_.devices[position].is_reached_by(self._reach.node)
 
@@ -346,5 +348,5 @@ class Search:
         return counters
 
 
-def _selector_error(whose: str, refusal: Refusal) -> AllocationError:
+def _selector_error(whose: str, refusal: SelectorFailure) -> AllocationError:
     return AllocationError(f"{whose}: selector #{refusal.index}: {refusal.why}")

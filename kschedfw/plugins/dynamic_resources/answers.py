@@ -15,7 +15,7 @@ import numpy.typing as npt
 from kschedfw import IntArray
 from kschedfw.cel import Budget, OutOfStepsError
 from kschedfw.plugins.dynamic_resources.allocator import AllocationError, InvalidPoolsError, Search
-from kschedfw.plugins.dynamic_resources.inventory import Inventory, Reach
+from kschedfw.plugins.dynamic_resources.inventory import Inventory, ReachablePools
 from kschedfw.plugins.dynamic_resources.requests import WantedClaim
 from kschedfw.plugins.dynamic_resources.results import Found
 from kschedfw.plugins.dynamic_resources.usage import Usage
@@ -63,7 +63,7 @@ class Answer:
         return PROBLEMS[self.code]
 
 
-class Answers:
+class AllocationAnswers:
     """All cached answers for one state of all slices."""
 
     def __init__(self, inventory: Inventory, book: UsageBook) -> None:
@@ -122,7 +122,7 @@ class Question:
     _inventory: Inventory
     _kept: KeptAnswers
 
-    def answer(self, reach: Reach) -> Answer:
+    def answer(self, reach: ReachablePools) -> Answer:
         """Whether there are devices.
 
         Raises:
@@ -168,7 +168,7 @@ class Question:
         reaches = map(self._inventory.reach, numbers.tolist())
         return np.array([self.answer(reach).score for reach in reaches], dtype=np.int64)
 
-    def solve(self, reach: Reach) -> tuple[Answer, Solution]:
+    def solve(self, reach: ReachablePools) -> tuple[Answer, Solution]:
         """The devices for the claims, searched for without the cache."""
         budget = Budget.of_seconds(self._timeout)
         search = Search(self.wanted, reach, self._usage, budget)

@@ -17,11 +17,11 @@ from kschedfw.plugins.dynamic_resources.usage import Usage
 from kschedfw.plugins.dynamic_resources.usage_book import UsageBook
 
 
-class ClaimProblem(Exception):
+class ResourceClaimProblem(Exception):
     """A claim of the pod keeps it from being scheduled; the text says why."""
 
 
-class Claims:
+class ResourceClaims:
     """All claims of the cluster, with allocations in flight. As thread-safe as the cluster."""
 
     def __init__(self, cluster: ClusterClient) -> None:
@@ -43,11 +43,11 @@ class Claims:
             key = f"{pod.namespace}/{name}"
             claim = self.cache.get(key)
             if claim is None:
-                raise ClaimProblem(f'could not find ResourceClaim "{key}"')
+                raise ResourceClaimProblem(f'could not find ResourceClaim "{key}"')
             if claim.metadata.deletion_timestamp is not None:
-                raise ClaimProblem(f'resourceclaim "{name}" is being deleted')
+                raise ResourceClaimProblem(f'resourceclaim "{name}" is being deleted')
             if reference.resource_claim_name is None and not claim.is_owned_by(pod):
-                raise ClaimProblem(
+                raise ResourceClaimProblem(
                     f"ResourceClaim {key} was not created for Pod {pod.key} (Pod is not owner)"
                 )
             yield claim
@@ -100,7 +100,7 @@ def claim_name(pod: Pod, reference: PodResourceClaim) -> str | None:
     for status in pod.status.resource_claim_statuses:
         if status.name == reference.name:
             return status.resource_claim_name
-    raise ClaimProblem(f'pod "{pod.key}": ResourceClaim not created yet')
+    raise ResourceClaimProblem(f'pod "{pod.key}": ResourceClaim not created yet')
 
 
 def reserved_for_others(claim: ResourceClaim, pod: Pod) -> bool:

@@ -18,7 +18,7 @@ from kschedfw.api import (
     ResourceClaimSpec,
 )
 from kschedfw.plugins._node_terms import any_matches, usable_terms
-from kschedfw.plugins.dynamic_resources.answers import AllocationTimeoutError, Answers, Question
+from kschedfw.plugins.dynamic_resources.answers import AllocationAnswers, AllocationTimeoutError, Question
 from kschedfw.plugins.dynamic_resources.extended import (
     NO_REQUESTS,
     ExtendedRequests,
@@ -80,7 +80,7 @@ class PodDevices:
     now: float
     binding_timeout: float
     filter_timeout: float
-    answers: Answers
+    answers: AllocationAnswers
     requests: RequestBook
     _demands: dict[tuple[str, ...], Demand] = attrs.field(factory=dict)
 

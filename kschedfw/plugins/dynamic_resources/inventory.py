@@ -40,7 +40,7 @@ _MOST_CANDIDATES: Final = 32
 """Of so many pairs of them what a node can use is remembered in order."""
 
 
-class Refusal(Exception):
+class SelectorFailure(Exception):
     """A selector fails to evaluate for a device. The caller adds whose selector it is."""
 
     def __init__(self, index: int, why: str) -> None:
@@ -92,7 +92,7 @@ class PublishedSlice:
         self.devices: Sequence[PublishedDevice] = tuple(
             PublishedDevice((*self.pool, device.name), device, published) for device in spec.devices
         )
-        self._matches: BoundedDict[tuple[str, ...], list[bool | Refusal | None]] = BoundedDict(
+        self._matches: BoundedDict[tuple[str, ...], list[bool | SelectorFailure | None]] = BoundedDict(
             _MOST_SELECTORS
         )
 
@@ -117,7 +117,7 @@ class PublishedSlice:
         if answer is None:
             answer = known[position] = _evaluated(self.devices[position], expressions, budget)
             budget.gets_further = True
-        if isinstance(answer, Refusal):
+        if isinstance(answer, SelectorFailure):
             raise answer
         return answer
 
@@ -142,16 +142,18 @@ Candidate: TypeAlias = tuple[PublishedSlice, int, bool]
 """A slice, the position of a device in it, and whether a selector can't be evaluated for that."""
 
 
-def _evaluated(device: PublishedDevice, expressions: tuple[str, ...], budget: Budget) -> bool | Refusal:
+def _evaluated(
+    device: PublishedDevice, expressions: tuple[str, ...], budget: Budget
+) -> bool | SelectorFailure:
     for index, expression in enumerate(expressions):
         selector = compile_selector(expression)
         if selector.compile_error is not None:
-            return Refusal(index, f"CEL compile error: {selector.compile_error}")
+            return SelectorFailure(index, f"CEL compile error: {selector.compile_error}")
         try:
             if not selector.matches(device.input, budget):
                 return False
         except (SelectorError, ValueError) as error:
-            return Refusal(index, f"CEL runtime error: {error}")
+            return SelectorFailure(index, f"CEL runtime error: {error}")
     return True
 
 
@@ -164,7 +166,7 @@ def failing(device: PublishedDevice, expressions: Expressions, budget: Budget) -
     for index, expression in enumerate(expressions):
         answer = _evaluated(device, (expression,), budget)
         if answer is not True:
-            return index, answer.why if isinstance(answer, Refusal) else ""
+            return index, answer.why if isinstance(answer, SelectorFailure) else ""
     return None
 
 
@@ -247,7 +249,7 @@ def _lacks_counters(seen: Sequence[PublishedSlice], judged: Sequence[PublishedSl
 
 
 @attrs.frozen(eq=False, slots=False)
-class Reach:
+class ReachablePools:
     """The pools that a node can use, in the order of the search. Nodes with the same pools share one reach.
 
     `number` counts those of an inventory, from 0. `node` is one of the nodes, and stands for all of them.
@@ -285,7 +287,7 @@ class Reach:
                             position, own, budget
                         ):
                             continue
-                    except Refusal:
+                    except SelectorFailure:
                         yield slice_, position, True
                     else:
                         if device.is_reached_by(self.node):
@@ -328,9 +330,9 @@ class Inventory:
         everywhere = (self._pool_of(id_, ()) for id_ in self._counters)
         # Without devices they are only in the way, of all nodes.
         self._in_the_way = [each for each in everywhere if each is not None and not each.can_be_used]
-        self._on_node: dict[str, tuple[Node, Reach]] = {}
-        self._reaches: dict[tuple[object, ...], Reach] = {}
-        self._by_number: list[Reach] = []
+        self._on_node: dict[str, tuple[Node, ReachablePools]] = {}
+        self._reaches: dict[tuple[object, ...], ReachablePools] = {}
+        self._by_number: list[ReachablePools] = []
         self._reaching: dict[PoolId, list[int]] = defaultdict(list)
 
     def slices_on(self, node: Node) -> Iterator[PublishedSlice]:
@@ -342,7 +344,7 @@ class Inventory:
             if reaches(node, "", selector, all_nodes):
                 yield from slices
 
-    def on(self, node: Node) -> Reach:
+    def on(self, node: Node) -> ReachablePools:
         """The reach of the node."""
         known = self._on_node.get(node.name)
         if known is None or known[0] is not node:
@@ -358,16 +360,16 @@ class Inventory:
         """The number of distinct reaches so far."""
         return len(self._by_number)
 
-    def reach(self, number: int) -> Reach:
+    def reach(self, number: int) -> ReachablePools:
         return self._by_number[number]
 
-    def _find(self, node: Node) -> Reach:
+    def _find(self, node: Node) -> ReachablePools:
         slices = tuple(self.slices_on(node))
         # Slices hash by identity; of those whose devices say themselves who reaches them it has to be the same devices.
         key = (*slices, *(device.id for each in slices for device in each.devices_for(node)))
         known = self._reaches.get(key)
         if known is None:
-            known = self._reaches[key] = Reach(len(self._reaches), node, self._pools_of(slices))
+            known = self._reaches[key] = ReachablePools(len(self._reaches), node, self._pools_of(slices))
             self._by_number.append(known)
             for id_ in {each.pool for each in slices}:
                 self._reaching[id_].append(known.number)

@@ -37,8 +37,8 @@ from kschedfw.framework.evidence import Evidence
 from kschedfw.plugins._normalize import normalized
 from kschedfw.plugins.dynamic_resources.args import DynamicResourcesArgs
 from kschedfw.plugins.dynamic_resources.batch import ReachColumn, scores, verdicts
-from kschedfw.plugins.dynamic_resources.binding import ClaimBinder, Reservation
-from kschedfw.plugins.dynamic_resources.claims import ClaimProblem
+from kschedfw.plugins.dynamic_resources.binding import ClaimBinder, DeviceReservation
+from kschedfw.plugins.dynamic_resources.claims import ResourceClaimProblem
 from kschedfw.plugins.dynamic_resources.decision import PodDevices
 from kschedfw.plugins.dynamic_resources.evidence import evidence_of
 from kschedfw.plugins.dynamic_resources.extended import SPECIAL_CLAIM
@@ -49,7 +49,7 @@ from kschedfw.plugins.dynamic_resources.requests import MissingClass, WantedClai
 
 DEVICES = StateKey[PodDevices | None]("DynamicResources.devices")
 """None where pre_filter refused the pod, or it has no claims."""
-RESERVATION = StateKey[Reservation]("DynamicResources.reservation")
+RESERVATION = StateKey[DeviceReservation]("DynamicResources.reservation")
 
 
 class DynamicResources(Plugin[DynamicResourcesArgs]):
@@ -82,7 +82,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         try:
             for _ in self._manager.claims.of(pod):
                 pass
-        except ClaimProblem as problem:
+        except ResourceClaimProblem as problem:
             return Status.unresolvable(str(problem))
         return None
 
@@ -92,7 +92,7 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         state.write(DEVICES, None)
         try:
             devices = self._devices(state, pod)
-        except (ClaimProblem, MissingClass) as problem:
+        except (ResourceClaimProblem, MissingClass) as problem:
             return Status.unresolvable(str(problem))
         if devices is None:
             return Status.skip()
@@ -116,7 +116,9 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         for claim in claims:
             if claim.status.allocation is None:
                 if self._manager.claims.is_in_flight(claim):
-                    raise ClaimProblem(f"resource claim {claim.key} is in the process of being allocated")
+                    raise ResourceClaimProblem(
+                        f"resource claim {claim.key} is in the process of being allocated"
+                    )
                 to_allocate.append(self._manager.requests.wanted(claim))
         return PodDevices(
             pod=pod,

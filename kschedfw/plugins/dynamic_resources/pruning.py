@@ -15,7 +15,7 @@ import attrs
 from kschedfw.api import EMPTY, DeviceConstraint
 from kschedfw.cel import Budget
 from kschedfw.plugins.dynamic_resources.capacity import consumed, is_left
-from kschedfw.plugins.dynamic_resources.inventory import PublishedDevice, Reach
+from kschedfw.plugins.dynamic_resources.inventory import PublishedDevice, ReachablePools
 from kschedfw.plugins.dynamic_resources.requests import Option, WantedClaim, WantedRequest
 from kschedfw.plugins.dynamic_resources.usage import Usage
 
@@ -36,7 +36,7 @@ class Pruning:
     def __init__(
         self,
         claims: Sequence[WantedClaim],
-        reach: Reach,
+        reach: ReachablePools,
         usage: Usage,
         all_devices: Mapping[Option, Sequence[PublishedDevice]],
         budget: Budget,

@@ -31,7 +31,7 @@ _UNWELCOME_CODE, _BAD_COMPANY_CODE, _NO_COMPANY_CODE = range(1, len(_STATUSES))
 _Codes: TypeAlias = npt.NDArray[np.int8]
 
 
-class DomainCounts:
+class MatchCounts:
     """How many matches of terms with pods there are, by topology key and domain.
 
     These are the counts of an index, which are shared, and changes to them for the sake of argument, which aren't.
@@ -46,7 +46,7 @@ class DomainCounts:
         self._changes = changes or {}
 
     @classmethod
-    def of(cls, sums: Iterable[DomainSums]) -> DomainCounts:
+    def of(cls, sums: Iterable[DomainSums]) -> MatchCounts:
         """Counts of matches, summed over all parts."""
         by_key: dict[str, tuple[DomainSums, ...]] = {}
         for each in sums:
@@ -96,8 +96,8 @@ class DomainCounts:
         counted = sum(each.count for sums in self._sums.values() for each in sums)
         return counted + sum(self._changes.values()) > 0
 
-    def clone(self) -> DomainCounts:
-        return DomainCounts(self._sums, dict(self._changes))
+    def clone(self) -> MatchCounts:
+        return MatchCounts(self._sums, dict(self._changes))
 
 
 @attrs.frozen(eq=False)
@@ -109,11 +109,11 @@ class RequiredState:
     pod: Pod
     namespace_labels: FrozenDict[str, str]
     terms: OwnTerms
-    wanted: DomainCounts
+    wanted: MatchCounts
     """Pods that match all affinity terms, by the terms' keys."""
-    avoided: DomainCounts
+    avoided: MatchCounts
     """Pods that match an anti-affinity term."""
-    averse: DomainCounts
+    averse: MatchCounts
     """Existing pods' anti-affinity terms that match the pod."""
 
     @classmethod
@@ -138,9 +138,9 @@ class RequiredState:
             pod,
             namespace_labels,
             terms,
-            DomainCounts.of(wanted),
-            DomainCounts.of(avoided),
-            DomainCounts.of(averse),
+            MatchCounts.of(wanted),
+            MatchCounts.of(avoided),
+            MatchCounts.of(averse),
         )
 
     def change(self, existing: PodInfo, node_labels: Mapping[str, str], by: int) -> None:

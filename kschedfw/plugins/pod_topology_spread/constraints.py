@@ -54,7 +54,7 @@ class SiblingQuery:
 
 
 @attrs.frozen(cache_hash=True)
-class Constraint:
+class SpreadConstraint:
     """A spread constraint with its selector compiled and its optional fields filled in.
 
     `self_match` tells whether the pod to be scheduled is itself one of those that are counted.
@@ -69,7 +69,7 @@ class Constraint:
     honors_taints: bool = False
 
 
-def own_constraints(pod: Pod, action: UnsatisfiableAction) -> tuple[Constraint, ...]:
+def own_constraints(pod: Pod, action: UnsatisfiableAction) -> tuple[SpreadConstraint, ...]:
     """The constraints that the pod itself carries, of one kind.
 
     Raises:
@@ -85,7 +85,7 @@ def _own(
     namespace: str,
     labels: FrozenDict[str, str],
     action: UnsatisfiableAction,
-) -> tuple[Constraint, ...]:
+) -> tuple[SpreadConstraint, ...]:
     """The pod's own constraints; cached, since pods of one controller have equal ones."""
     return tuple(
         _compile(constraint, SiblingQuery(namespace, _selector(constraint, labels)), labels)
@@ -99,12 +99,12 @@ def default_constraints(
     defaults: tuple[TopologySpreadConstraint, ...],
     siblings: SiblingQuery,
     labels: FrozenDict[str, str],
-) -> tuple[Constraint, ...]:
+) -> tuple[SpreadConstraint, ...]:
     """The defaults for a pod with these labels and siblings."""
     return tuple(_compile(constraint, siblings, labels) for constraint in defaults)
 
 
-def has_topologies(labels: Mapping[str, str], constraints: Iterable[Constraint]) -> bool:
+def has_topologies(labels: Mapping[str, str], constraints: Iterable[SpreadConstraint]) -> bool:
     """Whether a node with these labels lies in some domain of every constraint."""
     return all(constraint.topology_key in labels for constraint in constraints)
 
@@ -119,8 +119,8 @@ def _selector(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -
 
 def _compile(
     constraint: TopologySpreadConstraint, siblings: SiblingQuery, labels: Mapping[str, str]
-) -> Constraint:
-    return Constraint(
+) -> SpreadConstraint:
+    return SpreadConstraint(
         topology_key=constraint.topology_key,
         max_skew=constraint.max_skew,
         siblings=siblings,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from kschedfw import FrozenDict, IntArray, Node, Pod, Snapshot, Status, Verdicts
 from kschedfw.api.selector_text import selector_text
 from kschedfw.framework.evidence import Evidence, EvidenceValue
-from kschedfw.plugins.pod_topology_spread.constraints import Constraint, has_topologies
+from kschedfw.plugins.pod_topology_spread.constraints import SpreadConstraint, has_topologies
 from kschedfw.plugins.pod_topology_spread.extents import Extent, Extents, NodeInclusion
 
 REASON_SKEW = "node(s) didn't match pod topology spread constraints"
@@ -30,7 +30,7 @@ _NO_MINIMUM = (1 << 31) - 1
 
 
 @attrs.frozen(eq=False)
-class DomainCounts:
+class ConstraintCounts:
     """Matching pods per domain of one constraint.
 
     What pre_filter counted, `counts` by code and their minimum `least`, is shared by all clones and never changes.
@@ -38,18 +38,18 @@ class DomainCounts:
     be domains that no node of the snapshot lies in.
     """
 
-    constraint: Constraint
+    constraint: SpreadConstraint
     extent: Extent
     counts: IntArray
     least: int
     changed: dict[str, int] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, constraint: Constraint, extent: Extent, counts: IntArray) -> DomainCounts:
+    def of(cls, constraint: SpreadConstraint, extent: Extent, counts: IntArray) -> ConstraintCounts:
         return cls(constraint, extent, counts, _least(counts, extent.occupied, extent.domains))
 
-    def clone(self) -> DomainCounts:
-        return DomainCounts(self.constraint, self.extent, self.counts, self.least, dict(self.changed))
+    def clone(self) -> ConstraintCounts:
+        return ConstraintCounts(self.constraint, self.extent, self.counts, self.least, dict(self.changed))
 
     def change(self, domain: str, by: int) -> None:
         """Note that this many matching pods came to the domain, or left it."""
@@ -136,12 +136,12 @@ class HardSpread:
     """State written by pre_filter: the pod counts by domain of each hard constraint."""
 
     inclusion: NodeInclusion
-    constraints: tuple[Constraint, ...]
-    domains: tuple[DomainCounts, ...]
+    constraints: tuple[SpreadConstraint, ...]
+    domains: tuple[ConstraintCounts, ...]
 
     @classmethod
     def of(
-        cls, pod: Pod, constraints: tuple[Constraint, ...], snapshot: Snapshot, extents: Extents
+        cls, pod: Pod, constraints: tuple[SpreadConstraint, ...], snapshot: Snapshot, extents: Extents
     ) -> HardSpread:
         """The state with pods counted on all nodes; only nodes that have all topology labels take part."""
         inclusion = NodeInclusion(pod)
@@ -149,7 +149,9 @@ class HardSpread:
         domains = []
         for constraint in constraints:
             extent = extents.of(snapshot.table, inclusion, constraint, required)
-            domains.append(DomainCounts.of(constraint, extent, extent.count(constraint.siblings, snapshot)))
+            domains.append(
+                ConstraintCounts.of(constraint, extent, extent.count(constraint.siblings, snapshot))
+            )
         return cls(inclusion, constraints, tuple(domains))
 
     def clone(self) -> HardSpread:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from kschedfw import MAX_NODE_SCORE, IntArray, Pod, Snapshot
 from kschedfw.plugins.pod_topology_spread.args import HOSTNAME_LABEL
-from kschedfw.plugins.pod_topology_spread.constraints import Constraint
+from kschedfw.plugins.pod_topology_spread.constraints import SpreadConstraint
 from kschedfw.plugins.pod_topology_spread.extents import Extent, Extents, Mask, NodeInclusion
 
 FloatArray = npt.NDArray[np.float64]
@@ -25,7 +25,9 @@ class Penalties:
     per_node: bool
 
     @classmethod
-    def of(cls, constraint: Constraint, extent: Extent, snapshot: Snapshot, scored: IntArray) -> Penalties:
+    def of(
+        cls, constraint: SpreadConstraint, extent: Extent, snapshot: Snapshot, scored: IntArray
+    ) -> Penalties:
         """The penalties from pods on all nodes, weighted by the number of domains of the scored nodes.
 
         The hostname's domains are single nodes, and each is counted by itself, whether it is included or not.
@@ -70,7 +72,7 @@ class SoftSpread:
     def of(
         cls,
         pod: Pod,
-        constraints: tuple[Constraint, ...],
+        constraints: tuple[SpreadConstraint, ...],
         feasible: IntArray,
         snapshot: Snapshot,
         extents: Extents,

@@ -10,7 +10,7 @@ import numpy as np
 
 from kschedfw import ClusterClient, IntArray, Node, NodeTable, Verdicts
 from kschedfw.api import PersistentVolume, PersistentVolumeClaim
-from kschedfw.api.volume_matching import Candidates, requested_storage
+from kschedfw.api.volume_matching import VolumeCandidates, requested_storage
 from kschedfw.plugins._node_terms import Mask
 from kschedfw.plugins.volume_binding.problems import FINE, LOST, NO_VOLUME, OUT_OF_REACH, STATUSES, Problems
 from kschedfw.plugins.volume_binding.provisioning import Provisioning
@@ -36,7 +36,7 @@ class Unbound:
     """A claim whose binding waits for the pod's node, with the volumes that may fit."""
 
     claim: PersistentVolumeClaim
-    candidates: Candidates
+    candidates: VolumeCandidates
     provisioning: Provisioning
 
     def find(self, node: Node, taken: set[str]) -> PersistentVolume | None:
