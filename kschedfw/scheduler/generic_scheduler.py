@@ -76,8 +76,7 @@ class ScheduleResult:
 
 
 def num_feasible_nodes_to_find(percentage: int, num_all_nodes: int) -> int:
-    """The number of feasible nodes at which the search stops: all below 100 nodes, else the percentage, but at least
-    100.
+    """The number of feasible nodes that ends a search: all below 100 nodes, else the percentage, at least 100.
 
     Percentage 0 adapts to the size: 50 − n/125, at least 5.
     """
@@ -231,6 +230,8 @@ class GenericScheduler:
         best = framework.best_nodes(state, pod, start, self._num_nodes_to_find(framework, len(table)))
         if best is None:
             return None
+        # The next search goes on where this one ended, as in kube-scheduler: a search that stops early would otherwise
+        # fill the first nodes of the order and never look at the last ones.
         self._next_start_node_index = (self._next_start_node_index + best.looked_at) % len(table)
         row = best.rows[pick_of(len(best.rows), self._random)]
         return ScheduleResult(table.node_infos[row].name, best.looked_at, best.feasible)

@@ -38,7 +38,7 @@ class ChangeLog:
         return None if start < 0 else [row for row in self._rows[start:] if row >= 0]
 
     def trim(self, size: int) -> None:
-        """Drop entries that are too old to be worth following, in a table of `rows` rows."""
+        """Drop entries that are too old to be worth following, in a table of `size` rows."""
         if len(self._rows) > 2 * max(size, _FEWEST_KEPT):
             self._keep(max(size, _FEWEST_KEPT))
 

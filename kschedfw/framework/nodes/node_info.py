@@ -139,7 +139,7 @@ class NodeInfo:
         return False
 
     def replace_pod(self, old: PodInfo, new: PodInfo) -> None:
-        """Take the new state of a pod, whose old one is here."""
+        """Replace a pod of this node by its new state."""
         position = self.pods.index(old)
         self.pods = (*self.pods[:position], new, *self.pods[position + 1 :])
         if _count_the_same(old, new):

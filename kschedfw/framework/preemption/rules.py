@@ -93,6 +93,8 @@ class PreemptionRules:
     def offset_and_num_candidates(self, num_nodes: int) -> tuple[int, int]:
         """The index of the first node to try, which is random, and the number of candidates that are enough."""
         wanted = max(num_nodes * self._percentage // 100, self._absolute)
+        # The random start is kube-scheduler's: a dry run stops at enough candidates, and would otherwise evict from the
+        # first nodes again and again.
         return self.handle.random.randrange(num_nodes), min(wanted, num_nodes)
 
     def select_victims(

@@ -104,7 +104,7 @@ def _by_resources(
 
 
 def _usable(devices: PodDevices, nodes: NodeTable, rows: IntArray) -> _Mask | None:
-    """Where all allocated claims can be used; None for everywhere."""
+    """The nodes, as a mask, where all allocated claims can be used; None for all nodes."""
     usable: _Mask | None = None
     for claim in devices.claims:
         terms = terms_of(claim)

@@ -34,7 +34,8 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 def classes_by_resource(classes: Iterable[DeviceClass]) -> Mapping[str, DeviceClass]:
     """The device class of each extended resource, by explicit name and by the implicit name made of the class's own.
 
-    Of two classes with one name for it the newer has it; the older one, if it comes later, is left out altogether.
+    Of two classes that give the same explicit name, the newer one gets it. An older class that comes later in the order
+    of names loses its implicit name, too.
     """
     found: dict[str, DeviceClass] = {}
     for each in sorted(classes, key=lambda each: each.name):

@@ -21,8 +21,8 @@ _Place = tuple[str, str] | None
 class AskedLabels:
     """The label keys that any selector has asked for so far.
 
-    Nobody tells things apart by other labels, such as a hash or an index that each pod has of its own. Once more than
-    64 have been asked for, all count.
+    Pods that differ only in other labels, such as a hash or an index of each pod, are in one class. Once more than 64
+    keys were asked for, all labels count.
     """
 
     __slots__ = ("_keys",)

@@ -192,7 +192,7 @@ class Registry:
     # --- deleting ---
 
     def delete(self, request: Request) -> Stored:
-        """Delete the object, or let it be deleted when nobody waits for that any more; returns its last state."""
+        """Delete the object, at once or after its finalizers and grace period. Return its last state."""
         options = request.document() if request.body else {}
         grace = options.get("gracePeriodSeconds")
         if grace is None and "gracePeriodSeconds" in request.query:
